@@ -1,0 +1,61 @@
+"""Time comes from outside: stored instants (expiry, lifetimes, retries) by one clock that is handed in.
+
+Timeouts, presence, re-offers, rates and caches use the event loop's monotonic time instead.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time for everything that is stored."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970 in UTC."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970 in UTC."""
+        return time.time_ns() // 1_000_000
+
+
+class MovableClock:
+    """The clock of `paydesk dev`: the machine's, shifted forward, or frozen. It never goes back."""
+
+    def __init__(self, offset_ms: int = 0, frozen_ms: int | None = None) -> None:
+        self.offset_ms = offset_ms
+        self.frozen_ms = frozen_ms
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970 in UTC, moved."""
+        return self.frozen_ms if self.frozen_ms is not None else time.time_ns() // 1_000_000 + self.offset_ms
+
+    def freeze(self) -> None:
+        """Stand still from now on."""
+        self.frozen_ms = self.now_ms()
+
+    def advance(self, by_ms: int) -> None:
+        """Jump forward by `by_ms` milliseconds, frozen or not."""
+        assert by_ms >= 0, "the clock never goes back"
+        if self.frozen_ms is None:
+            self.offset_ms += by_ms
+        else:
+            self.frozen_ms += by_ms
+
+    def resume(self) -> None:
+        """Run again from where it stands."""
+        if self.frozen_ms is not None:
+            self.offset_ms = max(self.offset_ms, self.frozen_ms - time.time_ns() // 1_000_000)
+            self.frozen_ms = None
+
+
+def rfc3339(instant_ms: int) -> str:
+    """`2026-01-31T14:26:42.109Z`, as every time on the wire."""
+    seconds, milliseconds = divmod(instant_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"

@@ -1,0 +1,110 @@
+"""Errors as literals: a kind has a code, a status and one public sentence; a refusal is a kind raised for a reason.
+
+What goes out is the kind's sentence (coarse outside); the reason goes to the log and is what tests assert (precise
+inside). Kinds that only one domain answers live in that domain's `errors`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """One row of an error table: `code` and `status` on the wire, `sentence` what the caller is told."""
+
+    code: str
+    status: int
+    sentence: str
+
+    def because(
+        self,
+        reason: str,
+        *details: str,
+        message: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> Refusal:
+        """A refusal of this kind. `reason` is for the log, `details` and `message` are for the caller."""
+        return Refusal(self, reason, details, message, headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with a request body: the kind, and the JSON path with what it must be."""
+
+    kind: ErrorKind
+    detail: str
+    message: str | None = None
+
+
+@dataclass(eq=False)
+class Refusal(Exception):
+    """The caller's request is refused. Raised, it undoes the unit of work; returned, it keeps what was done.
+
+    `faults` holds all faults of a body at once; otherwise it is empty and the kind with its details is the only one.
+    """
+
+    kind: ErrorKind
+    reason: str
+    details: tuple[str, ...] = ()
+    message: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    faults: tuple[Fault, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return f"{self.kind.code}: {self.reason}"
+
+    @property
+    def public_message(self) -> str:
+        """The sentence that the caller reads."""
+        return self.message or self.kind.sentence
+
+
+JSON_SYNTAX_ERROR = ErrorKind("json_syntax_error", 400, "The body is not well-formed JSON in UTF-8.")
+BAD_REQUEST = ErrorKind("bad_request", 400, "The request is malformed.")
+UNSUPPORTED_HEADER = ErrorKind("unsupported_header", 400, "A header that must not be sent was sent.")
+EMPTY_REQUIRED_HEADER = ErrorKind("empty_required_header", 400, "Missing HTTP header: X-Idempotency-Key.")
+INVALID_IDEMPOTENCY_KEY_LENGTH = ErrorKind(
+    "invalid_idempotency_key_length", 400, "X-Idempotency-Key must be one header of 1 to 64 visible ASCII characters."
+)
+REQUIRED_PROPERTIES = ErrorKind("required_properties", 400, "A required property is missing.")
+UNSUPPORTED_PROPERTIES = ErrorKind("unsupported_properties", 400, "A property is not known here.")
+PROPERTY_TYPE = ErrorKind("property_type", 400, "A property has the wrong type.")
+PROPERTY_VALUE = ErrorKind("property_value", 400, "A property has a value that is not allowed.")
+MINIMUM_ITEMS = ErrorKind("minimum_items", 400, "An array has too few items.")
+MAXIMUM_ITEMS = ErrorKind("maximum_items", 400, "An array has too many items.")
+MINIMUM_PROPERTIES = ErrorKind("minimum_properties", 400, "An object that needs properties is empty.")
+INVALID_PATH_PARAM = ErrorKind("invalid_path_param", 400, "The id in the path does not have the form of one.")
+UNAUTHORIZED = ErrorKind("unauthorized", 401, "invalid access token")
+FORBIDDEN = ErrorKind("forbidden", 403, "The seller or the application is suspended.")
+INSUFFICIENT_SCOPE = ErrorKind("insufficient_scope", 403, "The access token lacks the scope that this operation needs.")
+NOT_FOUND = ErrorKind("not_found", 404, "There is nothing at this path.")
+METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not take that method.")
+REQUEST_TIMEOUT = ErrorKind("request_timeout", 408, "The request did not arrive in time.")
+IDEMPOTENCY_KEY_ALREADY_USED = ErrorKind(
+    "idempotency_key_already_used", 409, "This X-Idempotency-Key was used for another request."
+)
+GONE = ErrorKind("gone", 410, "This operation is retired.")
+PAYLOAD_TOO_LARGE = ErrorKind("payload_too_large", 413, "The body is larger than 64 KiB.")
+URI_TOO_LONG = ErrorKind("uri_too_long", 414, "The URL is longer than 8 KiB.")
+UNSUPPORTED_MEDIA_TYPE = ErrorKind("unsupported_media_type", 415, "The body must be application/json in UTF-8.")
+MISDIRECTED_REQUEST = ErrorKind("misdirected_request", 421, "This host is not served here.")
+RESOURCE_LOCKED = ErrorKind("resource_locked", 423, "A request with this X-Idempotency-Key is still running.")
+TOO_MANY_REQUESTS = ErrorKind("too_many_requests", 429, "Too many requests; try again later.")
+HEADERS_TOO_LARGE = ErrorKind("headers_too_large", 431, "The request has too many or too large headers.")
+INTERNAL_ERROR = ErrorKind("internal_error", 500, "An internal error; the log has it under this x-request-id.")
+SERVICE_UNAVAILABLE = ErrorKind(
+    "service_unavailable",
+    503,
+    "The database is out of reach; nothing was done, or the outcome is unknown and the same key tells.",
+)
+
+BODY_FAULTS = (
+    REQUIRED_PROPERTIES,
+    UNSUPPORTED_PROPERTIES,
+    PROPERTY_TYPE,
+    PROPERTY_VALUE,
+    MINIMUM_ITEMS,
+    MAXIMUM_ITEMS,
+    MINIMUM_PROPERTIES,
+)

@@ -1,0 +1,97 @@
+"""The server keys: what tokens and webhook secrets are derived from. In a file of mode 0600, never in the database.
+
+A key has a version. One is active, for what is made from now on; older ones stay for what was made with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+
+class KeysError(Exception):
+    """The key file is missing, readable by others or broken; the message says what to do."""
+
+
+class KeyMissing(Exception):
+    """This node lacks the key of a version that another node has made something with: 503, never a refusal."""
+
+
+class Keys:
+    """The keys of this node by version, and which of them is active."""
+
+    def __init__(self, active: int, keys: dict[int, bytes]) -> None:
+        assert active in keys, "the active key must be there"
+        self.active, self._keys = active, keys
+
+    def __repr__(self) -> str:
+        return f"Keys(active={self.active}, versions={self.versions})"
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that this node has."""
+        return sorted(self._keys)
+
+    def derive(self, version: int, *parts: str | bytes) -> bytes:
+        """32 bytes: HMAC-SHA256 under the key of `version` over the length-prefixed parts.
+
+        Raises `KeyMissing` where this node does not have that version.
+        """
+        key = self._keys.get(version)
+        if key is None:
+            raise KeyMissing(f"this node has no server key of version {version}; it has {self.versions}")
+        mac = hmac.new(key, digestmod=hashlib.sha256)
+        for part in parts:
+            raw = part.encode() if isinstance(part, str) else part
+            mac.update(len(raw).to_bytes(4, "big"))
+            mac.update(raw)
+        return mac.digest()
+
+
+def read(path: Path) -> Keys:
+    """The keys in the file. Raises `KeysError`."""
+    try:
+        if path.stat().st_mode & 0o077:
+            raise KeysError(f"{path}: others may read the server keys; run: chmod 600 {path}")
+        document = json.loads(path.read_text())
+        return Keys(document["active"], {int(version): bytes.fromhex(key) for version, key in document["keys"].items()})
+    except FileNotFoundError:
+        raise KeysError(f"{path}: there are no server keys yet; run: paydesk keys add") from None
+    except OSError as error:
+        raise KeysError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+        raise KeysError(f"{path}: is not a key file that Paydesk wrote") from None
+
+
+def add(path: Path, *, activate: bool) -> int:
+    """Add a new random key to the file, which is made where it is missing, and return its version."""
+    document: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"active": 0, "keys": {}}
+    keys: dict[str, str] = document["keys"]
+    version = max((int(known) for known in keys), default=0) + 1
+    keys[str(version)] = secrets.token_hex(32)
+    _write(path, version if activate or not document["active"] else document["active"], keys)
+    return version
+
+
+def activate(path: Path, version: int) -> None:
+    """Make what comes from now on with the key of `version`. Raises `KeysError` where the file lacks it."""
+    document = json.loads(path.read_text())
+    if str(version) not in document["keys"]:
+        raise KeysError(f"{path}: has no key of version {version}; it has {', '.join(document['keys'])}")
+    _write(path, version, document["keys"])
+
+
+def _write(path: Path, active: int, keys: dict[str, str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"active": active, "keys": keys}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,49 @@
+"""Money: decimal strings on the wire, integers of minor units inside, never floats."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+AMOUNT_PATTERN = r"^[0-9]{1,12}(\.[0-9]{1,2})?$"
+_AMOUNT = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,2}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """A currency with its number of decimals and the country (ISO 3166 alpha-3) whose sellers use it."""
+
+    code: str
+    decimals: int
+    country: str
+
+
+CURRENCIES = {
+    currency.code: currency
+    for currency in (
+        Currency("BRL", 2, "BRA"),
+        Currency("ARS", 2, "ARG"),
+        Currency("MXN", 2, "MEX"),
+        Currency("CLP", 0, "CHL"),
+        Currency("UYU", 2, "URY"),
+        Currency("COP", 2, "COL"),
+        Currency("PEN", 2, "PER"),
+    )
+}
+
+
+def minor_units(amount: str, decimals: int) -> int | None:
+    """`"24.9"` → 2490 with two decimals; None when it is no amount or has more decimals than the currency."""
+    match = _AMOUNT.fullmatch(amount)
+    if match is None:
+        return None
+    whole, fraction = match[1], match[2] or ""
+    return int(whole + fraction.ljust(decimals, "0")) if len(fraction) <= decimals else None
+
+
+def decimal_string(minor: int, decimals: int) -> str:
+    """2490 → `"24.90"` with two decimals; `"2490"` with none."""
+    if decimals == 0:
+        return str(minor)
+    whole, fraction = divmod(minor, 10**decimals)
+    return f"{whole}.{fraction:0{decimals}d}"

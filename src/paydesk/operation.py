@@ -1,0 +1,139 @@
+"""What an endpoint is, and what its handler is given. The table of all of them is `api.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from paydesk.errors import ErrorKind, Refusal
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from paydesk.clock import Clock
+    from paydesk.keys import Keys
+    from paydesk.settings import Settings
+    from paydesk.storage.database import Database, Transaction
+
+Scope = Literal["read", "write"]
+Surface = Literal["application", "token", "device", "operator", "public"]
+"""Who calls, and so which credential opens the door and which shape an error has:
+`application` a bearer of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat errors)
+· `device` a terminal's PDT-… · `operator` a PDO-… · `public` nobody in particular."""
+
+TransactionKind = Literal["write", "read", "heavy", "none"]
+"""`write` and `read`: the handler is a unit of work, `call.tx` its transaction. `heavy`: a read beside the hot path.
+`none`: the handler runs outside any transaction and uses `call.database` itself (long polls)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, as the bearer says. For a device `application_id` is 0 and `terminal_id` is set."""
+
+    seller_id: int
+    application_id: int = 0
+    live: bool = False
+    scopes: frozenset[str] = frozenset()
+    currency: str = ""
+    country: str = ""
+    terminal_id: str = ""
+    operator_id: str = ""
+    role: str = ""
+    revoked: bool = False
+    """A device token that was revoked or replaced: good for results of its own leases alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a handler answers: a status, and a body that msgspec can write (None: no body)."""
+
+    status: int
+    body: Any = None
+    headers: tuple[tuple[str, str], ...] = ()
+    media_type: str = "application/json"
+
+
+Handled = Answer | Refusal
+"""A refusal that is *returned* is committed with what was done; one that is raised undoes it."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request as its handler sees it: everything already read, bounded, authenticated and validated."""
+
+    settings: Settings
+    database: Database
+    keys: Keys
+    caller: Caller
+    now_ms: int
+    request_id: str
+    clock: Clock
+    state: Mapping[str, Any]
+    """What the process shares beside the database (the gateway's offers, the virtual terminals); empty in most."""
+    address: str = ""
+    body: Any = None
+    """The validated model of `Operation.body`, or None."""
+    path: str = ""
+    """The path's one parameter, checked and canonical; further ones are in `paths`."""
+    paths: tuple[str, ...] = ()
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Lower-case names."""
+    _tx: Transaction | None = None
+
+    @property
+    def tx(self) -> Transaction:
+        """The transaction of this unit of work."""
+        assert self._tx is not None, "an operation of transaction kind `none` has no transaction"
+        return self._tx
+
+
+Handler = Callable[[Call], Awaitable[Handled]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row of the interface: routing, authorization, validation, OpenAPI and docs are derived from it.
+
+    `errors` are the domain's own refusals, in the order in which they are checked; those that every operation of the
+    surface shares are added by `http`. Answering any other is a defect.
+    """
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    surface: Surface
+    handler: Handler
+    status: int = 200
+    answer: Any = None
+    """The answer's body as a JSON schema (dict), or None where there is none."""
+    example: Any = None
+    scope: Scope | None = None
+    transaction: TransactionKind = "write"
+    body: type[BaseModel] | None = None
+    body_required: bool = True
+    query: tuple[Query, ...] = ()
+    strict_query: bool = False
+    """Whether an unknown query parameter is refused."""
+    headers: tuple[Query, ...] = ()
+    """Headers of its own, for the docs."""
+    idempotent: bool = False
+    path_pattern: str = ""
+    """A regular expression that the path's last parameter must match, in upper case; else `invalid_path_param`."""
+    errors: tuple[ErrorKind, ...] = ()
+    development: bool = False
+    """Absent from `paydesk serve`."""
+    description: str = ""
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query parameter or a header: its name, its JSON schema and what it is for."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str
+    required: bool = False

@@ -1,0 +1,166 @@
+"""The life of an order as one table: every state it can be in and every move between them.
+
+The guard of the UPDATE, the constraint of the table, the diagram in the docs and the tests are read from here. There
+is no way around it. `processed` and `failed` can be trusted alone; nothing leaves `failed`, `canceled`, `refunded`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Status = Literal["created", "at_terminal", "processed", "failed", "canceled", "refunded"]
+
+STATUSES: tuple[Status, ...] = ("created", "at_terminal", "processed", "failed", "canceled", "refunded")
+LIVE: tuple[Status, ...] = ("created", "at_terminal")
+FINAL: tuple[Status, ...] = ("failed", "canceled", "refunded")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an order shows: its status and detail, and its payment's detail (a payment's status is its order's)."""
+
+    status: Status
+    detail: str
+    payment_detail: str
+
+    def __str__(self) -> str:
+        return f"{self.status}/{self.detail}/{self.payment_detail}"
+
+
+FAILED_DETAILS = (
+    "rejected_by_issuer",
+    "insufficient_amount",
+    "bad_filled_card_data",
+    "required_call_for_authorize",
+    "card_disabled",
+    "high_risk",
+    "max_attempts_exceeded",
+    "amount_limit_exceeded",
+    "invalid_installments",
+    "processing_error",
+    "rejected_other_reason",
+)
+
+CREATED = State("created", "created", "created")
+AT_TERMINAL = State("at_terminal", "at_terminal", "at_terminal")
+CANCELLATION_REQUESTED = State("at_terminal", "at_terminal", "cancellation_requested")
+CHECK_ON_TERMINAL = State("at_terminal", "check_on_terminal", "check_on_terminal")
+PROCESSED = State("processed", "processed", "accredited")
+PARTIALLY_REFUNDED = State("processed", "partially_refunded", "partially_refunded")
+REFUNDED = State("refunded", "refunded", "refunded")
+CANCELED_BY_API = State("canceled", "canceled", "canceled_by_api")
+CANCELED_ON_TERMINAL = State("canceled", "canceled", "canceled_on_terminal")
+EXPIRED = State("canceled", "expired", "expired")
+FAILED = {detail: State("failed", "failed", detail) for detail in FAILED_DETAILS}
+
+STATES = (
+    CREATED,
+    AT_TERMINAL,
+    CANCELLATION_REQUESTED,
+    CHECK_ON_TERMINAL,
+    PROCESSED,
+    PARTIALLY_REFUNDED,
+    REFUNDED,
+    CANCELED_BY_API,
+    CANCELED_ON_TERMINAL,
+    EXPIRED,
+    *FAILED.values(),
+)
+
+
+@dataclass(frozen=True)
+class Move:
+    """One legal move: from any of `sources` to one of `targets` (itself where there is none), told as `action`.
+
+    `before_grant`: only while the terminal has not been granted to authorize.
+    """
+
+    name: str
+    by: str
+    sources: tuple[State, ...]
+    targets: tuple[State, ...]
+    action: str
+    before_grant: bool = False
+
+    @cached_property
+    def guard(self) -> str:
+        """The condition of the UPDATE that makes this move: the check *is* the statement."""
+        pairs: dict[str, list[str]] = {}
+        for source in self.sources:
+            pairs.setdefault(source.status, []).append(f"'{source.payment_detail}'")
+        states = " OR ".join(
+            f"(status = '{status}' AND payment_status_detail IN ({', '.join(details)}))"
+            for status, details in pairs.items()
+        )
+        return f"({states})" + (" AND granted_ms IS NULL" if self.before_grant else "")
+
+    def leads(self, source: State, target: State) -> bool:
+        """Whether this move takes an order from `source` to `target`."""
+        return source in self.sources and (target in self.targets if self.targets else target == source)
+
+
+_BEFORE_CHECK = (AT_TERMINAL, CANCELLATION_REQUESTED)
+_AT_TERMINAL = (*_BEFORE_CHECK, CHECK_ON_TERMINAL)
+_PAID = (PROCESSED, PARTIALLY_REFUNDED)
+
+CREATE = Move("create", "POST /v1/orders", (), (CREATED,), "order.created")
+ACKNOWLEDGE = Move("acknowledge", "the terminal acknowledges", (CREATED,), (AT_TERMINAL,), "order.at_terminal")
+CANCEL = Move("cancel", "POST …/cancel", (CREATED,), (CANCELED_BY_API,), "order.canceled")
+REQUEST_CANCEL = Move(
+    "request_cancel",
+    "POST …/cancel with the extra header",
+    (AT_TERMINAL,),
+    (CANCELLATION_REQUESTED,),
+    "order.at_terminal",
+    before_grant=True,
+)
+CONFIRM_CANCEL = Move(
+    "confirm_cancel",
+    "the terminal gives way, or is silent",
+    (CANCELLATION_REQUESTED,),
+    (CANCELED_BY_API,),
+    "order.canceled",
+    before_grant=True,
+)
+CANCEL_ON_TERMINAL = Move(
+    "cancel_on_terminal",
+    "buyer or cashier at the terminal",
+    _BEFORE_CHECK,
+    (CANCELED_ON_TERMINAL,),
+    "order.canceled",
+    before_grant=True,
+)
+EXPIRE = Move(
+    "expire", "expiration_time runs out", (CREATED, *_BEFORE_CHECK), (EXPIRED,), "order.canceled", before_grant=True
+)
+CHECK = Move("check", "the outcome is unknown", _BEFORE_CHECK, (CHECK_ON_TERMINAL,), "order.at_terminal")
+APPROVE = Move("approve", "the payment is approved", _AT_TERMINAL, (PROCESSED,), "order.processed")
+DECLINE = Move("decline", "the payment is declined or broken", _AT_TERMINAL, tuple(FAILED.values()), "order.failed")
+REFUND_PART = Move("refund_part", "a part is given back", _PAID, (PARTIALLY_REFUNDED,), "order.refunded")
+REFUND_WHOLE = Move("refund_whole", "all is given back", _PAID, (REFUNDED,), "order.refunded")
+REFUND_FAILED = Move("refund_failed", "a refund is declined late", _PAID, (), "order.refund_failed")
+
+MOVES = (
+    CREATE,
+    ACKNOWLEDGE,
+    CANCEL,
+    REQUEST_CANCEL,
+    CONFIRM_CANCEL,
+    CANCEL_ON_TERMINAL,
+    EXPIRE,
+    CHECK,
+    APPROVE,
+    DECLINE,
+    REFUND_PART,
+    REFUND_WHOLE,
+    REFUND_FAILED,
+)
+
+ACTIONS = tuple(dict.fromkeys(move.action for move in MOVES))
+
+
+def legal(source: State, target: State) -> tuple[Move, ...]:
+    """Every move that takes an order from `source` to `target`."""
+    return tuple(move for move in MOVES if move.leads(source, target))

@@ -1,0 +1,141 @@
+"""Settings: frozen, from the environment (`PAYDESK_*`) over a TOML file; every limit with its unit in the name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX = "PAYDESK_"
+CLIENT_VARIABLES = frozenset({"PAYDESK_CREDENTIALS", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN", "PAYDESK_SETTINGS"})
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+class SettingsError(Exception):
+    """A setting is wrong; the message names it and says what was expected."""
+
+
+class Settings(BaseModel):
+    """Everything that can be set. A field `x` is `PAYDESK_X` in the environment and `x` in the TOML file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    database_url: str = Field(
+        "sqlite:paydesk.db",
+        pattern=r"^(sqlite:.+|postgres(ql)?://.+)$",
+        description="`sqlite:FILE`, or `postgresql://user:password@host/name`.",
+    )
+    database_connections_max: Positive = Field(20, description="Connections to PostgreSQL.")
+    database_timeout_seconds: Positive = Field(15, description="Deadline of one round trip to PostgreSQL.")
+    keys_file: str = Field("paydesk.keys.json", description="The server keys, a file of mode 0600.")
+    public_url: str | None = Field(
+        None, pattern=r"^https?://[^/?#@]+$", description="The address that clients use; `serve` needs it."
+    )
+    host_names: tuple[str, ...] = Field(
+        (), description="Further names that `Host` may carry, comma-separated; other than these and `public_url`: 421."
+    )
+    listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$", description="Where `serve` listens.")
+    operator_listen: str = Field(
+        "127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$", description="Where `serve` listens for operators."
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        (), description="Addresses whose X-Forwarded-For is believed, comma-separated."
+    )
+    log_format: Literal["auto", "json", "text"] = Field(
+        "auto", description="One line a request; `auto` is text on a terminal and JSON otherwise."
+    )
+    order_statuses: Literal["standard", "extended"] = Field(
+        "standard", description="`extended` shows `expired` and `action_required` as statuses of their own."
+    )
+    access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in`.")
+    refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="An unused refresh token lives so long.")
+    code_lifetime_seconds: Positive = Field(600, le=600, description="An authorization code lives so long.")
+    refresh_repeat_seconds: Positive = Field(
+        60, description="A used refresh token answers the same tokens until so long after its successor was refreshed."
+    )
+    code_repeat_seconds: Positive = Field(
+        10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
+    )
+    bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a bearer's look-up is remembered.")
+    idempotency_days: Positive = Field(30, description="A key of create or cancel is kept so long.")
+    order_expiration_default: str = Field("PT15M", description="`expiration_time` where an order has none.")
+    order_amount_minor_min: Positive = Field(1, description="The smallest amount of an order, in minor units.")
+    grant_seconds: Positive = Field(60, description="A terminal may go to the acquirer so long after the grant.")
+    unknown_after_seconds: Positive = Field(
+        40, description="No outcome so long after the grant: `check_on_terminal` and an inquiry."
+    )
+    offer_again_seconds: Positive = Field(10, description="An order offered and not acknowledged is offered again.")
+    results_per_lease_max: Positive = Field(20, description="Results that a terminal may report for one lease.")
+    webhook_timeout_seconds: Positive = Field(22, description="A delivery's time from name look-up to last byte.")
+    webhook_retry_seconds: tuple[Positive, ...] = Field(
+        (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400),
+        description="Pauses between a delivery's attempts, comma-separated.",
+    )
+    webhook_ports: tuple[Positive, ...] = Field((443, 8443), description="Ports a webhook URL may have.")
+    webhook_concurrency_max: Positive = Field(64, description="Deliveries under way at once on a node.")
+    acquirer: Literal["none", "simulator"] = Field(
+        "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
+    )
+    connections_max: Positive = Field(2000, description="Open connections of clients; one more is refused with 503.")
+    head_timeout_seconds: Positive = Field(5, description="A request's head must be there within.")
+    body_timeout_seconds: Positive = Field(5, description="A request's body must be there within.")
+    keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
+
+
+_LISTS = {name for name, field in Settings.model_fields.items() if "tuple" in str(field.annotation)}
+
+
+def load(environment: Mapping[str, str] = os.environ, file: Path | None = None, **overrides: Any) -> Settings:
+    """The settings of `file` (or of `PAYDESK_SETTINGS`), over them the environment's, over them `overrides`.
+
+    Raises `SettingsError`, which names each wrong setting, where it stands and what was expected.
+    """
+    given: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    path = file or (Path(environment["PAYDESK_SETTINGS"]) if environment.get("PAYDESK_SETTINGS") else None)
+    if path is not None:
+        for name, value in _from_toml(path).items():
+            given[name], origin[name] = value, f"{name} in {path}"
+    for variable, text in environment.items():
+        if variable.startswith(PREFIX) and variable not in CLIENT_VARIABLES:
+            name = variable.removeprefix(PREFIX).lower()
+            given[name] = tuple(part.strip() for part in text.split(",") if part.strip()) if name in _LISTS else text
+            origin[name] = variable
+    given.update(overrides)
+    _refuse_unknown(given, origin)
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explained(fault, origin) for fault in error.errors())) from None
+
+
+def _from_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: is not TOML: {error}") from None
+
+
+def _refuse_unknown(given: Mapping[str, Any], origin: Mapping[str, str]) -> None:
+    unknown = [name for name in given if name not in Settings.model_fields]
+    if unknown:
+        raise SettingsError("\n".join(_unknown(name, origin.get(name, name)) for name in unknown))
+
+
+def _unknown(name: str, where: str) -> str:
+    close = difflib.get_close_matches(name, Settings.model_fields, 1)
+    return f"{where}: there is no such setting" + (f"; did you mean {close[0]}?" if close else "")
+
+
+def _explained(fault: Any, origin: Mapping[str, str]) -> str:
+    name = str(fault["loc"][0])
+    expected = Settings.model_fields[name].description or ""
+    return f"{origin.get(name, name)}: {fault['msg'].lower()} (got {fault['input']!r}). {expected}"

@@ -1,0 +1,66 @@
+"""Wakes: who waits for something to change is woken after the commit that changed it.
+
+A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database. Topics are
+strings: `deliveries`, `expiry`, `clock`, `terminal:<terminal_id>`, `order:<order_id>`, `token:<chain>`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+
+class Signals:
+    """The topics of one node, who waits on each, and who listens to a kind of topic."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[str, set[asyncio.Future[None]]] = {}
+        self._listeners: list[tuple[str, Callable[[str], None]]] = []
+
+    def listen(self, prefix: str, listener: Callable[[str], None]) -> None:
+        """Call `listener(topic)` at every wake of a topic that begins with `prefix`."""
+        self._listeners.append((prefix, listener))
+
+    def wake(self, topics: Iterable[str]) -> None:
+        """Wake everybody who waits on one of the topics."""
+        for topic in topics:
+            for waiter in self._waiters.pop(topic, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+            for prefix, listener in self._listeners:
+                if topic.startswith(prefix):
+                    listener(topic)
+
+    def subscribe(self, *topics: str) -> Waiter:
+        """Begin to wait *before* looking in the database, so that no wake in between is missed."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for topic in topics:
+            self._waiters.setdefault(topic, set()).add(waiter)
+        return Waiter(self, topics, waiter)
+
+    def forget(self, topics: Iterable[str], waiter: asyncio.Future[None]) -> None:
+        """Nobody waits with this waiter any more."""
+        for topic in topics:
+            waiters = self._waiters.get(topic)
+            if waiters is not None:
+                waiters.discard(waiter)
+                if not waiters:
+                    del self._waiters[topic]
+
+
+class Waiter:
+    """One who waits; a context manager, so that it is always forgotten."""
+
+    def __init__(self, signals: Signals, topics: tuple[str, ...], waiter: asyncio.Future[None]) -> None:
+        self._signals, self._topics, self._waiter = signals, topics, waiter
+
+    def __enter__(self) -> Waiter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._signals.forget(self._topics, self._waiter)
+
+    async def wait(self, seconds: float) -> bool:
+        """True when woken, False when `seconds` have passed."""
+        done, _ = await asyncio.wait((self._waiter,), timeout=max(seconds, 0))
+        return bool(done)

@@ -1,0 +1,72 @@
+"""The interface to a database: units of work over a transaction, the same for SQLite and PostgreSQL.
+
+A unit of work is `async def work(tx)` that awaits nothing but `tx`, has no effect outside it, and catches no database
+error: the driver may run it again, and together with others. *Raise to undo, return to keep.*
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from paydesk.signals import Signals
+
+T = TypeVar("T")
+
+Row = Sequence[Any]
+"""A row is its values in the order of the statement's columns, fit for `Order(*row)`."""
+
+
+class Transaction(Protocol):
+    """What a unit of work may await. SQL has `$1` placeholders and stays within the subset both databases share."""
+
+    async def one(self, sql: str, *args: Any) -> Row | None:
+        """The only row, or None."""
+
+    async def all(self, sql: str, *args: Any) -> list[Row]:
+        """All rows."""
+
+    async def run(self, sql: str, *args: Any) -> int:
+        """Run a statement that returns no rows; how many rows it touched."""
+
+    def wake(self, topic: str) -> None:
+        """After the commit, and only then, wake who waits on `topic`."""
+
+
+Work = Callable[[Transaction], Awaitable[T]]
+
+
+class Database(Protocol):
+    """A database with one schema. `name` is `sqlite` or `postgres`, for the statements that have no shared form."""
+
+    name: str
+    signals: Signals
+
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.
+
+        Raises `Unavailable` when nothing was done or when the outcome is unknown, `Locked` when a row that the work
+        needs stayed locked by another for 10 seconds.
+        """
+
+    async def read(self, work: Work[T], *, heavy: bool = False) -> T:
+        """Run `work` without writing. `heavy` is for searches, lists and checks: they don't hold the others up."""
+
+    async def close(self) -> None:
+        """End what runs and release the database."""
+
+
+class Unavailable(Exception):
+    """The database is out of reach, full or read-only: nothing was done, or the outcome is unknown."""
+
+
+class Locked(Exception):
+    """Another transaction held a row for too long; nothing was done."""
+
+
+class WorkError(Exception):
+    """A unit of work broke its rules (awaited something else than its transaction, ran after its end): a defect."""
+
+
+class UnsafeDatabase(Exception):
+    """Start-up refused: what is configured can lose acknowledged commits. The message says what to change."""
