@@ -5,6 +5,7 @@ Timeouts, presence, re-offers, rates and caches use the event loop's monotonic t
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -31,6 +32,8 @@ class MovableClock:
     def __init__(self, offset_ms: int = 0, frozen_ms: int | None = None) -> None:
         self.offset_ms = offset_ms
         self.frozen_ms = frozen_ms
+        self.moving = asyncio.Lock()
+        """Held by whoever moves it and writes that down, so that the row and the clock go the same way."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970 in UTC, moved."""

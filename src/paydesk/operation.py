@@ -114,6 +114,8 @@ class Operation:
     transaction: TransactionKind = "write"
     body: type[BaseModel] | None = None
     body_required: bool = True
+    raw_body: bool = False
+    """Whether the handler is given the bytes as they came, bounded but neither parsed nor looked at."""
     query: tuple[Query, ...] = ()
     strict_query: bool = False
     """Whether an unknown query parameter is refused."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Self
 
 
 class Signals:
@@ -54,7 +55,7 @@ class Waiter:
     def __init__(self, signals: Signals, topics: tuple[str, ...], waiter: asyncio.Future[None]) -> None:
         self._signals, self._topics, self._waiter = signals, topics, waiter
 
-    def __enter__(self) -> Waiter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -23,6 +23,7 @@ CREATE TABLE application_secrets (
     digest             bytea    NOT NULL,
     created_ms         bigint   NOT NULL,
     expires_ms         bigint,
+    expired_ms         bigint,             -- the first refusal as expired writes it down
     PRIMARY KEY (application_id, secret_id)
 );
 
@@ -150,6 +151,7 @@ CREATE TABLE token_chains (
     scope              text     NOT NULL,
     generation         bigint   NOT NULL,  -- the newest one; one successor and no more is the UPDATE that raises it
     created_ms         bigint   NOT NULL,
+    expired_ms         bigint,             -- the newest refresh token was refused as expired: no successor, ever
     revoked_ms         bigint,
     revoked_reason     text,
     PRIMARY KEY (seller_id, chain_id)
@@ -163,7 +165,6 @@ CREATE TABLE refresh_tokens (
     key_version        bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
     expires_ms         bigint   NOT NULL,
-    expired_ms         bigint,
     PRIMARY KEY (seller_id, digest)
 );
 
@@ -428,8 +429,8 @@ CREATE TABLE deliveries (
 );
 
 CREATE UNIQUE INDEX deliveries_event ON deliveries (seller_id, order_id, version, subscription_id);
-CREATE INDEX deliveries_due ON deliveries (next_ms, seller_id) WHERE status = 'pending';
-CREATE INDEX deliveries_open ON deliveries (seller_id, subscription_id, order_id, version) WHERE status = 'pending';
+CREATE INDEX deliveries_due ON deliveries (next_ms, subscription_id) WHERE status = 'pending';
+CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms) WHERE status = 'pending';
 
 CREATE TABLE attempts (
     seller_id          bigint   NOT NULL,
@@ -446,7 +447,7 @@ CREATE TABLE attempts (
 -- Development only: what the demo receiver got --------------------------------------------------------------------
 
 CREATE TABLE demo_inbox (
-    entry_id           text     NOT NULL PRIMARY KEY,  -- a ULID
+    entry_number       bigint   NOT NULL PRIMARY KEY,  -- in the order of arrival
     received_ms        bigint   NOT NULL,
     signature_valid    smallint NOT NULL,
     headers            text     NOT NULL,

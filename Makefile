@@ -1,0 +1,55 @@
+# `make` alone says what there is. Every target sets .venv up by itself, from git, make and Python 3.11 or newer.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format lock generate clean
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+# A checkout that was moved or copied has a .venv that points elsewhere, so the stamps know where they were made.
+HERE := $(shell pwd | cksum | cut -d' ' -f1)
+RUN := .venv/ready-to-run-$(HERE)
+DEV := .venv/ready-to-develop-$(HERE)
+ARGS ?=
+export PYTHON MAKECMDGOALS
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+run: $(RUN) ## Start the service for development and watch one payment; ARGS="--port 9000" is passed on
+	@scripts/run $(ARGS)
+
+test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
+	@$(BIN)/pytest --numprocesses 2 --dist worksteal --quiet $(ARGS)
+
+check: $(DEV) ## Lint, format, types, who imports whom, generated files
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m paydesk.generated --check
+
+format: $(DEV) ## Put every file into the project's format
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format
+
+generate: $(DEV) ## Write the generated pages of docs/ anew
+	@$(BIN)/python -m paydesk.generated
+
+LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --upgrade --group build
+
+lock: $(DEV) ## Resolve the dependencies anew into the two locks
+	@$(LOCK) --output-file requirements.lock
+	@$(LOCK) --group dev --constraints requirements.lock --output-file requirements-dev.lock
+
+clean: ## Remove .venv and every cache; the data in .paydesk stays
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build src/*.egg-info
+	@find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+$(RUN): requirements.lock pyproject.toml scripts/setup
+	@scripts/setup run
+	@touch $@
+
+$(DEV): requirements-dev.lock requirements.lock pyproject.toml scripts/setup
+	@scripts/setup dev
+	@touch $(RUN) $@

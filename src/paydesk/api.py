@@ -1,0 +1,15 @@
+"""The whole interface, one row an endpoint. Routing, authorization, OpenAPI and the docs are derived from it."""
+
+from __future__ import annotations
+
+from paydesk.http import reference
+from paydesk.oauth.operations import OPERATIONS as OAUTH
+from paydesk.operation import Operation
+from paydesk.operators.operations import OPERATIONS as OPERATORS
+from paydesk.orders.operations import OPERATIONS as ORDERS
+from paydesk.terminals.operations import OPERATIONS as TERMINALS
+from paydesk.virtual.operations import OPERATIONS as VIRTUAL
+
+_DESCRIBED: tuple[Operation, ...] = (*OAUTH, *ORDERS, *TERMINALS, *OPERATORS, *VIRTUAL)
+
+OPERATIONS: tuple[Operation, ...] = (*_DESCRIBED, *reference.rows(_DESCRIBED))

@@ -1,0 +1,99 @@
+"""Turns the interface table into routes. Knows everything; nothing knows it."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from starlette.routing import Route, Router
+
+from paydesk.api import OPERATIONS
+from paydesk.clock import Clock
+from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.http.endpoint import Endpoint, Service
+from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
+from paydesk.http.request import Request, host_name
+from paydesk.keys import Keys
+from paydesk.oauth.bearer import Bearers
+from paydesk.operation import Operation, Surface
+from paydesk.operators.bearer import OperatorBearers
+from paydesk.settings import Settings
+from paydesk.storage.database import Database
+from paydesk.terminals.bearer import DeviceBearers
+from paydesk.terminals.gateway import Gateway
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "public")
+
+
+def build_app(
+    settings: Settings,
+    database: Database,
+    keys: Keys,
+    clock: Clock,
+    *,
+    development: bool,
+    state: Mapping[str, Any],
+    surfaces: Collection[Surface] = EVERY_SURFACE,
+) -> Router:
+    """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
+    service = Service(
+        settings=settings,
+        database=database,
+        keys=keys,
+        clock=clock,
+        host_names=_host_names(settings, loopback=development or settings.public_url is None),
+        authenticate={
+            "application": Bearers(database, settings.bearer_cache_seconds).caller,
+            "device": DeviceBearers(database, settings.bearer_cache_seconds).caller,
+            "operator": OperatorBearers(database).caller,
+        },
+        state={"gateway": Gateway(), **state},
+    )
+    offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
+    routes = [Route(path, PathEndpoint(rows, service)) for path, rows in _by_path(offered).items()]
+    return Router(routes, redirect_slashes=False, default=_not_found)
+
+
+class PathEndpoint:
+    """The operations of one path, by method."""
+
+    def __init__(self, operations: Iterable[Operation], service: Service) -> None:
+        self._endpoints = {operation.method: Endpoint(operation, service) for operation in operations}
+        self._allow = ", ".join(sorted(self._endpoints))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request to its method's endpoint."""
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            await _refuse(
+                scope, send, METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
+            )
+        else:
+            await endpoint(scope, receive, send)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    del receive
+    await _refuse(scope, send, NOT_FOUND.because("no such path"))
+
+
+async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    request = Request(scope)
+    surface = "token" if request.path.startswith("/oauth/") else "application"
+    await send_reply(send, refused(refusal, surface), request_id(request.headers.get("x-request-id")))
+
+
+def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
+    paths: dict[str, list[Operation]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, []).append(operation)
+    return paths
+
+
+def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:
+    names = [host_name(name) for name in settings.host_names]
+    if settings.public_url is not None:
+        names.append(host_name(urllib.parse.urlsplit(settings.public_url).netloc))
+    return frozenset((*names, *LOOPBACK_NAMES) if loopback else names)

@@ -1,0 +1,82 @@
+"""The command line: every noun and verb in one place. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from paydesk import __version__
+from paydesk.commands import (
+    apps,
+    development,
+    maintenance,
+    orders,
+    pay,
+    running,
+    sellers,
+    stores,
+    subscriptions,
+    terminals,
+)
+from paydesk.commands.failure import Failure
+
+app = typer.Typer(
+    name="paydesk",
+    help="In-person payments on your own machines: tokens, orders for card terminals, webhooks.",
+    epilog="Begin with `paydesk dev`, and in another terminal `paydesk pay 24.90`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+app.command("dev", epilog=running.DEV_EPILOG)(running.dev)
+app.command("pay", epilog=pay.EPILOG)(pay.pay)
+app.command("code", epilog=development.CODE_EPILOG)(development.code)
+app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
+app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
+app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
+app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
+
+app.add_typer(apps.app, name="apps")
+app.add_typer(sellers.app, name="sellers")
+app.add_typer(stores.app, name="stores")
+app.add_typer(stores.pos, name="pos")
+app.add_typer(terminals.app, name="terminals")
+app.add_typer(subscriptions.app, name="subscriptions")
+app.add_typer(orders.app, name="orders")
+app.add_typer(orders.deliveries, name="deliveries")
+app.add_typer(orders.reversals, name="reversals")
+app.add_typer(orders.events, name="events")
+app.add_typer(development.clock, name="clock")
+app.add_typer(maintenance.operators, name="operators")
+app.add_typer(maintenance.keys, name="keys")
+
+
+@app.callback()
+def _every_command(
+    *,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and end.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"paydesk {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run a command. Exit codes: 0 done, 1 refused or not as wished, 2 wrong usage, 3 not reachable."""
+    try:
+        app()
+    except Failure as failure:
+        sys.stderr.write(f"{failure}\n")
+        sys.exit(failure.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`paydesk orders get … | head`).
+        sys.stderr.close()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What commands share that work on this machine's own database and files, without a service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from paydesk.commands.failure import Failure, WrongUsage
+
+if TYPE_CHECKING:
+    from paydesk.settings import Settings
+    from paydesk.storage.database import Database
+
+T = TypeVar("T")
+
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="Settings in TOML; PAYDESK_* in the environment go before them. [default: PAYDESK_SETTINGS]",
+        show_default=False,
+    ),
+]
+
+
+def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
+    """The settings. Raises `WrongUsage`, which names every wrong one."""
+    from paydesk import settings
+
+    try:
+        return settings.load(file=file, **overrides)
+    except settings.SettingsError as error:
+        raise WrongUsage(str(error)) from None
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine; what the database or the key file refuse ends as a sentence, not a traceback."""
+    from paydesk.keys import KeysError
+    from paydesk.node import StartRefused
+    from paydesk.storage.database import Unavailable, UnsafeDatabase
+
+    try:
+        return asyncio.run(work)
+    except (KeysError, StartRefused, Unavailable, UnsafeDatabase) as error:
+        raise Failure(str(error)) from None
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, exclusive: bool = True) -> AsyncIterator[Database]:
+    """The database of the settings, closed at the end."""
+    from paydesk.storage.connect import open_database
+
+    database = await open_database(
+        settings.database_url,
+        connections_max=settings.database_connections_max,
+        timeout_seconds=settings.database_timeout_seconds,
+        exclusive=exclusive,
+    )
+    try:
+        yield database
+    finally:
+        await database.close()

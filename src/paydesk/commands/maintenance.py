@@ -1,0 +1,155 @@
+"""`paydesk migrate`, `doctor`, `openapi`, `operators create` and `keys`: local, without a running service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.local import SettingsFile, load_settings, opened, run
+from paydesk.commands.options import AsJson, examples, group, note, show, show_list
+
+operators = group("Operators: who may use `paydesk` on a service.")
+keys = group("Server keys: what tokens and webhook secrets are derived from.")
+
+T = TypeVar("T")
+
+MIGRATE_EPILOG = examples("PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")
+DOCTOR_EPILOG = examples("paydesk doctor --ledger", "PAYDESK_DATABASE_URL=sqlite:.paydesk/paydesk.db paydesk doctor")
+OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
+
+KeyFile = Annotated[
+    Path | None, typer.Option("--file", help="The key file. [default: setting keys_file]", show_default=False)
+]
+
+
+def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
+    """Bring the database to this version's tables."""
+    from paydesk.clock import SystemClock
+    from paydesk.storage import migrate as migrations
+
+    async def work() -> list[str]:
+        async with opened(load_settings(settings)) as database:
+            return await migrations.migrate(database, SystemClock().now_ms())
+
+    applied = run(work())
+    if as_json:
+        show({"applied": applied}, as_json=True)
+    else:
+        typer.echo("\n".join(f"applied {name}" for name in applied) or "The database is up to date.")
+
+
+def doctor(
+    settings: SettingsFile = None,
+    *,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Check every order, payment, refund and notification too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for what must not be: reads only, also beside a running service. Exit code 1 when something is found."""
+    from paydesk import ledger as checks
+
+    async def work() -> list[str]:
+        async with opened(load_settings(settings), exclusive=False) as database:
+            found = await checks.integrity(database)
+            return [*found, *(await checks.check(database) if ledger else ())]
+
+    findings = run(work())
+    if as_json:
+        show({"findings": findings}, as_json=True)
+    else:
+        typer.echo("\n".join(findings) or "Nothing is wrong.")
+    if findings:
+        raise Failure(f"{len(findings)} things are wrong.")
+
+
+def openapi() -> None:
+    """Print the OpenAPI document of the interface."""
+    from paydesk.generated import openapi_json
+
+    typer.echo(openapi_json(), nl=False)
+
+
+@operators.command(
+    "create",
+    epilog=examples("paydesk operators create --name ana --role owner", "paydesk operators create --name ci --json"),
+)
+def create_operator(
+    name: Annotated[str, typer.Option(help="Who it is.")],
+    role: Annotated[str, typer.Option(help="owner, operator or support (reads only).")] = "owner",
+    settings: SettingsFile = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Make an operator's token, which is shown once, now. Opens the database itself: a SQLite file must not be in use."""
+    from paydesk.clock import SystemClock
+    from paydesk.operators import tokens
+
+    if role not in tokens.ROLES:
+        raise WrongUsage(f"There is no role {role}; there are {', '.join(tokens.ROLES)}.")
+    token = tokens.new()
+
+    async def work() -> str:
+        async with opened(load_settings(settings)) as database:
+            now_ms = SystemClock().now_ms()
+            return await database.write(lambda tx: tokens.issue(tx, token, name, role, now_ms))
+
+    operator_id = run(work())
+    show({"operator_id": operator_id, "name": name, "role": role, "token": token.reveal()}, as_json=as_json)
+    note("The token is not kept and can't be shown again.")
+
+
+@keys.command("list", epilog=examples("paydesk keys list --json"))
+def list_keys(file: KeyFile = None, settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
+    """List the versions of the server keys on this node."""
+    from paydesk import keys as key_file
+
+    path = file or Path(load_settings(settings).keys_file)
+    found = _keys(lambda: key_file.read(path))
+    rows = [{"version": version, "active": version == found.active} for version in found.versions]
+    show_list({"data": rows}, ("version", "active"), as_json=as_json)
+
+
+@keys.command("add", epilog=examples("paydesk keys add", "paydesk keys add --activate"))
+def add_key(
+    file: KeyFile = None,
+    settings: SettingsFile = None,
+    *,
+    activate: Annotated[bool, typer.Option("--activate", help="Use it at once: for a single node only.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a random key; the first one is active at once. Copy the file to every node before activating it."""
+    from paydesk import keys as key_file
+
+    path = file or Path(load_settings(settings).keys_file)
+    version = _keys(lambda: key_file.add(path, activate=activate))
+    show({"version": version, "file": str(path)}, as_json=as_json)
+
+
+@keys.command("activate", epilog=examples("paydesk keys activate 2"))
+def activate_key(
+    version: Annotated[int, typer.Argument(help="Which version, of `paydesk keys list`.")],
+    file: KeyFile = None,
+    settings: SettingsFile = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Derive from this version from now on, once every node has it; what older ones made stays good."""
+    from paydesk import keys as key_file
+
+    path = file or Path(load_settings(settings).keys_file)
+    _keys(lambda: key_file.activate(path, version))
+    show({"active": version, "file": str(path)}, as_json=as_json)
+
+
+def _keys(work: Callable[[], T]) -> T:
+    from paydesk.keys import KeysError
+
+    try:
+        return work()
+    except (KeysError, OSError) as error:
+        raise Failure(str(error)) from None

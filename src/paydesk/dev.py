@@ -1,0 +1,159 @@
+"""`paydesk dev`: everything on one machine, in one process, seeded once and kept from one start to the next."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paydesk import keys, logs, node, seed
+from paydesk.app import build_app
+from paydesk.clock import MovableClock
+from paydesk.credentials import Minting
+from paydesk.http import server
+from paydesk.keys import Keys
+from paydesk.node import StartRefused
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Transaction
+from paydesk.storage.migrate import migrate
+from paydesk.terminals import store as terminals
+from paydesk.virtual.dev_clock import restore_clock
+from paydesk.virtual.fleet import Fleet
+from paydesk.workers import WorkerContext, run_all
+
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - whoever says so on the command line means it
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command."""
+
+    host: str
+    port: int
+    data: Path
+    credentials: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What stands once the database is open."""
+
+    options: Options
+    settings: Settings
+    database: Database
+    keys: Keys
+    clock: MovableClock
+    base_url: str
+    fleet: Fleet
+
+
+def overrides(given: Settings, options: Options) -> dict[str, Any]:
+    """What development sets where neither the environment nor a file did."""
+    defaults = {
+        "database_url": f"sqlite:{options.data / 'paydesk.db'}",
+        "keys_file": str(options.data / "keys.json"),
+        "acquirer": "simulator",
+    }
+    return {name: value for name, value in defaults.items() if name not in given.model_fields_set}
+
+
+async def run(options: Options, settings: Settings) -> None:
+    """Run until SIGTERM or Ctrl-C. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`."""
+    logs.configure(settings.log_format)
+    make_folder(options.data)
+    with node.listen(options.host, options.port) as listener:
+        base_url = _base_url(options.host, listener.getsockname()[1])
+        if settings.public_url is None:
+            settings = settings.model_copy(update={"public_url": base_url})
+        server_keys = _keys(Path(settings.keys_file))
+        async with node.database_of(settings) as database:
+            await migrate(database, MovableClock().now_ms())
+            clock = await restore_clock(database)
+            fleet = Fleet(base_url, options.data / "terminals")
+            here = Node(options, settings, database, server_keys, clock, base_url, fleet)
+            demo = await _demo(here)
+            stop, ready = asyncio.Event(), asyncio.Event()
+            node.stop_on_signals(stop)
+            state: dict[str, Any] = {"fleet": fleet, "loopback_allowed": True}
+            app = build_app(settings, database, server_keys, clock, development=True, state=state)
+            context = WorkerContext(database, settings, clock, server_keys, loopback_allowed=True)
+            await node.run_together(
+                stop,
+                server.serve(app, listener, settings, ready.set, stop),
+                run_all(context, stop),
+                _play(here, demo, ready, stop),
+            )
+
+
+async def _demo(here: Node) -> seed.Demo:
+    """The demo data and the credentials file, each made or brought up to date."""
+    now_ms, password_hash = here.clock.now_ms(), await seed.unknown_password()
+
+    async def work(tx: Transaction) -> seed.Demo:
+        return await seed.find_or_create(tx, here.base_url, password_hash, here.keys, now_ms)
+
+    demo = await here.database.write(work)
+    minting = Minting(here.database, here.keys, here.settings, demo, here.base_url, now_ms)
+    try:
+        await minting.refresh(here.options.credentials)
+    except OSError as error:
+        raise StartRefused(f"{here.options.credentials} cannot be written: {error.strerror}.") from None
+    return demo
+
+
+async def _play(here: Node, demo: seed.Demo, ready: asyncio.Event, stop: asyncio.Event) -> None:
+    """Once the service answers, start the virtual terminals and say so; end them before the service ends."""
+    await here.fleet.start()
+    try:
+        await _first(ready, stop)
+        if not stop.is_set():
+            await _give_tokens(here, demo)
+            print(f"paydesk ready {here.base_url}", flush=True)  # noqa: T201 - others wait for this very line
+            await stop.wait()
+    finally:
+        await here.fleet.stop()
+
+
+async def _give_tokens(here: Node, demo: seed.Demo) -> None:
+    """Terminals that the fleet's folder doesn't know get a new token: they are new, or the folder was lost."""
+    known, now_ms = here.fleet.terminals(), here.clock.now_ms()
+    for terminal in demo.terminals:
+        if terminal.terminal_id not in known:
+            token = await here.database.write(
+                lambda tx, terminal=terminal: terminals.new_device_token(tx, terminal, now_ms)
+            )
+            await here.fleet.add(terminal.terminal_id, token.reveal(), terminal.script or seed.SCRIPT)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def make_folder(folder: Path) -> None:
+    """The data folder, there and writable. Raises `StartRefused`."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartRefused(f"{folder} cannot be made: {error.strerror}. --data takes another folder.") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StartRefused(f"{folder} cannot be written to. --data takes another folder.")
+
+
+def _keys(file: Path) -> Keys:
+    if not file.exists():
+        keys.add(file, activate=True)
+    return keys.read(file)
+
+
+def _base_url(host: str, port: int) -> str:
+    name = "127.0.0.1" if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"

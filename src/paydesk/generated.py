@@ -1,0 +1,235 @@
+"""The pages of `docs/` that are read off the code: `python -m paydesk.generated` writes them, `--check` compares."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from paydesk.api import OPERATIONS
+from paydesk.errors import ErrorKind
+from paydesk.http import openapi
+from paydesk.http.advice import advice
+from paydesk.operation import Operation
+from paydesk.orders import status
+from paydesk.settings import PREFIX, Settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+_ERRORS_HEAD = """\
+# Errors
+
+<!-- Written by `make generate` from the table of operations; changes made here are lost. -->
+
+The checks of an operation are made in the order of its list, and the first that fails answers; only the faults of a
+body are told all at once. The [last section](#every-error) says what each error means and what to do about it. The
+token endpoints answer a flat body, everything else a list under `errors`."""
+
+_LIFECYCLE_HEAD = """\
+# The life of an order
+
+<!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
+
+`processed` and `failed` can be trusted alone. Nothing leaves `failed`, `canceled` or `refunded`. Each move raises
+`version` by one and is told to the subscribed applications as its action."""
+
+_SETTINGS_HEAD = """\
+# Settings
+
+<!-- Written by `make generate` from `settings.py`; changes made here are lost. -->
+
+A setting is a variable of the environment, or a name in the TOML file that `PAYDESK_SETTINGS` points to; the
+environment wins. Lists are comma-separated in the environment. A setting that is wrong or unknown stops the start
+and is named."""
+
+_NONE = "none"
+_DIFF_LINES_MAX = 40
+
+
+def openapi_json() -> str:
+    """The whole interface as an OpenAPI 3.1 document."""
+    return json.dumps(openapi.document(OPERATIONS), indent=1, ensure_ascii=False) + "\n"
+
+
+def errors_md(operations: Iterable[Operation] = OPERATIONS) -> str:
+    """Every operation with its errors in the order of the checks, then every error with what to do."""
+    rows = tuple(operations)
+    lines = [_ERRORS_HEAD]
+    for surface, text in openapi.SURFACES.items():
+        listed = [row for row in rows if row.surface == surface and openapi.errors_in_order(row)]
+        if listed:
+            lines += ["", f"## {surface.capitalize()}", "", text]
+            for row in listed:
+                lines += ["", *_errors_of(row)]
+    return "\n".join([*lines, "", "## Every error", "", *_glossary(rows)]) + "\n"
+
+
+def _errors_of(row: Operation) -> Iterator[str]:
+    mark = " (development only)" if row.development else ""
+    yield f"### {row.method} {openapi.path_template(row)}{mark}"
+    yield ""
+    for number, kind in enumerate(openapi.errors_in_order(row), 1):
+        yield f"{number}. {kind.status} `{kind.code}`"
+
+
+def _glossary(rows: Sequence[Operation]) -> Iterator[str]:
+    kinds = {kind for row in rows for kind in openapi.errors_in_order(row)}
+    yield from _table(
+        ("HTTP", "Code", "Message", "What to do"),
+        ((kind.status, f"`{kind.code}`", kind.sentence, advice(kind)) for kind in sorted(kinds, key=_by_status)),
+    )
+
+
+def _by_status(kind: ErrorKind) -> tuple[int, str, str]:
+    return kind.status, kind.code, kind.sentence
+
+
+def order_lifecycle_md() -> str:
+    """The life of an order: the diagram, the states and the moves."""
+    return "\n".join(
+        [
+            _LIFECYCLE_HEAD,
+            "",
+            "```mermaid",
+            "stateDiagram-v2",
+            *_diagram(),
+            "```",
+            "",
+            "## States",
+            "",
+            *_table(
+                ("status", "status_detail", "payment's status_detail"),
+                ((f"`{state.status}`", f"`{state.detail}`", f"`{state.payment_detail}`") for state in status.STATES),
+            ),
+            "",
+            "## Moves",
+            "",
+            *_table(("Move", "From", "To", "By", "Action"), map(_move, status.MOVES)),
+            "",
+            "A move *before the grant* is possible only until the terminal was told that it may ask the acquirer.",
+            "",
+        ]
+    )
+
+
+def _diagram() -> Iterator[str]:
+    edges: dict[tuple[str, str], list[str]] = {}
+    for move in status.MOVES:
+        for source in _statuses(move.sources) or ["[*]"]:
+            for target in _statuses(move.targets) or [source]:
+                edges.setdefault((source, target), []).append(move.name)
+    for (source, target), names in edges.items():
+        yield f"    {source} --> {target}: {', '.join(names)}"
+    for final in status.FINAL:
+        yield f"    {final} --> [*]"
+
+
+def _statuses(states: Iterable[status.State]) -> list[str]:
+    return list(dict.fromkeys(str(state.status) for state in states))
+
+
+def _move(move: status.Move) -> tuple[str, ...]:
+    return (
+        f"`{move.name}`",
+        _states(move.sources) or _NONE,
+        _states(move.targets) or "itself",
+        move.by + (", before the grant" if move.before_grant else ""),
+        f"`{move.action}`",
+    )
+
+
+def _states(states: Iterable[status.State]) -> str:
+    by_status: dict[str, list[str]] = {}
+    for state in states:
+        by_status.setdefault(state.status, []).append(f"`{state.payment_detail}`")
+    return "; ".join(f"{name}: {', '.join(details)}" for name, details in by_status.items())
+
+
+def settings_md() -> str:
+    """Every setting with its variable, its default and what it is for."""
+    return "\n".join(
+        [
+            _SETTINGS_HEAD,
+            "",
+            *_table(
+                ("Setting", "Variable", "Default", "What it is for"),
+                (
+                    (f"`{name}`", f"`{PREFIX}{name.upper()}`", _shown(field.default), field.description or "")
+                    for name, field in Settings.model_fields.items()
+                ),
+            ),
+            "",
+        ]
+    )
+
+
+def _shown(default: Any) -> str:
+    if default is None or default == ():
+        return _NONE
+    return f"`{', '.join(map(str, default)) if isinstance(default, tuple) else default}`"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    yield _line(head)
+    yield _line(["---"] * len(head))
+    for row in rows:
+        yield _line(row)
+
+
+def _line(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "openapi.json": openapi_json,
+    "errors.md": errors_md,
+    "order-lifecycle.md": order_lifecycle_md,
+    "settings.md": settings_md,
+}
+
+
+def write(docs: Path = DOCS) -> None:
+    """Write every page."""
+    docs.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (docs / name).write_text(make(), encoding="utf-8")
+
+
+def stale(docs: Path = DOCS) -> dict[str, str]:
+    """The pages that differ from what the code says, each with the difference."""
+    differences: dict[str, str] = {}
+    for name, make in PAGES.items():
+        file, wanted = docs / name, make()
+        there = file.read_text(encoding="utf-8") if file.exists() else ""
+        if there != wanted:
+            differences[name] = _difference(there, wanted, name)
+    return differences
+
+
+def _difference(there: str, wanted: str, name: str) -> str:
+    lines = list(difflib.unified_diff(there.splitlines(), wanted.splitlines(), f"docs/{name}", "the code", lineterm=""))
+    left = len(lines) - _DIFF_LINES_MAX
+    return "\n".join(lines[:_DIFF_LINES_MAX] + ([f"… and {left} more lines"] if left > 0 else []))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with `--check` say which are stale; the exit code says whether all is well."""
+    if list(arguments) not in ([], ["--check"]):
+        sys.stderr.write("usage: python -m paydesk.generated [--check]\n")
+        return 2
+    if not arguments:
+        write()
+        return 0
+    differences = stale()
+    for name, difference in differences.items():
+        sys.stderr.write(f"docs/{name} is stale:\n{difference}\n\n")
+    if differences:
+        sys.stderr.write("Run `make generate` and commit what it writes.\n")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

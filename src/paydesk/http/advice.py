@@ -1,0 +1,71 @@
+"""What to do about an error: one sentence a code, for the reference and the page of errors."""
+
+from __future__ import annotations
+
+from paydesk.errors import ErrorKind
+
+_BY_CODE = {
+    # The tokens
+    "invalid_client": "Check client_id and client_secret; a secret that was rotated stops working.",
+    "invalid_grant": "Start the authorization again: the code or refresh token is spent, or is not this application's.",
+    "invalid_scope": "Ask for `offline_access`, `read` and `write`, each once, and for no more than was granted.",
+    "invalid_request": "Compare the body with the fields above: one is missing, doubled, unknown or of another type.",
+    "unsupported_grant_type": "Send `authorization_code` or `refresh_token`.",
+    "unauthorized_client": "Ask the seller to authorize the application again.",
+    "local_rate_limited": "Wait for the seconds of `Retry-After`, then repeat.",
+    # Every operation
+    "json_syntax_error": "Send one well-formed JSON document in UTF-8, each key once.",
+    "bad_request": "Send well-formed HTTP; nothing was done.",
+    "unsupported_header": "Leave `x-test-scope` out; a test order is made with a test token.",
+    "empty_required_header": "Send `X-Idempotency-Key`: a new one for a new intent, the old one for a repeat.",
+    "invalid_idempotency_key_length": "Use 1 to 64 visible ASCII characters; a UUID does well.",
+    "required_properties": "Add the field that `details` names.",
+    "unsupported_properties": "Remove the field or parameter that `details` names.",
+    "property_type": "Give the field that `details` names its type; leave it out rather than sending null.",
+    "property_value": "Give the field that `details` names a value that its rules allow.",
+    "minimum_items": "Put an item into the array that `details` names.",
+    "maximum_items": "Take items out of the array that `details` names.",
+    "minimum_properties": "Fill the object that `details` names.",
+    "invalid_path_param": "Take the id from an answer, unchanged.",
+    "unauthorized": "Send `Authorization: Bearer` with a token of this surface; refresh it when it has expired.",
+    "forbidden": "Ask the operator of the service why.",
+    "insufficient_scope": "Ask the seller for the scope that this operation names.",
+    "misdirected_request": "Call the service by its configured address.",
+    "idempotency_key_already_used": "Use a new key: this one stands for a request that was different.",
+    "resource_locked": "Repeat with the same key in a moment: the first request is still running.",
+    "payload_too_large": "Send at most 64 KiB.",
+    "unsupported_media_type": "Send `Content-Type: application/json`, in UTF-8 and without `Content-Encoding`.",
+    "request_timeout": "Repeat on a better line; with the same key nothing happens twice.",
+    "too_many_requests": "Wait for the seconds of `Retry-After`, then repeat.",
+    "internal_error": "Repeat with the same key; report the `x-request-id` to the operator.",
+    "service_unavailable": "Repeat with the same key: it tells whether anything was done.",
+    # Orders
+    "order_not_found": "Check the id, and that the token is of the order's seller and of its kind, live or test.",
+    "forbidden_checking_terminal_owner": "Take the terminal from GET /terminals/v1/list, asked with the same token.",
+    "terminal_not_in_pdv_mode": "Set its mode with PATCH /terminals/v1/setup.",
+    "already_queued_order_on_terminal": "Wait for the order in the way or cancel it; the same key may be tried again.",
+    "cannot_cancel_order": "Read the order: its status says what became of it.",
+    "order_already_canceled": "Nothing; the order is canceled.",
+    # Terminals
+    "terminal_not_found": "Take the terminal from GET /terminals/v1/list, asked with the same token.",
+    "terminal_busy": "Wait for its order to end, or cancel it, then set the mode.",
+    "precondition_failed": "Leave at most one terminal in PDV mode at each point of sale.",
+    "stale_session": "Stop: another start of this terminal has taken over. Only results are still taken.",
+    "lease_not_found": "Forget the lease; it is not one of this terminal.",
+    "order_canceled": "Stop and go back to idle; the buyer is not charged.",
+    "order_finished": "Stop reporting: what was sent is recorded.",
+    "result_conflict": "Stop reporting: what was sent is recorded, and the acquirer is asked for the truth.",
+}
+_BY_STATUS = {
+    400: "Compare the request with what this operation takes; nothing was done.",
+    401: "Send a valid credential of this surface.",
+    403: "Ask the operator of the service why.",
+    404: "Take the id from an answer, unchanged.",
+    409: "Read the object: its state says why.",
+    412: "Read the objects concerned: together they would break a rule.",
+}
+
+
+def advice(kind: ErrorKind) -> str:
+    """What the caller does about this error."""
+    return _BY_CODE.get(kind.code) or _BY_STATUS.get(kind.status) or "Read the message."

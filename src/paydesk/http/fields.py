@@ -1,0 +1,135 @@
+"""JSON schemas read for people: a request's fields as flat rows, and an example made of what is required."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """One field of a request: where it stands, what it takes, whether it must be there, and its rules."""
+
+    path: str
+    type: str
+    required: bool
+    rules: str
+
+
+def without_null(schema: Any) -> Any:
+    """The schema without the nulls that pydantic writes for optional fields: a null is refused in a request."""
+    if isinstance(schema, list):
+        return [without_null(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("default", ...) is None:
+        schema = {key: value for key, value in schema.items() if key != "default"}
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    if len(choices) == 1:
+        schema = choices[0] | {key: value for key, value in schema.items() if key != "anyOf"}
+    return {key: without_null(value) for key, value in schema.items()}
+
+
+def hoisted(schema: Any, named: dict[str, Any]) -> Any:
+    """The schema with its own definitions moved to `named`, where a whole document keeps them."""
+    if isinstance(schema, list):
+        return [hoisted(item, named) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    for name, definition in schema.get("$defs", {}).items():
+        there = named.setdefault(name, moved := hoisted(definition, named))
+        assert there == moved, f"two schemas are called {name}"
+    document = {key: hoisted(value, named) for key, value in schema.items() if key != "$defs"}
+    if isinstance(document.get("$ref"), str):
+        document["$ref"] = document["$ref"].replace("#/$defs/", "#/components/schemas/")
+    return document
+
+
+def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
+    """Every field of the model, in document order, objects and arrays opened."""
+    schema = without_null(model.model_json_schema())
+    return tuple(_rows(schema, schema.get("$defs", {}), "", required=True))
+
+
+def _rows(schema: Schema, named: Schema, path: str, *, required: bool) -> Iterator[FieldRow]:
+    schema = _resolved(schema, named)
+    if schema.get("properties"):
+        if path:
+            yield FieldRow(path, "object", required, _rules(schema))
+        needed = schema.get("required", ())
+        for name, child in schema["properties"].items():
+            yield from _rows(child, named, f"{path}.{name}" if path else name, required=name in needed)
+    elif schema.get("type") == "array" and _resolved(schema["items"], named).get("properties"):
+        yield from _rows(dict(schema["items"]), named, f"{path}[]", required=required)
+    else:
+        yield FieldRow(path, _type(schema, named), required, _rules(schema))
+
+
+def _resolved(schema: Schema, named: Schema) -> Schema:
+    reference = schema.get("$ref")
+    return {**named[reference.rpartition("/")[2]], **schema} if reference else schema
+
+
+def _type(schema: Schema, named: Schema) -> str:
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(_type(_resolved(choice, named), named) for choice in choices)
+    if schema.get("type") == "array":
+        return f"array of {_type(_resolved(schema['items'], named), named)}"
+    return str(schema.get("type", "any"))
+
+
+_BOUNDS = (
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("minimum", "at least {}"),
+    ("maximum", "at most {}"),
+    ("exclusiveMinimum", "above {}"),
+    ("minItems", "at least {} items"),
+    ("maxItems", "at most {} items"),
+    ("pattern", "`{}`"),
+    ("default", "default `{}`"),
+)
+
+
+def _rules(schema: Schema) -> str:
+    rules = [schema["description"].rstrip(".")] if schema.get("description") and "properties" not in schema else []
+    if "const" in schema:
+        rules.append(f"`{schema['const']}`")
+    if "enum" in schema:
+        rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
+    told = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}
+    rules += [words.format(told[bound]) for bound, words in _BOUNDS if told.get(bound) not in (None, "")]
+    return "; ".join(rules).replace("at least 1 characters", "not empty")
+
+
+def example(model: type[BaseModel]) -> Any:
+    """A request that the model accepts, of its required fields alone; None where the schema does not tell one."""
+    schema = without_null(model.model_json_schema())
+    made = _example(schema, schema.get("$defs", {}))
+    try:
+        model.model_validate(made)
+    except ValidationError:
+        return None
+    return made
+
+
+def _example(schema: Schema, named: Schema) -> Any:
+    schema = _resolved(schema, named)
+    if "const" in schema:
+        return schema["const"]
+    for told in ("examples", "enum"):
+        if schema.get(told):
+            return schema[told][0]
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return _example(choices[0], named)
+    if schema.get("type") == "array":
+        return [_example(schema["items"], named)]
+    if schema.get("type") == "object":
+        needed = schema.get("required", ())
+        return {name: _example(child, named) for name, child in schema.get("properties", {}).items() if name in needed}
+    return {"string": "text", "integer": 1, "number": 1, "boolean": True}.get(schema.get("type", ""))

@@ -1,0 +1,284 @@
+"""The interface as an OpenAPI 3.1 document, read off the table of operations. Nothing here is written by hand twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from paydesk import __version__, errors
+from paydesk.errors import ErrorKind, Fault, Refusal
+from paydesk.http import fields
+from paydesk.http.shared import error_body, shared_errors, takes_body
+from paydesk.operation import Operation, Query, Surface
+from paydesk.settings import Settings
+
+Json = dict[str, Any]
+
+SURFACES: dict[Surface, str] = {
+    "token": "Tokens: an application proves who it is in the body and is given a token to act for a seller.",
+    "application": "Orders and terminals, for an application that acts for a seller.",
+    "device": "What a card terminal calls, always outbound from it.",
+    "operator": "What operators do; the command line is a client of it.",
+    "public": "Open to everybody who reaches the service.",
+}
+SECURITY_SCHEMES: dict[Surface, Json] = {
+    "application": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An access token of `POST /oauth/token`, `APP_USR-…` or `TEST-…`, with the scope named.",
+    },
+    "device": {"type": "http", "scheme": "bearer", "description": "A terminal's own token, `PDT-…`."},
+    "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token, `PDO-…`."},
+}
+IDEMPOTENCY_KEY = Query(
+    "X-Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[!-~]+$", "examples": ["0d5020ed-1af6-469c"]},
+    "Chosen by the caller, one per intent: the same key with the same request has one effect and one answer.",
+    required=True,
+)
+_ERROR_SCHEMAS: Json = {
+    "Error": {
+        "type": "object",
+        "required": ["errors", "error", "message", "status"],
+        "properties": {
+            "errors": {
+                "type": "array",
+                "minItems": 1,
+                "description": "Everything that is wrong, in document order.",
+                "items": {
+                    "type": "object",
+                    "required": ["code", "message", "details"],
+                    "properties": {
+                        "code": {"type": "string"},
+                        "message": {"type": "string"},
+                        "details": {"type": "array", "items": {"type": "string"}},
+                    },
+                },
+            },
+            "error": {"type": "string", "description": "The first one's code."},
+            "message": {"type": "string", "description": "The first one's message."},
+            "status": {"type": "integer", "description": "The HTTP status."},
+            "code": {"type": "string", "description": "On 401 alone: the code once more."},
+        },
+    },
+    "TokenError": {
+        "type": "object",
+        "required": ["message", "error", "error_description", "status", "cause"],
+        "properties": {
+            "message": {"type": "string"},
+            "error": {"type": "string", "description": "The code of RFC 6749 §5.2, or one of this service."},
+            "error_description": {"type": "string", "description": "The same sentence as `message`."},
+            "status": {"type": "integer"},
+            "cause": {"type": "array", "items": {}},
+        },
+    },
+}
+_HEADERS: Json = {
+    "RequestId": {
+        "description": "The caller's own `X-Request-Id`, or a new one; it is in the log line of this request.",
+        "schema": {"type": "string"},
+    },
+    "Replayed": {
+        "description": "`true` when this answer was given before, under the same key.",
+        "schema": {"type": "string", "const": "true"},
+    },
+    "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
+    "Challenge": {"description": "Which credential opens the door.", "schema": {"type": "string"}},
+}
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+
+def document(operations: Iterable[Operation], *, settings: Settings | None = None) -> Json:
+    """The OpenAPI 3.1 document of these operations, in their order; a server address only where one is set."""
+    rows = tuple(operations)
+    references, schemas = _components(rows)
+    shared = _Shared(schemas)
+    paths: dict[str, Json] = {}
+    for row in rows:
+        paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
+    described: Json = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Paydesk",
+            "version": __version__,
+            "summary": "Tokens, in-person orders for card terminals, webhooks.",
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        },
+        "tags": [{"name": name, "description": text} for name, text in SURFACES.items()],
+        "paths": paths,
+        "components": {
+            "securitySchemes": dict(SECURITY_SCHEMES),
+            "headers": _HEADERS,
+            "schemas": shared.schemas | _ERROR_SCHEMAS,
+            "examples": shared.examples,
+        },
+    }
+    if settings is not None and settings.public_url:
+        described["servers"] = [{"url": settings.public_url}]
+    return described
+
+
+def path_template(operation: Operation) -> str:
+    """The path as OpenAPI writes it: names of parameters without a converter."""
+    return _PARAMETER.sub(r"{\1}", operation.path)
+
+
+def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
+    """Every error that the operation may answer, in the order of the checks; what may strike at any time comes last."""
+    shared = shared_errors(operation)
+    any_time = [kind for kind in shared if kind.status >= 500]
+    return tuple(dict.fromkeys((*(kind for kind in shared if kind.status < 500), *operation.errors, *any_time)))
+
+
+def error_example(operation: Operation, kind: ErrorKind) -> Json:
+    """The body with which this operation answers that error."""
+    refusal = kind.because("an example")
+    if kind in errors.BODY_FAULTS and operation.body is not None:
+        refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
+    return error_body(operation.surface, refusal)
+
+
+def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
+    path = f"$.{next(iter(model.model_fields), 'field')}"
+    return {
+        errors.REQUIRED_PROPERTIES: f"'{path}' - is required",
+        errors.UNSUPPORTED_PROPERTIES: "'$.surprise' - is not known here",
+        errors.PROPERTY_TYPE: f"'{path}' - must not be null",
+        errors.MINIMUM_ITEMS: f"'{path}' - must have more items",
+        errors.MAXIMUM_ITEMS: f"'{path}' - must have fewer items",
+        errors.MINIMUM_PROPERTIES: "'$' - must not be empty",
+    }.get(kind, f"'{path}' - must not contain control characters")
+
+
+def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json], Json]:
+    """A reference for each request model, and the schemas that they refer to."""
+    models = tuple(dict.fromkeys(row.body for row in rows if row.body is not None))
+    by_key, schema = models_json_schema(
+        [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
+    )
+    return {model: by_key[model, "validation"] for model in models}, fields.without_null(schema.get("$defs", {}))
+
+
+class _Shared:
+    """What many operations refer to, each written once: schemas, and the examples of errors."""
+
+    def __init__(self, schemas: Json) -> None:
+        self.schemas = schemas
+        self.examples: dict[str, Json] = {}
+
+    def error(self, row: Operation, kind: ErrorKind) -> Json:
+        """A reference to the example with which this operation answers that error."""
+        example = {"summary": kind.sentence, "value": error_example(row, kind)}
+        prefix = f"token_{kind.code}" if row.surface == "token" else kind.code
+        name = next(name for name in _numbered(prefix) if self.examples.setdefault(name, example) == example)
+        return {"$ref": f"#/components/examples/{name}"}
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in count(2))
+
+
+def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: _Shared) -> Json:
+    described: Json = {"operationId": row.name, "summary": row.summary, "tags": [row.surface]}
+    if row.description:
+        described["description"] = row.description
+    if row.surface in SECURITY_SCHEMES:
+        described["security"] = [{row.surface: [row.scope] if row.scope else []}]
+    else:
+        described["security"] = []
+    parameters = _parameters(row)
+    if parameters:
+        described["parameters"] = parameters
+    if row.body is not None and takes_body(row):
+        described["requestBody"] = _request_body(row, references[row.body])
+    described["responses"] = _responses(row, shared)
+    if row.development:
+        described["x-development"] = True
+    return described
+
+
+def _parameters(row: Operation) -> list[Json]:
+    names = _PARAMETER.findall(row.path)
+    described: list[Json] = []
+    for name in names:
+        schema: Json = {"type": "string", "minLength": 1}
+        if row.path_pattern and name == names[-1]:
+            schema = {"type": "string", "pattern": _anchored(row.path_pattern)}
+        described.append({"name": name, "in": "path", "required": True, "schema": schema})
+    described += [_parameter(query, "query") for query in row.query]
+    if row.idempotent:
+        described.append(_parameter(IDEMPOTENCY_KEY, "header"))
+    described += [_parameter(header, "header") for header in row.headers]
+    return described
+
+
+def _parameter(given: Query, where: str) -> Json:
+    described: Json = {"name": given.name, "in": where, "description": given.description, "schema": dict(given.schema)}
+    if given.required:
+        described["required"] = True
+    return described
+
+
+def _anchored(pattern: str) -> str:
+    return f"^{pattern.removeprefix('^').removesuffix('$')}$"
+
+
+def _request_body(row: Operation, reference: Json) -> Json:
+    media: Json = {"schema": reference}
+    example = row.body and fields.example(row.body)
+    if example:
+        media["example"] = example
+    content = {"application/json": media}
+    if row.surface == "token":
+        content["application/x-www-form-urlencoded"] = {"schema": reference}
+    return {"required": row.body_required, "content": content}
+
+
+def _responses(row: Operation, shared: _Shared) -> Json:
+    success: Json = {"description": row.summary, "headers": {"x-request-id": _header("RequestId")}}
+    if row.idempotent:
+        success["headers"]["x-idempotent-replayed"] = _header("Replayed")
+    if row.status != 204:
+        schema = _anything(row.media_type) if row.answer is None else fields.hoisted(row.answer, shared.schemas)
+        media: Json = {"schema": schema}
+        if row.example is not None:
+            media["example"] = row.example
+        success["content"] = {row.media_type: media}
+    by_status: dict[int, list[ErrorKind]] = {}
+    for kind in errors_in_order(row):
+        by_status.setdefault(kind.status, []).append(kind)
+    refusals = {str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())}
+    return {str(row.status): success} | refusals
+
+
+def _anything(media_type: str) -> Json:
+    return {} if media_type == "application/json" else {"type": "string"}
+
+
+def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
+    schema = "TokenError" if row.surface == "token" else "Error"
+    headers = {"x-request-id": _header("RequestId")}
+    if kinds[0].status == 401:
+        headers["www-authenticate"] = _header("Challenge")
+    if kinds[0].status == 429:
+        headers["retry-after"] = _header("RetryAfter")
+    return {
+        "description": " · ".join(f"`{kind.code}`" for kind in kinds),
+        "headers": headers,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": f"#/components/schemas/{schema}"},
+                "examples": {kind.code: shared.error(row, kind) for kind in kinds},
+            }
+        },
+    }
+
+
+def _header(name: str) -> Json:
+    return {"$ref": f"#/components/headers/{name}"}

@@ -1,0 +1,141 @@
+"""The interface for readers: its OpenAPI document and an HTML reference, both made from the table of operations.
+
+The page needs no script and nothing from elsewhere: its style sheet and icon lie beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from paydesk import __version__
+from paydesk.http import fields, openapi
+from paydesk.http.advice import advice
+from paydesk.operation import Answer, Call, Handler, Operation
+
+ASSETS = {"reference.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+ASSET_SECONDS = 365 * 24 * 3600
+POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = (
+    ("content-security-policy", POLICY),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("cache-control", "no-cache"),
+)
+_CODE = re.compile("`([^`]+)`")
+HTML = "text/html; charset=utf-8"
+
+
+def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    """The operations that serve the document and the page of `operations` and of themselves."""
+    described = tuple(operations)
+
+    @cache
+    def everything() -> tuple[Operation, ...]:
+        return (*described, *served)
+
+    @cache
+    def document() -> Answer:
+        return Answer(200, msgspec.json.encode(openapi.document(everything())), (("cache-control", "no-cache"),))
+
+    @cache
+    def page() -> Answer:
+        return Answer(200, render(everything()).encode(), PAGE_HEADERS, HTML)
+
+    async def show_document(_: Call) -> Answer:
+        return document()
+
+    async def show_page(_: Call) -> Answer:
+        return page()
+
+    served = (
+        _row("/openapi.json", "openapi", "The interface as an OpenAPI 3.1 document", show_document),
+        _row("/docs", "docs", "The interface as a page", show_page, HTML),
+        *(_asset(name, media_type) for name, media_type in ASSETS.items()),
+    )
+    return served
+
+
+def render(operations: Iterable[Operation]) -> str:
+    """The whole reference as one HTML page."""
+    listed = tuple(operations)
+    environment = Environment(
+        loader=PackageLoader("paydesk.http"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"pretty": _pretty, "marked": _marked}
+    groups = [
+        (name, text, [row for row in listed if row.surface == name])
+        for name, text in openapi.SURFACES.items()
+        if any(row.surface == name for row in listed)
+    ]
+    return environment.get_template("reference.html").render(
+        version=__version__,
+        groups=groups,
+        path=openapi.path_template,
+        fields=fields.rows,
+        curl=curl,
+        errors=openapi.errors_in_order,
+        error_example=openapi.error_example,
+        advice=advice,
+        idempotency_key=openapi.IDEMPOTENCY_KEY,
+        asset_version={name: sha256(_content(name)).hexdigest()[:12] for name in ASSETS},
+    )
+
+
+def curl(operation: Operation) -> str:
+    """The operation as a command line, with the names of shell variables where a value is the reader's own."""
+    lines = [f'curl -X {operation.method} "$BASE_URL{openapi.path_template(operation).replace("{", "${")}"']
+    if operation.surface in openapi.SECURITY_SCHEMES:
+        variable = {"application": "ACCESS_TOKEN", "device": "DEVICE_TOKEN", "operator": "OPERATOR_TOKEN"}
+        lines.append(f'-H "Authorization: Bearer ${variable[operation.surface]}"')
+    if operation.idempotent:
+        lines.append('-H "X-Idempotency-Key: $(uuidgen)"')
+    example = fields.example(operation.body) if operation.body is not None else None
+    if example:
+        lines += ['-H "Content-Type: application/json"', f"-d '{_pretty(example)}'"]
+    return " \\\n  ".join(lines)
+
+
+def _marked(text: str) -> Markup:
+    """The text with what stands between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped in the line itself
+
+
+def _pretty(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _row(path: str, name: str, summary: str, handler: Handler, media_type: str = "application/json") -> Operation:
+    return Operation("GET", path, name, summary, "public", handler, transaction="none", media_type=media_type)
+
+
+def _asset(name: str, media_type: str) -> Operation:
+    headers = (
+        ("cache-control", f"public, max-age={ASSET_SECONDS}, immutable"),
+        ("x-content-type-options", "nosniff"),
+    )
+    answer = Answer(200, _content(name), headers, media_type)
+
+    async def show(_: Call) -> Answer:
+        return answer
+
+    return _row(f"/docs/assets/{name}", f"docs_{name.replace('.', '_')}", f"Part of the page: {name}", show, media_type)
+
+
+def _content(name: str) -> bytes:
+    return files("paydesk.http").joinpath("static", name).read_bytes()

@@ -1,0 +1,72 @@
+"""What goes out: a status, a body of bytes and headers, sent in the two messages that ASGI wants."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from paydesk.errors import UNAUTHORIZED, Refusal
+from paydesk.http.shared import error_body
+from paydesk.operation import Answer
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
+encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer as bytes; `refusal` is kept for the log."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    media_type: str = "application/json"
+    refusal: Refusal | None = None
+
+
+def answered(answer: Answer, surface: str) -> Reply:
+    """The reply of what a handler answers."""
+    body = answer.body
+    raw = b"" if body is None else body if isinstance(body, bytes) else encode(body)
+    if isinstance(body, str) and answer.media_type != "application/json":
+        raw = body.encode()
+    headers = (*answer.headers, *NO_STORE) if surface == "token" else answer.headers
+    return Reply(answer.status, raw, headers, answer.media_type)
+
+
+def refused(refusal: Refusal, surface: str) -> Reply:
+    """The reply of a refusal, in its surface's shape."""
+    headers = refusal.headers
+    if refusal.kind is UNAUTHORIZED:
+        headers = (*headers, ("www-authenticate", "Bearer"))
+    if surface == "token":
+        headers = (*headers, *NO_STORE)
+    return Reply(refusal.kind.status, encode(error_body(surface, refusal)), headers, refusal=refusal)
+
+
+def request_id(sent: str | None) -> str:
+    """The caller's own, where it has the form of one; otherwise a new UUID."""
+    return sent if sent is not None and REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+
+
+async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
+    """Send it."""
+    headers = [(b"x-request-id", request_id.encode())]
+    if reply.status != 204:
+        headers.append((b"content-length", str(len(reply.body)).encode()))
+    if reply.body:
+        headers.append((b"content-type", reply.media_type.encode()))
+    headers += [(name.encode(), value.encode("latin-1")) for name, value in reply.headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

@@ -1,0 +1,134 @@
+"""A request as it came in: its headers read once, its body read bounded, what is said about both checked."""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.parse
+from collections.abc import Collection
+from typing import Any
+
+from paydesk.errors import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    MISDIRECTED_REQUEST,
+    UNAUTHORIZED,
+    UNSUPPORTED_HEADER,
+    UNSUPPORTED_MEDIA_TYPE,
+)
+from paydesk.http import body
+from paydesk.http.reply import Receive, Scope
+
+SANDBOX_HEADER_GONE = (
+    "The header x-test-scope must not be sent: the sandbox it chose is gone. Send a test token (TEST-…, from"
+    " POST /oauth/token with test_token true) to make test orders."
+)
+NO_TOKEN = "authorization value not present"
+
+
+class Disconnected(Exception):
+    """The client went away before its request was whole; nobody is there to be answered."""
+
+
+class Request:
+    """The head of a request. Header names are lower case; of a header sent twice `headers` has the last."""
+
+    __slots__ = ("address", "headers", "method", "path", "query_string", "raw_headers", "scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.query_string: str = scope["query_string"].decode("latin-1")
+        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers}
+        client = scope.get("client")
+        self.address: str = client[0] if client else ""
+
+    def all(self, name: bytes) -> list[str]:
+        """Every value of a header."""
+        return [value.decode("latin-1") for sent, value in self.raw_headers if sent == name]
+
+    def bearer(self) -> str | None:
+        """The bearer token, or None where there is none. Raises `unauthorized` where the header is another."""
+        values = self.all(b"authorization")
+        if not values:
+            return None
+        scheme, _, token = values[0].partition(" ")
+        if len(values) > 1 or scheme.lower() != "bearer":
+            raise UNAUTHORIZED.because("the authorization header is no bearer", message=NO_TOKEN)
+        return token.strip() or None
+
+    def query(self) -> dict[str, str]:
+        """The query's parameters; of one sent twice the last."""
+        return dict(urllib.parse.parse_qsl(self.query_string, keep_blank_values=True)) if self.query_string else {}
+
+    async def read(self, receive: Receive) -> bytes:
+        """The body. Raises `payload_too_large` before reading what is too much, `Disconnected` where it breaks off."""
+        length = self.headers.get("content-length", "")
+        if length.isdigit() and (len(length) > 9 or int(length) > body.BODY_BYTES_MAX):
+            raise body.too_large()
+        whole = b""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            whole += message.get("body", b"")
+            if len(whole) > body.BODY_BYTES_MAX:
+                raise body.too_large()
+            if not message.get("more_body", False):
+                return whole
+
+    def check_host(self, names: Collection[str]) -> None:
+        """Refuse a request that names no host, or one that is not served here."""
+        hosts = self.all(b"host")
+        if len(hosts) != 1:
+            raise BAD_REQUEST.because("not exactly one Host header", "send exactly one Host header")
+        if host_name(hosts[0]) not in names:
+            raise MISDIRECTED_REQUEST.because("host is not configured")
+
+    def check_headers(self) -> None:
+        """Refuse the headers that no request may carry."""
+        if "x-test-scope" in self.headers:
+            raise UNSUPPORTED_HEADER.because("x-test-scope was sent", message=SANDBOX_HEADER_GONE)
+
+    def check_body_headers(self, accepted: tuple[str, ...]) -> str:
+        """The media type of a request that has a body."""
+        if "content-encoding" in self.headers:
+            raise UNSUPPORTED_MEDIA_TYPE.because("content-encoding was sent", "send the body without Content-Encoding")
+        return body.check_content_type(self.headers.get("content-type"), accepted)
+
+    def check_development(self, *, loopback_only: bool) -> None:
+        """What exists for development only is not for pages of elsewhere, nor, without a token, for other machines."""
+        origin = self.headers.get("origin")
+        if origin is not None and urllib.parse.urlsplit(origin).netloc != self.headers.get("host"):
+            raise FORBIDDEN.because("foreign origin", message="Pages of other origins may not use this.")
+        if loopback_only and not _is_loopback(self.address):
+            raise FORBIDDEN.because("not from loopback", message="This is open on loopback only.")
+
+    def client_address(self, trusted_proxies: Collection[str]) -> str:
+        """The client's address: what the proxies that are trusted say, otherwise the connection's."""
+        hops = [hop.strip() for value in self.all(b"x-forwarded-for") for hop in value.split(",")]
+        address = self.address
+        while hops and address in trusted_proxies:
+            address = hops.pop()
+        return address
+
+
+def host_name(host: str) -> str:
+    """A host without its port, in lower case."""
+    name = host.lower()
+    if name.startswith("["):
+        return name[: name.find("]") + 1]
+    return name.partition(":")[0]
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def form_or_json(media_type: str, raw: bytes) -> Any:
+    """The document of a token request, which may be a form."""
+    return body.parse_form(raw) if media_type == "application/x-www-form-urlencoded" else body.parse_json(raw)

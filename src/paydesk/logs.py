@@ -1,0 +1,69 @@
+"""Logs: one event a line, for people on a terminal and as JSON otherwise, every secret masked before it is written.
+
+Lines go to standard error; standard output belongs to what a command answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Literal, TextIO
+
+import msgspec
+import structlog
+
+from paydesk.redaction import redact
+
+LogFormat = Literal["auto", "json", "text"]
+
+
+def configure(log_format: LogFormat = "auto", stream: TextIO | None = None) -> None:
+    """Send structlog's and the standard library's loggers to one stream, in one form."""
+    stream = stream or sys.stderr
+    as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            redact,
+            _console(colors=stream.isatty()) if as_text else structlog.processors.JSONRenderer(_json),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    _take_over_the_standard_library()
+
+
+class StandardLibraryHandler(logging.Handler):
+    """Hands what libraries log (uvicorn, asyncio, aiohttp) to structlog."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the record under its logger's name."""
+        structlog.get_logger(record.name).log(
+            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info or None
+        )
+
+
+def _take_over_the_standard_library() -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [StandardLibraryHandler()]
+    root.setLevel(logging.WARNING)
+    for name in ("uvicorn", "uvicorn.error", "asyncio", "aiohttp"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+    # The service writes a line a request itself.
+    logging.getLogger("uvicorn.access").disabled = True
+
+
+def _console(*, colors: bool) -> Any:
+    return structlog.dev.ConsoleRenderer(
+        colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=24, sort_keys=False
+    )
+
+
+def _json(event: Any, **_: Any) -> str:
+    return msgspec.json.encode(event, enc_hook=str).decode()

@@ -1,0 +1,224 @@
+"""Applications: who may act for sellers, and the secrets with which they prove who they are."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from paydesk import ids
+from paydesk.errors import Refusal
+from paydesk.oauth import tokens
+from paydesk.oauth.errors import INVALID_CLIENT
+from paydesk.secrets import Secret, digest, new_hex
+from paydesk.storage.database import Row, Transaction
+
+OnReplay = Literal["revoke", "refuse"]
+
+_NOBODYS_DIGEST = digest("nobody's secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application. `scopes` is what it asks for where an authorization doesn't say, in alphabetical order."""
+
+    application_id: int
+    name: str
+    redirect_uris: tuple[str, ...]
+    scopes: str
+    pkce_required: bool
+    on_replay: OnReplay
+    public_key_live: str
+    public_key_test: str
+    suspended_ms: int | None
+    created_ms: int
+
+    def public_key(self, *, live: bool) -> str:
+        """The public key of one of the two modes."""
+        return self.public_key_live if live else self.public_key_test
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationSecret:
+    """What is known of a client secret: everything but the secret."""
+
+    secret_id: str
+    created_ms: int
+    expires_ms: int | None
+
+
+_COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, public_key_live, public_key_test,
+    suspended_ms, created_ms"""
+
+# In: a new application.
+INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, $9)"
+
+# Out: one application.
+GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
+
+# Out: all applications, the oldest first.
+LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
+
+# What an operator may change of an application.
+CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6
+    WHERE application_id = $1"""
+
+# active -> suspended; the first instant stays.
+SUSPEND = "UPDATE applications SET suspended_ms = $2 WHERE application_id = $1 AND suspended_ms IS NULL"
+
+# suspended -> active.
+RESUME = "UPDATE applications SET suspended_ms = NULL WHERE application_id = $1 AND suspended_ms IS NOT NULL"
+
+# In: one more secret.
+INSERT_SECRET = """INSERT INTO application_secrets (application_id, secret_id, digest, created_ms, expires_ms)
+    VALUES ($1, $2, $3, $4, NULL)"""
+
+# Out: an application's secrets, the oldest first.
+LIST_SECRETS = """SELECT secret_id, created_ms, expires_ms FROM application_secrets
+    WHERE application_id = $1 ORDER BY created_ms, secret_id"""
+
+# A secret ends at an instant; a sooner end stays.
+EXPIRE_SECRET = """UPDATE application_secrets SET expires_ms = $3
+    WHERE application_id = $1 AND secret_id = $2 AND (expires_ms IS NULL OR expires_ms > $3)"""
+
+# A secret was refused as expired: it never comes back, whatever the clocks do.
+SECRET_EXPIRED = """UPDATE application_secrets SET expired_ms = $3
+    WHERE application_id = $1 AND secret_id = $2 AND expired_ms IS NULL"""
+
+# Out: an application with all its secrets, one row each, one row with none where it has none.
+WITH_SECRETS = """SELECT a.application_id, a.name, a.redirect_uris, a.scopes, a.pkce_required, a.on_replay,
+        a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
+        s.secret_id, s.digest, s.expires_ms, s.expired_ms
+    FROM applications a LEFT JOIN application_secrets s ON s.application_id = a.application_id
+    WHERE a.application_id = $1"""
+
+
+async def create(
+    tx: Transaction,
+    *,
+    name: str,
+    redirect_uris: tuple[str, ...],
+    scopes: str,
+    now_ms: int,
+    pkce_required: bool = False,
+    on_replay: OnReplay = "revoke",
+) -> tuple[Application, Secret]:
+    """A new application and its first secret, which is shown this once and kept nowhere."""
+    application = Application(
+        application_id=ids.application_number(),
+        name=name,
+        redirect_uris=redirect_uris,
+        scopes=scopes,
+        pkce_required=pkce_required,
+        on_replay=on_replay,
+        public_key_live=tokens.new_public_key(live=True),
+        public_key_test=tokens.new_public_key(live=False),
+        suspended_ms=None,
+        created_ms=now_ms,
+    )
+    await tx.run(
+        INSERT,
+        application.application_id,
+        name,
+        json.dumps(redirect_uris),
+        scopes,
+        int(pkce_required),
+        on_replay,
+        application.public_key_live,
+        application.public_key_test,
+        now_ms,
+    )
+    _, secret = await add_secret(tx, application.application_id, now_ms)
+    return application, secret
+
+
+async def get(tx: Transaction, application_id: int) -> Application | None:
+    """The application, or None."""
+    row = await tx.one(GET, application_id)
+    return _application(row) if row else None
+
+
+async def find_all(tx: Transaction) -> list[Application]:
+    """All applications, the oldest first."""
+    return [_application(row) for row in await tx.all(LIST)]
+
+
+async def change(
+    tx: Transaction,
+    application_id: int,
+    *,
+    name: str,
+    redirect_uris: tuple[str, ...],
+    scopes: str,
+    pkce_required: bool,
+    on_replay: OnReplay,
+) -> bool:
+    """Set everything that an operator may change; False where there is no such application."""
+    tx.wake("applications")
+    return bool(
+        await tx.run(CHANGE, application_id, name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay)
+    )
+
+
+async def suspend(tx: Transaction, application_id: int, now_ms: int) -> bool:
+    """It gets no tokens, and those it has stop working; False where it is suspended already or unknown."""
+    tx.wake("applications")
+    return bool(await tx.run(SUSPEND, application_id, now_ms))
+
+
+async def resume(tx: Transaction, application_id: int) -> bool:
+    """It may go on, with the tokens it had; False where it is not suspended."""
+    tx.wake("applications")
+    return bool(await tx.run(RESUME, application_id))
+
+
+async def add_secret(tx: Transaction, application_id: int, now_ms: int) -> tuple[ApplicationSecret, Secret]:
+    """One more secret beside those it has, 256 random bits, shown this once."""
+    secret_id, secret = ids.ulid(now_ms), new_hex(256)
+    await tx.run(INSERT_SECRET, application_id, secret_id, digest(secret), now_ms)
+    return ApplicationSecret(secret_id, now_ms, None), Secret(secret)
+
+
+async def find_secrets(tx: Transaction, application_id: int) -> list[ApplicationSecret]:
+    """What is known of an application's secrets, the oldest first."""
+    return [ApplicationSecret(*row) for row in await tx.all(LIST_SECRETS, application_id)]
+
+
+async def expire_secret(tx: Transaction, application_id: int, secret_id: str, expires_ms: int) -> bool:
+    """The secret is good until `expires_ms` and no longer; False where it is unknown or ends sooner."""
+    return bool(await tx.run(EXPIRE_SECRET, application_id, secret_id, expires_ms))
+
+
+async def authenticate(tx: Transaction, client_id: str, client_secret: str, now_ms: int) -> Application | Refusal:
+    """The application that these credentials belong to.
+
+    Raises INVALID_CLIENT, and returns it where a secret that is refused as expired was written down as such. Whether
+    the application or the secret is unknown shows neither in the answer nor in the time it takes.
+    """
+    given = digest(client_secret)
+    rows = await tx.all(WITH_SECRETS, _number(client_id))
+    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _NOBODYS_DIGEST)]
+    if not rows:
+        hmac.compare_digest(given, _NOBODYS_DIGEST)
+        raise INVALID_CLIENT.because("unknown client")
+    if not matching or matching[0][11] is None:
+        raise INVALID_CLIENT.because("secret differs")
+    application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
+    if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
+        return _application(matching[0])
+    await tx.run(SECRET_EXPIRED, application_id, secret_id, now_ms)
+    return INVALID_CLIENT.because("secret expired")
+
+
+def _number(client_id: str) -> int:
+    """The client's number, or one that nobody has: an unknown client costs the same look-up."""
+    canonical = client_id.isascii() and client_id.isdigit() and len(client_id) <= 18 and client_id[0] != "0"
+    return int(client_id) if canonical else -1
+
+
+def _application(row: Row) -> Application:
+    values: list[Any] = list(row[:10])
+    values[2] = tuple(json.loads(values[2]))
+    values[4] = bool(values[4])
+    return Application(*values)

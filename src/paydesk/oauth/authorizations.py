@@ -1,0 +1,64 @@
+"""Authorizations: which seller lets which application act for them. Every token hangs on one that stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paydesk import ids
+from paydesk.storage.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """A seller's consent for one application; withdrawn, none of its tokens is good for anything."""
+
+    seller_id: int
+    authorization_id: str
+    application_id: int
+    scope: str
+    created_ms: int
+    withdrawn_ms: int | None
+
+
+_COLUMNS = "seller_id, authorization_id, application_id, scope, created_ms, withdrawn_ms"
+
+# In: a new consent, beside earlier ones of the same two.
+INSERT = f"INSERT INTO authorizations ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, NULL)"
+
+# Out: one consent.
+GET = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 AND authorization_id = $2"
+
+# Out: a seller's consents, the oldest first.
+LIST = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 ORDER BY authorization_id"
+
+# standing -> withdrawn; the first instant stays.
+WITHDRAW = """UPDATE authorizations SET withdrawn_ms = $3
+    WHERE seller_id = $1 AND authorization_id = $2 AND withdrawn_ms IS NULL"""
+
+# Out: the chains that came from a consent.
+CHAINS = "SELECT chain_id FROM token_chains WHERE seller_id = $1 AND authorization_id = $2"
+
+
+async def create(tx: Transaction, *, seller_id: int, application_id: int, scope: str, now_ms: int) -> Authorization:
+    """A new consent; those the seller gave the application before stay as they are."""
+    authorization = Authorization(seller_id, ids.ulid(now_ms), application_id, scope, now_ms, None)
+    await tx.run(INSERT, seller_id, authorization.authorization_id, application_id, scope, now_ms)
+    return authorization
+
+
+async def get(tx: Transaction, seller_id: int, authorization_id: str) -> Authorization | None:
+    """The authorization, or None."""
+    row = await tx.one(GET, seller_id, authorization_id)
+    return Authorization(*row) if row else None
+
+
+async def find_of_seller(tx: Transaction, seller_id: int) -> list[Authorization]:
+    """Whom the seller lets, or once let, act for them; the oldest first."""
+    return [Authorization(*row) for row in await tx.all(LIST, seller_id)]
+
+
+async def withdraw(tx: Transaction, seller_id: int, authorization_id: str, now_ms: int) -> bool:
+    """From now on none of its tokens is good for anything; False where it was withdrawn before, or is unknown."""
+    for (chain_id,) in await tx.all(CHAINS, seller_id, authorization_id):
+        tx.wake(f"chain:{chain_id.hex()}")
+    return bool(await tx.run(WITHDRAW, seller_id, authorization_id, now_ms))

@@ -1,0 +1,58 @@
+"""The checks that both grants make of what is redeemed, and the answer that both give."""
+
+from __future__ import annotations
+
+from paydesk.oauth import schemas
+from paydesk.oauth.applications import Application
+from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
+from paydesk.oauth.schemas import TokenRequest
+from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
+from paydesk.oauth.store import Grant
+from paydesk.oauth.tokens import Lifetimes, Pair
+from paydesk.operation import Answer, Call
+
+NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
+
+
+def parameters_fit(request: TokenRequest, *, required: tuple[str, ...], foreign: tuple[str, ...]) -> None:
+    """Refuse a request that lacks a parameter of its grant type, or has one of the other."""
+    for name in required:
+        if not getattr(request, name):
+            raise INVALID_REQUEST.because(f"{name} is missing")
+    for name in foreign:
+        if getattr(request, name):
+            raise INVALID_REQUEST.because(f"{name} is of the other flow")
+
+
+def belongs_to(grant: Grant, application: Application) -> None:
+    """Refuse what was given to another application."""
+    if grant.application_id != application.application_id:
+        raise INVALID_GRANT.because("of another client")
+
+
+def stands(grant: Grant, application: Application) -> None:
+    """Refuse where the operator has suspended the seller, or the seller's consent does not stand any more."""
+    if grant.seller_suspended_ms is not None:
+        raise TOKEN_FORBIDDEN.because("seller suspended")
+    if grant.withdrawn_ms is not None:
+        raise UNAUTHORIZED_CLIENT.because("authorization withdrawn")
+    if includes(grant.scope, OFFLINE_ACCESS) and not includes(application.scopes, OFFLINE_ACCESS):
+        raise UNAUTHORIZED_CLIENT.because("offline_access taken from the application")
+
+
+def redirect_uri_registered(redirect_uri: str, application: Application) -> None:
+    """Refuse an address that is not, or not any more, one of the application's."""
+    if redirect_uri not in application.redirect_uris:
+        raise INVALID_GRANT.because("redirect_uri not registered")
+
+
+def lifetimes(call: Call) -> Lifetimes:
+    """How long the tokens live that are made now."""
+    settings = call.settings
+    return Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds)
+
+
+def answer(call: Call, application: Application, pair: Pair) -> Answer:
+    """200 with the tokens (RFC 6749 section 5.1)."""
+    public_key = application.public_key(live=pair.chain.live)
+    return Answer(200, schemas.body(pair, public_key, call.now_ms), NO_STORE)

@@ -1,0 +1,97 @@
+"""The grant `refresh_token`: every refresh makes the next generation of its chain, one successor and no more.
+
+Whoever presents a used token soon enough gets the very tokens that it brought forth; who comes too late ends the chain.
+"""
+
+from __future__ import annotations
+
+from paydesk import ids
+from paydesk.errors import Refusal
+from paydesk.oauth import issuing, store, tokens
+from paydesk.oauth.applications import Application
+from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE
+from paydesk.oauth.grants import checks
+from paydesk.oauth.schemas import TokenRequest
+from paydesk.oauth.scopes import narrow
+from paydesk.oauth.store import RefreshToken
+from paydesk.operation import Answer, Call
+
+
+def check_parameters(request: TokenRequest) -> None:
+    """Refuse a request that is not one of this grant."""
+    checks.parameters_fit(request, required=("refresh_token",), foreign=("code", "code_verifier"))
+
+
+async def redeem(call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
+    """Make the successor, or answer the one that was made. What is refused changes nothing, but a replay may."""
+    token = await _find(call, request.refresh_token)
+    checks.belongs_to(token.grant, application)
+    _kind_stays(request, token)
+    checks.stands(token.grant, application)
+    if request.redirect_uri:
+        checks.redirect_uri_registered(request.redirect_uri, application)
+    if token.revoked_ms is not None:
+        raise INVALID_GRANT.because(f"refresh token revoked: {token.revoked_reason}")
+    if token.used:
+        return await _repeat(call, request, application, token)
+    if _is_expired(call, token):
+        return await _refuse_expired(call, request, application, token)
+    scope = narrow(token.chain.scope, request.scope)
+    if not await store.claim_successor(call.tx, token.chain, token.generation):
+        # Somebody was quicker: there is a successor to answer now, or the chain has ended.
+        return await redeem(call, request, application)
+    pair = await issuing.issue(
+        call.tx, call.keys, token.chain, token.generation + 1, scope, call.now_ms, checks.lifetimes(call)
+    )
+    return checks.answer(call, application, pair)
+
+
+async def _find(call: Call, presented: str) -> RefreshToken:
+    seller_id = ids.seller_of(presented) if tokens.is_refresh_token_or_code(presented) else None
+    token = await store.find_refresh_token(call.tx, seller_id, presented) if seller_id is not None else None
+    if token is None:
+        raise INVALID_GRANT.because("unknown refresh token")
+    return token
+
+
+def _kind_stays(request: TokenRequest, token: RefreshToken) -> None:
+    """A malformed request in truth, only it takes the chain to see it: so it goes before everything that follows."""
+    if request.wants_test is not None and request.wants_test == token.chain.live:
+        raise INVALID_REQUEST.because("test_token differs from the chain's kind")
+
+
+async def _repeat(call: Call, request: TokenRequest, application: Application, token: RefreshToken) -> Answer | Refusal:
+    """The tokens that the used token has brought forth, as long as this can be an honest repeat."""
+    generations = await store.find_generations(call.tx, token.chain, token.generation + 1)
+    successor, successors_own = (generations.get(token.generation + step) for step in (1, 2))
+    if token.newest_generation > token.generation + 1:
+        refreshed_ms = successors_own.created_ms if successors_own else 0
+        if call.now_ms >= refreshed_ms + call.settings.refresh_repeat_seconds * 1000:
+            return await _refuse_replay(call, application, token)
+    assert successor is not None, "a used token has a successor"
+    if narrow(token.chain.scope, request.scope) != successor.scope:
+        raise INVALID_SCOPE.because("repeated with another scope")
+    return checks.answer(call, application, tokens.derive(call.keys, token.chain, successor))
+
+
+async def _refuse_replay(call: Call, application: Application, token: RefreshToken) -> Refusal:
+    """Two hold the token, and nobody knows which of them is honest (RFC 9700 section 4.14.2)."""
+    if application.on_replay == "revoke":
+        chain = token.chain
+        await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, "refresh token replayed")
+    return INVALID_GRANT.because("refresh token replayed")
+
+
+def _is_expired(call: Call, token: RefreshToken) -> bool:
+    """Only an unused token runs out; a used one is a repeat or a replay."""
+    return token.expired_ms is not None or call.now_ms >= token.expires_ms
+
+
+async def _refuse_expired(
+    call: Call, request: TokenRequest, application: Application, token: RefreshToken
+) -> Answer | Refusal:
+    """Write it down, so that no clock brings the token back; unless another node has just refreshed it."""
+    written = token.expired_ms is not None or await store.expire_chain(
+        call.tx, token.chain, token.generation, call.now_ms
+    )
+    return INVALID_GRANT.because("refresh token expired") if written else await redeem(call, request, application)

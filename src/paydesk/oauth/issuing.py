@@ -1,0 +1,80 @@
+"""Making codes, chains and the tokens of a generation, for the grants and for who stands in for a seller's consent."""
+
+from __future__ import annotations
+
+from paydesk.keys import Keys
+from paydesk.oauth import authorizations, store, tokens
+from paydesk.oauth.scopes import canonical
+from paydesk.oauth.tokens import Chain, Generation, Lifetimes, Pair
+from paydesk.storage.database import Transaction
+
+FIRST_GENERATION = 1
+
+
+async def mint_code(
+    tx: Transaction,
+    *,
+    application_id: int,
+    seller_id: int,
+    redirect_uri: str,
+    scope: str,
+    challenge: str | None,
+    now_ms: int,
+    expires_ms: int,
+) -> str:
+    """A new authorization with its code, as the seller's consent makes them.
+
+    The caller has seen to it that the application, the seller and `redirect_uri` are what they should be. Raises
+    `ScopeError`.
+    """
+    scope = canonical(scope)
+    authorization = await authorizations.create(
+        tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms
+    )
+    code = tokens.new_code(seller_id)
+    grant = store.Grant(seller_id, application_id, authorization.authorization_id, scope, None, None)
+    await store.add_code(
+        tx, code, grant, redirect_uri=redirect_uri, challenge=challenge, now_ms=now_ms, expires_ms=expires_ms
+    )
+    return code
+
+
+async def mint_chain(
+    tx: Transaction,
+    keys: Keys,
+    *,
+    application_id: int,
+    seller_id: int,
+    scope: str,
+    live: bool,
+    now_ms: int,
+    lifetimes: Lifetimes,
+) -> Pair:
+    """A new authorization with its first tokens, as if its code had been exchanged at once. Raises `ScopeError`."""
+    scope = canonical(scope)
+    authorization = await authorizations.create(
+        tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms
+    )
+    chain = Chain(seller_id, tokens.new_chain_id(), application_id, live, scope)
+    return await begin_chain(tx, keys, chain, authorization.authorization_id, now_ms, lifetimes)
+
+
+async def begin_chain(
+    tx: Transaction, keys: Keys, chain: Chain, authorization_id: str, now_ms: int, lifetimes: Lifetimes
+) -> Pair:
+    """Keep a new chain and issue the tokens of its first generation."""
+    await store.add_chain(tx, chain, authorization_id, now_ms)
+    return await issue(tx, keys, chain, FIRST_GENERATION, chain.scope, now_ms, lifetimes)
+
+
+async def issue(
+    tx: Transaction, keys: Keys, chain: Chain, number: int, scope: str, now_ms: int, lifetimes: Lifetimes
+) -> Pair:
+    """The tokens of generation `number`, which the caller has claimed; `scope` is the access token's alone."""
+    expires_ms = now_ms + lifetimes.access_token_seconds * 1000
+    pair = tokens.derive(keys, chain, Generation(number, keys.active, scope, now_ms, expires_ms))
+    await store.add_access_token(tx, chain, pair.generation, pair.access_token)
+    if pair.refresh_token is not None:
+        expires_ms = now_ms + lifetimes.refresh_token_seconds * 1000
+        await store.add_refresh_token(tx, chain, pair.generation, pair.refresh_token, expires_ms)
+    return pair

@@ -1,0 +1,109 @@
+"""The token endpoint's bodies at the wire: they check and describe its fields, and are used nowhere inside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
+
+from paydesk.oauth import tokens
+from paydesk.oauth.errors import INVALID_REQUEST
+
+
+def _digits(value: Any) -> Any:
+    """A JSON number is taken for its digits; a boolean is no number here."""
+    return str(value) if type(value) is int else value
+
+
+def _closed(schema: dict[str, Any]) -> None:
+    """On the wire a parameter is left out or has a value: no defaults, no null."""
+    for name, field in schema["properties"].items():
+        field.pop("default", None)
+        kinds = [kind for kind in field.pop("anyOf", ()) if kind != {"type": "null"}]
+        schema["properties"][name] = {**field, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {})}
+
+
+Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Required = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+
+
+class TokenRequest(BaseModel):
+    """What an application asks for. An empty string stands for a parameter left out (RFC 6749 section 3.2)."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=_closed)
+
+    client_id: Annotated[Required, BeforeValidator(_digits, json_schema_input_type=str | int)] = Field(
+        description="The application, in digits.", examples=["3676047501096810"]
+    )
+    client_secret: Required = Field(repr=False, description="The application's private credential.")
+    grant_type: Required = Field(
+        description="`authorization_code` for the first tokens, `refresh_token` to renew them.",
+        json_schema_extra={"enum": ["authorization_code", "refresh_token"]},
+    )
+    code: Text = Field("", repr=False, description="With `authorization_code` alone, and required there.")
+    redirect_uri: Text = Field("", description="Required with `authorization_code`: where the code was sent to.")
+    code_verifier: Annotated[str, Field(pattern=r"^([A-Za-z0-9._~-]{43,128})?$")] = Field(
+        "", repr=False, description="With `authorization_code`, when and only when the authorization had a challenge."
+    )
+    refresh_token: Text = Field("", repr=False, description="With `refresh_token` alone, and required there.")
+    scope: Text | None = Field(None, description="The scopes that were granted, or fewer; left out: all of them.")
+    test_token: Literal["true", "false"] | StrictBool | None = Field(
+        None, description="Whether the tokens are for test orders; a refresh keeps the kind that its chain has."
+    )
+
+    @property
+    def wants_test(self) -> bool | None:
+        """Whether test tokens are asked for; None where the request does not say."""
+        return None if self.test_token is None else self.test_token in (True, "true")
+
+
+class TokenAnswer(BaseModel):
+    """The tokens of one generation, as `body` writes them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
+
+    access_token: str = Field(pattern=tokens.ACCESS_TOKEN_PATTERN)
+    token_type: Literal["bearer"]
+    expires_in: int = Field(ge=0, description="Seconds that the access token has left.")
+    scope: str = Field(description="In alphabetical order.")
+    user_id: int = Field(description="The seller that the tokens act for.")
+    refresh_token: str | None = Field(
+        None, pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only where `offline_access` was granted."
+    )
+    public_key: str = Field(pattern=tokens.PUBLIC_KEY_PATTERN)
+    live_mode: bool = Field(description="False for tokens of test orders.")
+
+
+def request(body: Any) -> TokenRequest:
+    """The token request in a parsed body. Raises INVALID_REQUEST; its reason names parameters, never their values."""
+    if not isinstance(body, dict):
+        raise INVALID_REQUEST.because("body is not an object")
+    if None in body.values():
+        raise INVALID_REQUEST.because("a parameter is null")
+    try:
+        return TokenRequest.model_validate(body)
+    except ValidationError as error:
+        raise INVALID_REQUEST.because(_reason(error)) from None
+
+
+def body(pair: tokens.Pair, public_key: str, now_ms: int) -> dict[str, Any]:
+    """The answer that carries `pair`, with what is left of the access token's lifetime."""
+    generation = pair.generation
+    answer: dict[str, Any] = {
+        "access_token": pair.access_token,
+        "token_type": "bearer",
+        "expires_in": max(generation.expires_ms - now_ms, 0) // 1000,
+        "scope": generation.scope,
+        "user_id": pair.chain.seller_id,
+    }
+    if pair.refresh_token is not None:
+        answer["refresh_token"] = pair.refresh_token
+    return {**answer, "public_key": public_key, "live_mode": pair.chain.live}
+
+
+def _reason(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    name = str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        return "a parameter is unknown"
+    return f"{name} is missing" if fault["type"] == "missing" else f"{name} is malformed"

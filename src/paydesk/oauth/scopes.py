@@ -1,0 +1,53 @@
+"""Scopes: what a token is good for, written as one string of names with single spaces, in alphabetical order."""
+
+from __future__ import annotations
+
+from paydesk.oauth.errors import INVALID_SCOPE
+
+OFFLINE_ACCESS = "offline_access"
+READ = "read"
+WRITE = "write"
+SCOPES = (OFFLINE_ACCESS, READ, WRITE)
+
+
+class ScopeError(ValueError):
+    """A scope string is malformed or names a scope that does not exist; the message says which."""
+
+
+def parse(text: str) -> frozenset[str]:
+    """The scopes in `text` (RFC 6749 section 3.3, of which an empty string is no instance). Raises `ScopeError`."""
+    names = text.split(" ")
+    if "" in names:
+        raise ScopeError("scope is empty or has a space too many")
+    if not set(names) <= set(SCOPES):
+        raise ScopeError("scope is unknown")
+    if len(set(names)) < len(names):
+        raise ScopeError("scope is doubled")
+    return frozenset(names)
+
+
+def canonical(text: str) -> str:
+    """The same scopes in alphabetical order. Raises `ScopeError`."""
+    scopes = parse(text)
+    return " ".join(name for name in SCOPES if name in scopes)
+
+
+def narrow(granted: str, requested: str | None) -> str:
+    """What is asked for out of what was granted, in alphabetical order; all of it where nothing is asked for.
+
+    Raises INVALID_SCOPE where `requested` is malformed or wider than `granted`.
+    """
+    if requested is None:
+        return granted
+    try:
+        scope = canonical(requested)
+    except ScopeError as fault:
+        raise INVALID_SCOPE.because(str(fault)) from None
+    if not includes(granted, *scope.split(" ")):
+        raise INVALID_SCOPE.because("scope is wider than granted")
+    return scope
+
+
+def includes(scope: str, *names: str) -> bool:
+    """Whether every one of `names` is among the scopes of the stored string."""
+    return set(names) <= set(scope.split(" "))

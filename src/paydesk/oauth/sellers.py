@@ -1,0 +1,97 @@
+"""Sellers: whose orders and terminals everything is. Their passwords are hashed by the caller, see `passwords`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paydesk import ids
+from paydesk.storage.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Seller:
+    """A seller; `seller_id` is the `user_id` on the wire."""
+
+    seller_id: int
+    email: str
+    name: str
+    country: str
+    currency: str
+    suspended_ms: int | None
+    created_ms: int
+
+
+_COLUMNS = "seller_id, email, name, country, currency, suspended_ms, created_ms"
+
+# In: a new seller, unless the e-mail address is taken.
+INSERT = f"""INSERT INTO sellers ({_COLUMNS}, password) VALUES ($1, $2, $3, $4, $5, NULL, $6, $7)
+    ON CONFLICT DO NOTHING RETURNING {_COLUMNS}"""
+
+# Out: one seller.
+GET = f"SELECT {_COLUMNS} FROM sellers WHERE seller_id = $1"
+
+# Out: the seller who signs in, with the hash of the password.
+BY_EMAIL = f"SELECT {_COLUMNS}, password FROM sellers WHERE email = $1"
+
+# Out: all sellers, the oldest first.
+LIST = f"SELECT {_COLUMNS} FROM sellers ORDER BY created_ms, seller_id"
+
+# What an operator may change of a seller: not the country and the currency, which orders were made in.
+CHANGE = """UPDATE sellers SET email = $2, name = $3 WHERE seller_id = $1
+    AND NOT EXISTS (SELECT 1 FROM sellers other WHERE other.email = $2 AND other.seller_id <> $1)"""
+
+# Another password.
+CHANGE_PASSWORD = "UPDATE sellers SET password = $2 WHERE seller_id = $1"
+
+# active -> suspended; the first instant stays.
+SUSPEND = "UPDATE sellers SET suspended_ms = $2 WHERE seller_id = $1 AND suspended_ms IS NULL"
+
+# suspended -> active.
+RESUME = "UPDATE sellers SET suspended_ms = NULL WHERE seller_id = $1 AND suspended_ms IS NOT NULL"
+
+
+async def create(
+    tx: Transaction, *, email: str, name: str, country: str, currency: str, password_hash: str, now_ms: int
+) -> Seller | None:
+    """A new seller; None where the e-mail address, compared without regard to case, is taken."""
+    row = await tx.one(INSERT, ids.seller_number(), email.lower(), name, country, currency, now_ms, password_hash)
+    return Seller(*row) if row else None
+
+
+async def get(tx: Transaction, seller_id: int) -> Seller | None:
+    """The seller, or None."""
+    row = await tx.one(GET, seller_id)
+    return Seller(*row) if row else None
+
+
+async def find_by_email(tx: Transaction, email: str) -> tuple[Seller, str] | None:
+    """The seller of that address and the hash of the password, or None."""
+    row = await tx.one(BY_EMAIL, email.lower())
+    return (Seller(*row[:7]), row[7]) if row else None
+
+
+async def find_all(tx: Transaction) -> list[Seller]:
+    """All sellers, the oldest first."""
+    return [Seller(*row) for row in await tx.all(LIST)]
+
+
+async def change(tx: Transaction, seller_id: int, *, email: str, name: str) -> bool:
+    """Another address or name; False where there is no such seller or the address is somebody else's."""
+    return bool(await tx.run(CHANGE, seller_id, email.lower(), name))
+
+
+async def change_password(tx: Transaction, seller_id: int, password_hash: str) -> bool:
+    """Another password; False where there is no such seller."""
+    return bool(await tx.run(CHANGE_PASSWORD, seller_id, password_hash))
+
+
+async def suspend(tx: Transaction, seller_id: int, now_ms: int) -> bool:
+    """Nobody gets tokens to act for them, and those there are stop working; False where it is so already."""
+    tx.wake("sellers")
+    return bool(await tx.run(SUSPEND, seller_id, now_ms))
+
+
+async def resume(tx: Transaction, seller_id: int) -> bool:
+    """Applications may act for them again, with the tokens they had; False where they were not suspended."""
+    tx.wake("sellers")
+    return bool(await tx.run(RESUME, seller_id))

@@ -1,0 +1,121 @@
+"""Tokens, codes and public keys: their shapes, and how the secret part of a token is derived from the server key.
+
+Nothing here is random but `new_code`, `new_public_key` and `new_chain_id`: a chain's tokens can be made again whenever
+they are asked for, so they need not be kept.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from paydesk.keys import Keys
+from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
+from paydesk.secrets import new_hex
+
+ACCESS_TOKEN_PATTERN = r"^(APP_USR|TEST)-[0-9]{1,18}-[0-9]{6}-[0-9a-f]{32}-[0-9]{1,15}$"
+REFRESH_TOKEN_PATTERN = r"^TG-[0-9a-f]{40}-[0-9]{1,15}$"
+PUBLIC_KEY_PATTERN = r"^(APP_USR|TEST)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+
+_ACCESS_TOKEN = re.compile(ACCESS_TOKEN_PATTERN)
+_REFRESH_TOKEN = re.compile(REFRESH_TOKEN_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All tokens that come from one code: whose they are, live or test, and the scope that was granted."""
+
+    seller_id: int
+    chain_id: bytes
+    application_id: int
+    live: bool
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One generation of a chain: what cannot be derived. `scope` and the times are those of its access token."""
+
+    number: int
+    key_version: int
+    scope: str
+    created_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long tokens live from their creation."""
+
+    access_token_seconds: int
+    refresh_token_seconds: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pair:
+    """The tokens of one generation; there is no refresh token without `offline_access`."""
+
+    chain: Chain
+    generation: Generation
+    access_token: str
+    refresh_token: str | None
+
+
+def derive(keys: Keys, chain: Chain, generation: Generation) -> Pair:
+    """The tokens of a generation, the same ones every time. Raises `KeyMissing`."""
+    return Pair(
+        chain,
+        generation,
+        _access_token(keys, chain, generation),
+        _refresh_token(keys, chain, generation) if includes(chain.scope, OFFLINE_ACCESS) else None,
+    )
+
+
+def is_access_token(text: str) -> bool:
+    """Whether `text` has the shape of an access token."""
+    return _ACCESS_TOKEN.fullmatch(text) is not None
+
+
+def is_refresh_token_or_code(text: str) -> bool:
+    """Whether `text` has the shape that refresh tokens and codes share."""
+    return _REFRESH_TOKEN.fullmatch(text) is not None
+
+
+def new_code(seller_id: int) -> str:
+    """A new authorization code with 160 random bits (RFC 6749 section 10.10)."""
+    return f"TG-{new_hex(160)}-{seller_id}"
+
+
+def new_public_key(*, live: bool) -> str:
+    """A new public key of an application, for one of the two modes."""
+    return f"{prefix(live=live)}-{uuid.uuid4()}"
+
+
+def new_chain_id() -> bytes:
+    """128 random bits that name a chain."""
+    return secrets.token_bytes(16)
+
+
+def prefix(*, live: bool) -> str:
+    """What access tokens and public keys of a mode begin with."""
+    return "APP_USR" if live else "TEST"
+
+
+def _access_token(keys: Keys, chain: Chain, generation: Generation) -> str:
+    created = datetime.fromtimestamp(generation.created_ms // 1000, UTC)
+    secret = _derived(keys, "access_token", chain, generation)[:16].hex()
+    return f"{prefix(live=chain.live)}-{chain.application_id}-{created:%m%d%H}-{secret}-{chain.seller_id}"
+
+
+def _refresh_token(keys: Keys, chain: Chain, generation: Generation) -> str:
+    return f"TG-{_derived(keys, 'refresh_token', chain, generation)[:20].hex()}-{chain.seller_id}"
+
+
+def _derived(keys: Keys, kind: str, chain: Chain, generation: Generation) -> bytes:
+    mode = "live" if chain.live else "test"
+    return keys.derive(
+        generation.key_version, kind, str(chain.application_id), mode, chain.chain_id, str(generation.number)
+    )

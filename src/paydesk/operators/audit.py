@@ -1,0 +1,42 @@
+"""The audit trail: each change by an operator writes who, when, from where and what, in its own transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from paydesk import ids
+from paydesk.errors import FORBIDDEN
+from paydesk.operation import Call
+from paydesk.operators import store
+from paydesk.storage.database import Transaction
+
+
+def require_change(call: Call) -> None:
+    """Refuse those who may only read. Raises `FORBIDDEN`."""
+    if call.caller.role == "support":
+        raise FORBIDDEN.because("support may only read", message="Your role, support, may only read.")
+
+
+async def record(
+    call: Call, tx: Transaction, action: str, subject: str, *, before: Any = None, after: Any = None
+) -> None:
+    """Write down the change. `before` and `after` must carry no secret."""
+    await store.audit(
+        tx,
+        store.Entry(
+            entry_id=ids.ulid(call.now_ms),
+            operator_id=call.caller.operator_id,
+            action=action,
+            subject=subject,
+            address=call.address,
+            before=_json(before),
+            after=_json(after),
+            created_ms=call.now_ms,
+        ),
+    )
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,55 @@
+"""Codes without a browser, for development: as if the seller had just agreed."""
+
+from __future__ import annotations
+
+from paydesk.clock import rfc3339
+from paydesk.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES
+from paydesk.oauth import applications, issuing, sellers
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit
+from paydesk.operators.errors import APPLICATION_NOT_FOUND, SELLER_NOT_FOUND
+from paydesk.operators.schemas import CodeRequest
+
+
+async def create(call: Call) -> Answer:
+    """Mint a code for an application and a seller."""
+    audit.require_change(call)
+    body: CodeRequest = call.body
+    if (body.code_challenge is None) != (body.code_challenge_method is None):
+        missing = "code_challenge" if body.code_challenge is None else "code_challenge_method"
+        raise REQUIRED_PROPERTIES.because("half a challenge", f"'$.{missing}' - must come with the other of the two")
+    application = await applications.get(call.tx, body.client_id)
+    if application is None:
+        raise APPLICATION_NOT_FOUND.because("unknown application")
+    if await sellers.get(call.tx, body.user_id) is None:
+        raise SELLER_NOT_FOUND.because("unknown seller")
+    redirect_uri = body.redirect_uri or application.redirect_uris[0]
+    if redirect_uri not in application.redirect_uris:
+        raise PROPERTY_VALUE.because(
+            "redirect_uri is not registered", "'$.redirect_uri' - must be one of the application's"
+        )
+    if application.pkce_required and body.code_challenge is None:
+        raise REQUIRED_PROPERTIES.because("challenge required", "'$.code_challenge' - the application requires PKCE")
+    scope = body.scope or application.scopes
+    if not set(scope.split()) <= set(application.scopes.split()):
+        raise PROPERTY_VALUE.because("scope too wide", "'$.scope' - must be within the application's scopes")
+    expires_ms = call.now_ms + call.settings.code_lifetime_seconds * 1000
+    code = await issuing.mint_code(
+        call.tx,
+        application_id=application.application_id,
+        seller_id=body.user_id,
+        redirect_uri=redirect_uri,
+        scope=scope,
+        challenge=body.code_challenge,
+        now_ms=call.now_ms,
+        expires_ms=expires_ms,
+    )
+    answer = {
+        "client_id": str(application.application_id),
+        "user_id": body.user_id,
+        "redirect_uri": redirect_uri,
+        "scope": scope,
+        "expires_date": rfc3339(expires_ms),
+    }
+    await audit.record(call, call.tx, "codes.create", str(body.user_id), after=answer)
+    return Answer(201, {"code": code, **answer})

@@ -1,0 +1,13 @@
+"""The refusals that only operators meet, each declared once."""
+
+from __future__ import annotations
+
+from paydesk.errors import ErrorKind
+
+APPLICATION_NOT_FOUND = ErrorKind("application_not_found", 404, "There is no such application.")
+SELLER_NOT_FOUND = ErrorKind("seller_not_found", 404, "There is no such seller.")
+STORE_NOT_FOUND = ErrorKind("store_not_found", 404, "This seller has no such store.")
+POS_NOT_FOUND = ErrorKind("pos_not_found", 404, "This seller has no such point of sale.")
+EMAIL_TAKEN = ErrorKind("email_taken", 409, "Another seller has this e-mail address.")
+EXTERNAL_POS_ID_TAKEN = ErrorKind("external_pos_id_taken", 409, "The seller has a point of sale of this name already.")
+POS_TAKEN = ErrorKind("pos_taken", 409, "Another terminal takes the orders of this point of sale.")

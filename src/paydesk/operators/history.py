@@ -1,0 +1,168 @@
+"""What happened, for operators: an order with its moves and notifications, deliveries, reversals, operator events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from paydesk.clock import rfc3339
+from paydesk.errors import PROPERTY_VALUE
+from paydesk.operation import Answer, Call
+from paydesk.operators import lists
+from paydesk.orders import store as orders
+from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.schemas import shown
+from paydesk.storage.database import Row, Transaction
+
+DELIVERY_STATUSES = ("pending", "delivered", "exhausted", "superseded", "withdrawn")
+
+# An operator knows an order by its id alone: one look by primary key for each seller instead of reading all orders.
+OWNER = """
+SELECT sellers.seller_id FROM sellers
+JOIN orders ON orders.seller_id = sellers.seller_id AND orders.order_id = $1"""
+
+MOVES = """
+SELECT version, event_id, action, move, status, status_detail, payment_status_detail, created_ms
+FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
+
+_DELIVERY = """
+seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms, created_ms, ended_ms"""
+
+DELIVERIES_OF_ORDER = f"""
+SELECT {_DELIVERY} FROM deliveries WHERE seller_id = $1 AND order_id = $2 ORDER BY version, subscription_id"""
+
+DELIVERIES = f"""
+SELECT {_DELIVERY} FROM deliveries
+WHERE (seller_id, delivery_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
+ORDER BY seller_id, delivery_id LIMIT $3"""
+
+REVERSALS = """
+SELECT seller_id, reversal_id, order_id, live, amount_minor, reference_id, status, attempts, next_ms, created_ms,
+       ended_ms
+FROM reversals WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4
+ORDER BY seller_id, reversal_id LIMIT $3"""
+
+EVENTS = """
+SELECT event_id, kind, seller_id, subject, message, body, created_ms
+FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
+
+
+async def get_order(call: Call) -> Answer:
+    """An order with every move it made and every notification of it."""
+    seller_id = await _owner(call.tx, call.path)
+    order = await orders.find(call.tx, seller_id, call.path)
+    assert order is not None, "orders are never deleted while they are looked at"
+    moves = await call.tx.all(MOVES, seller_id, call.path)
+    deliveries = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, call.path)
+    return Answer(
+        200,
+        {
+            **shown(order),
+            "events": [_move(row) for row in moves],
+            "deliveries": [_delivery(row) for row in deliveries],
+        },
+    )
+
+
+async def find_deliveries(call: Call) -> Answer:
+    """Notifications: of one order, or all of them a page at a time."""
+    order_id = call.query.get("order")
+    if order_id is not None:
+        order_id = order_id.upper()
+        seller_id = await _owner(call.tx, order_id)
+        rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
+        return Answer(200, {"data": [_delivery(row) for row in rows]})
+    status = call.query.get("status", "")
+    if status and status not in DELIVERY_STATUSES:
+        raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(DELIVERY_STATUSES)}")
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status)
+
+
+async def find_reversals(call: Call) -> Answer:
+    """Late approvals, and how far giving them back has come."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last)
+
+
+async def find_events(call: Call) -> Answer:
+    """What operators should know about, the oldest first."""
+    return await lists.page(call.tx, call, EVENTS, ("",), _event)
+
+
+async def _owner(tx: Transaction, order_id: str) -> int:
+    row = await tx.one(OWNER, order_id)
+    if row is None:
+        raise ORDER_NOT_FOUND.because("no seller has this order")
+    return int(row[0])
+
+
+def _move(row: Row) -> dict[str, Any]:
+    version, event_id, action, move, status, status_detail, payment_status_detail, created_ms = row
+    return {
+        "id": event_id,
+        "version": version,
+        "move": move,
+        "action": action,
+        "status": status,
+        "status_detail": status_detail,
+        "payment_status_detail": payment_status_detail,
+        "created_date": rfc3339(created_ms),
+    }
+
+
+def _delivery(row: Row) -> dict[str, Any]:
+    seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms, created_ms, ended_ms = row
+    document = {
+        "id": delivery_id,
+        "seller_id": seller_id,
+        "subscription_id": subscription_id,
+        "order_id": order_id,
+        "version": version,
+        "status": status,
+        "attempts": attempts,
+        "created_date": rfc3339(created_ms),
+    }
+    return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+
+
+def _reversal(row: Row) -> dict[str, Any]:
+    (
+        seller_id,
+        reversal_id,
+        order_id,
+        live,
+        amount_minor,
+        reference_id,
+        status,
+        attempts,
+        next_ms,
+        created_ms,
+        ended_ms,
+    ) = row
+    document = {
+        "id": reversal_id,
+        "seller_id": seller_id,
+        "order_id": order_id,
+        "live_mode": bool(live),
+        "amount_minor": amount_minor,
+        "reference_id": reference_id,
+        "status": status,
+        "attempts": attempts,
+        "created_date": rfc3339(created_ms),
+    }
+    return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+
+
+def _event(row: Row) -> dict[str, Any]:
+    event_id, kind, seller_id, subject, message, body, created_ms = row
+    document = {
+        "id": event_id,
+        "kind": kind,
+        "subject": subject,
+        "message": message,
+        "body": msgspec.Raw(body.encode()),
+        "created_date": rfc3339(created_ms),
+    }
+    return document if seller_id is None else {**document, "seller_id": seller_id}

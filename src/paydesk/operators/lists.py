@@ -1,0 +1,84 @@
+"""Lists, a page at a time: `limit` rows after a cursor, which is the key of the last row that was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from paydesk.errors import PROPERTY_VALUE
+from paydesk.operation import Answer, Call, Query
+from paydesk.storage.database import Row, Transaction
+
+LIMIT_DEFAULT = LIMIT_MAX = 200
+NUMBER_MAX = 2**63 - 1
+
+PAGING = (
+    Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many."),
+    Query("after", {"type": "string"}, "The `next` of the page before."),
+)
+OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Of this seller only.")
+
+T = TypeVar("T")
+Key = tuple[int | str, ...]
+
+
+async def page(
+    tx: Transaction, call: Call, sql: str, first: Key, shown: Callable[[Row], dict[str, Any]], *args: Any
+) -> Answer:
+    """One page. `sql` takes the key that it starts after, the limit and `args`; its rows begin with their key.
+
+    `first` is a key before all others. Raises `PROPERTY_VALUE` for a limit or cursor that is none.
+    """
+    limit = _limit(call.query)
+    rows = await tx.all(sql, *_after(call.query, first), limit + 1, *args)
+    answer: dict[str, Any] = {"data": [shown(row) for row in rows[:limit]]}
+    if len(rows) > limit:
+        answer["next"] = ".".join(str(part) for part in rows[limit - 1][: len(first)])
+    return Answer(200, answer)
+
+
+def slice_of(
+    call: Call, rows: Sequence[T], number_of: Callable[[T], int], shown: Callable[[T], dict[str, Any]]
+) -> Answer:
+    """One page of something small that is read whole. Raises `PROPERTY_VALUE` as `page` does."""
+    limit, after = _limit(call.query), _after(call.query, (0,))[0]
+    rest = sorted((row for row in rows if number_of(row) > int(after)), key=number_of)
+    answer: dict[str, Any] = {"data": [shown(row) for row in rest[:limit]]}
+    if len(rest) > limit:
+        answer["next"] = str(number_of(rest[limit - 1]))
+    return Answer(200, answer)
+
+
+def sellers(query: Mapping[str, str]) -> tuple[int, int]:
+    """The first and the last seller that `?seller=` asks for: one, or all. Raises `PROPERTY_VALUE`."""
+    given = query.get("seller")
+    if given is None:
+        return 0, NUMBER_MAX
+    seller_id = number("seller", given)
+    return seller_id, seller_id
+
+
+def number(name: str, text: str) -> int:
+    """A query parameter's whole number. Raises `PROPERTY_VALUE`."""
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    raise PROPERTY_VALUE.because(f"{name} is not a number", f"'{name}' - must be a whole number")
+
+
+def _limit(query: Mapping[str, str]) -> int:
+    limit = number("limit", query.get("limit", str(LIMIT_DEFAULT)))
+    if not 1 <= limit <= LIMIT_MAX:
+        raise PROPERTY_VALUE.because("limit out of range", f"'limit' - must be from 1 to {LIMIT_MAX}")
+    return limit
+
+
+def _after(query: Mapping[str, str], first: Key) -> Key:
+    cursor = query.get("after")
+    if cursor is None:
+        return first
+    parts = cursor.split(".", len(first) - 1)
+    if len(parts) != len(first):
+        raise PROPERTY_VALUE.because("cursor is none of ours", "'after' - must be the `next` of a page")
+    return tuple(
+        number("after", part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True)
+    )

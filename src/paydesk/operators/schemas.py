@@ -1,0 +1,134 @@
+"""What operators send, at the wire: closed, strict, and without anything that only the service may say."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from paydesk.money import CURRENCIES
+from paydesk.oauth import scopes
+from paydesk.virtual import scripts as virtual_scripts
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Model(BaseModel):
+    """Closed and strict: unknown fields are refused, nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _wrong(what: str) -> PydanticCustomError:
+    return PydanticCustomError("property_value", what)
+
+
+def _digits(value: Any) -> Any:
+    """Ids come as numbers or as their digits."""
+    return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value, re.ASCII) else value
+
+
+def _redirect_uri(text: str) -> str:
+    try:
+        address = urllib.parse.urlsplit(text)
+        is_secure = address.scheme == "https" or (address.scheme == "http" and address.hostname in LOOPBACK)
+    except ValueError:
+        raise _wrong("must be an absolute address") from None
+    if not address.hostname or not is_secure or address.fragment or "#" in text or not text.isprintable():
+        raise _wrong("must be an https address without a fragment, or http on this machine")
+    return text
+
+
+def _scopes(text: str) -> str:
+    try:
+        return scopes.canonical(text)
+    except scopes.ScopeError:
+        raise _wrong(f"must be out of {' '.join(scopes.SCOPES)}, separated by single spaces") from None
+
+
+def _currency(text: str) -> str:
+    if text not in CURRENCIES:
+        raise _wrong(f"must be one of {', '.join(CURRENCIES)}")
+    return text
+
+
+def _script(text: str) -> str:
+    try:
+        return str(virtual_scripts.parse(text))
+    except ValueError:
+        raise _wrong(f"must be one of {virtual_scripts.available()}") from None
+
+
+Id = Annotated[int, Field(ge=1), BeforeValidator(_digits)]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class ApplicationRequest(Model):
+    """`POST /operator/v1/applications`."""
+
+    name: Name = Field(examples=["Corner shop"])
+    redirect_uris: Annotated[
+        list[Annotated[str, Field(max_length=2000), AfterValidator(_redirect_uri)]], Field(min_length=1, max_length=20)
+    ] = Field(examples=[["https://shop.example/callback"]])
+    scopes: Annotated[str, AfterValidator(_scopes)] = "offline_access read write"
+    pkce_required: bool = False
+    on_replay: Literal["revoke", "refuse"] = "revoke"
+
+
+class SellerRequest(Model):
+    """`POST /operator/v1/sellers`. Without a password one is made, and shown in the answer."""
+
+    email: Annotated[str, Field(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254, examples=["ana@shop.example"])]
+    name: Name = Field(examples=["Corner shop"])
+    country: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["BRA"])]
+    currency: Annotated[str, AfterValidator(_currency), Field(examples=["BRL"])]
+    password: Annotated[str, Field(min_length=12, max_length=200, repr=False)] | None = None
+
+
+class StoreRequest(Model):
+    """`POST /operator/v1/stores`."""
+
+    seller_id: Id = Field(examples=[1160535239])
+    name: Name = Field(examples=["Main street"])
+
+
+class PosRequest(Model):
+    """`POST /operator/v1/pos`."""
+
+    seller_id: Id = Field(examples=[1160535239])
+    store_id: Id = Field(examples=[47792478])
+    external_pos_id: Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"])]
+    name: Name | None = None
+
+
+class TerminalRequest(Model):
+    """`POST /operator/v1/terminals`: a virtual one, by default of the first seller, at a new POS of its own."""
+
+    seller_id: Id | None = None
+    pos_id: Id | None = None
+    script: Annotated[str, AfterValidator(_script), Field(examples=["approve"])] = "approve"
+    operating_mode: Literal["PDV", "STANDALONE", "SELF_SERVICE"] = "PDV"
+
+
+class SubscriptionRequest(Model):
+    """`POST /operator/v1/subscriptions`."""
+
+    client_id: Id = Field(examples=[3676047501096810])
+    url: Annotated[str, Field(max_length=2000, examples=["https://shop.example/webhooks"])]
+    topic: Annotated[str, Field(max_length=64)] = "orders"
+    live_mode: bool = False
+    actions: Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=20)] | None = None
+
+
+class CodeRequest(Model):
+    """`POST /operator/v1/codes`: as if the seller had agreed."""
+
+    client_id: Id = Field(examples=[3676047501096810])
+    user_id: Id = Field(examples=[1160535239])
+    redirect_uri: Annotated[str, Field(max_length=2000)] | None = None
+    scope: Annotated[str, AfterValidator(_scopes)] | None = None
+    code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$")] | None = None
+    code_challenge_method: Annotated[str, Field(pattern="^[Ss]256$")] | None = None

@@ -1,0 +1,157 @@
+"""What operators are answered, as JSON schemas for the docs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.operators.history import DELIVERY_STATUSES
+
+DATE = {"type": "string", "format": "date-time"}
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
+YES_OR_NO = {"type": "boolean"}
+
+
+def described(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    """An object of these fields and no others."""
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def list_of(item: dict[str, Any]) -> dict[str, Any]:
+    """One page of such objects."""
+    return described({"data": {"type": "array", "items": item}}, next=TEXT)
+
+
+_APPLICATION: dict[str, Any] = {
+    "client_id": TEXT,
+    "name": TEXT,
+    "redirect_uris": {"type": "array", "items": TEXT},
+    "scopes": TEXT,
+    "pkce_required": YES_OR_NO,
+    "on_replay": {"enum": ["revoke", "refuse"]},
+    "created_date": DATE,
+}
+APPLICATION = described(_APPLICATION, suspended_date=DATE)
+NEW_APPLICATION = described({**_APPLICATION, "client_secret": TEXT})
+_SELLER: dict[str, Any] = {
+    "user_id": NUMBER,
+    "email": TEXT,
+    "name": TEXT,
+    "country": TEXT,
+    "currency": TEXT,
+    "created_date": DATE,
+}
+SELLER = described(_SELLER, suspended_date=DATE)
+NEW_SELLER = described(_SELLER, password=TEXT)
+STORE = described({"store_id": NUMBER, "seller_id": NUMBER, "name": TEXT, "created_date": DATE})
+POS = described(
+    {
+        "pos_id": NUMBER,
+        "seller_id": NUMBER,
+        "store_id": NUMBER,
+        "external_pos_id": TEXT,
+        "name": TEXT,
+        "created_date": DATE,
+    }
+)
+_TERMINAL: dict[str, Any] = {
+    "id": TEXT,
+    "operating_mode": {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]},
+    "seller_id": NUMBER,
+    "store_id": NUMBER,
+    "pos_id": NUMBER,
+    "live_mode": YES_OR_NO,
+    "created_date": DATE,
+}
+TERMINAL = described(_TERMINAL, script=TEXT, last_seen_date=DATE)
+NEW_TERMINAL = described(
+    {
+        "id": TEXT,
+        "operating_mode": {"enum": ["PDV", "STANDALONE", "SELF_SERVICE"]},
+        "script": TEXT,
+        "seller_id": NUMBER,
+        "store_id": NUMBER,
+        "pos_id": NUMBER,
+    }
+)
+_SUBSCRIPTION: dict[str, Any] = {
+    "id": TEXT,
+    "client_id": TEXT,
+    "topic": TEXT,
+    "live_mode": YES_OR_NO,
+    "url": TEXT,
+    "actions": {"type": "array", "items": TEXT},
+    "created_date": DATE,
+}
+SUBSCRIPTION = described(_SUBSCRIPTION)
+NEW_SUBSCRIPTION = described({**_SUBSCRIPTION, "secret": TEXT})
+CODE = described(
+    {
+        "code": TEXT,
+        "client_id": TEXT,
+        "user_id": NUMBER,
+        "redirect_uri": TEXT,
+        "scope": TEXT,
+        "expires_date": DATE,
+    }
+)
+DELIVERY = described(
+    {
+        "id": TEXT,
+        "seller_id": NUMBER,
+        "subscription_id": TEXT,
+        "order_id": TEXT,
+        "version": NUMBER,
+        "status": {"enum": list(DELIVERY_STATUSES)},
+        "attempts": NUMBER,
+        "created_date": DATE,
+    },
+    next_date=DATE,
+    ended_date=DATE,
+)
+MOVE = described(
+    {
+        "id": TEXT,
+        "version": NUMBER,
+        "move": TEXT,
+        "action": TEXT,
+        "status": TEXT,
+        "status_detail": TEXT,
+        "payment_status_detail": TEXT,
+        "created_date": DATE,
+    }
+)
+ORDER = {
+    "type": "object",
+    "description": "The order as applications see it, and beside it its history.",
+    "properties": {
+        "id": TEXT,
+        "events": {"type": "array", "items": MOVE},
+        "deliveries": {"type": "array", "items": DELIVERY},
+    },
+    "required": ["id", "events", "deliveries"],
+}
+REVERSAL = described(
+    {
+        "id": TEXT,
+        "seller_id": NUMBER,
+        "order_id": TEXT,
+        "live_mode": YES_OR_NO,
+        "amount_minor": NUMBER,
+        "reference_id": TEXT,
+        "status": {"enum": ["pending", "reversed", "not_found"]},
+        "attempts": NUMBER,
+        "created_date": DATE,
+    },
+    next_date=DATE,
+    ended_date=DATE,
+)
+EVENT = described(
+    {"id": TEXT, "kind": TEXT, "subject": TEXT, "message": TEXT, "body": {}, "created_date": DATE},
+    seller_id=NUMBER,
+)

@@ -1,0 +1,65 @@
+"""Subscriptions as operators see them. The secret is in the answer that creates one, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.clock import rfc3339
+from paydesk.oauth import applications
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, lists
+from paydesk.operators.errors import APPLICATION_NOT_FOUND
+from paydesk.operators.schemas import SubscriptionRequest
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import subscriptions
+from paydesk.webhooks.subscriptions import Subscription
+
+
+async def create(call: Call) -> Answer:
+    """Subscribe an application. The host's name is looked up before the transaction begins."""
+    audit.require_change(call)
+    body: SubscriptionRequest = call.body
+    actions = body.actions or []
+    await subscriptions.refuse_unfit(
+        topic=body.topic,
+        url=body.url,
+        actions=actions,
+        ports=call.settings.webhook_ports,
+        loopback_allowed=bool(call.state.get("loopback_allowed")),
+    )
+
+    async def work(tx: Transaction) -> dict[str, Any]:
+        if await applications.get(tx, body.client_id) is None:
+            raise APPLICATION_NOT_FOUND.because("unknown application")
+        subscription, secret = await subscriptions.create(
+            tx,
+            call.keys,
+            application_id=body.client_id,
+            live=body.live_mode,
+            url=body.url,
+            actions=actions,
+            now_ms=call.now_ms,
+        )
+        answer = shown(subscription)
+        await audit.record(call, tx, "subscriptions.create", subscription.subscription_id, after=answer)
+        return {**answer, "secret": secret.reveal()}
+
+    return Answer(201, await call.database.write(work))
+
+
+async def find_all(call: Call) -> Answer:
+    """List the subscriptions."""
+    return await lists.page(call.tx, call, subscriptions.LISTED, ("",), lambda row: shown(Subscription(*row)))
+
+
+def shown(subscription: Subscription) -> dict[str, Any]:
+    """The subscription without its secret; no actions mean all."""
+    return {
+        "id": subscription.subscription_id,
+        "client_id": str(subscription.application_id),
+        "topic": subscription.topic,
+        "live_mode": bool(subscription.live),
+        "url": subscription.url,
+        "actions": subscription.action_names,
+        "created_date": rfc3339(subscription.created_ms),
+    }

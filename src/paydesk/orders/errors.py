@@ -1,0 +1,18 @@
+"""The refusals of orders, each declared once."""
+
+from __future__ import annotations
+
+from paydesk.errors import ErrorKind
+
+ORDER_NOT_FOUND = ErrorKind("order_not_found", 404, "There is no such order.")
+FORBIDDEN_CHECKING_TERMINAL_OWNER = ErrorKind(
+    "forbidden_checking_terminal_owner", 403, "The terminal does not exist or is not one of this seller and mode."
+)
+TERMINAL_NOT_IN_PDV_MODE = ErrorKind(
+    "terminal_not_in_pdv_mode", 409, "The terminal takes no orders; set its operating_mode to PDV or SELF_SERVICE."
+)
+ALREADY_QUEUED_ORDER_ON_TERMINAL = ErrorKind(
+    "already_queued_order_on_terminal", 409, "The terminal has an order that is not finished yet."
+)
+CANNOT_CANCEL_ORDER = ErrorKind("cannot_cancel_order", 409, "The order can no longer be canceled.")
+ORDER_ALREADY_CANCELED = ErrorKind("order_already_canceled", 409, "The order is canceled already.")

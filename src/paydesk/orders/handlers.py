@@ -1,0 +1,123 @@
+"""What an application does with orders: create, get, cancel."""
+
+from __future__ import annotations
+
+import msgspec
+
+from paydesk import ids
+from paydesk.durations import seconds_of
+from paydesk.errors import Refusal
+from paydesk.money import CURRENCIES, minor_units
+from paydesk.operation import Answer, Call, Handled
+from paydesk.orders import status, store
+from paydesk.orders.errors import (
+    ALREADY_QUEUED_ORDER_ON_TERMINAL,
+    CANNOT_CANCEL_ORDER,
+    FORBIDDEN_CHECKING_TERMINAL_OWNER,
+    ORDER_ALREADY_CANCELED,
+    ORDER_NOT_FOUND,
+    TERMINAL_NOT_IN_PDV_MODE,
+)
+from paydesk.orders.schemas import OrderRequest, shown
+from paydesk.orders.store import Order
+from paydesk.terminals import store as terminals
+
+TAKES_ORDERS = ("PDV", "SELF_SERVICE")
+
+
+async def create(call: Call) -> Handled:
+    """A new order for a terminal: at most one live order there, and none on a terminal that takes none."""
+    tx, caller, order = call.tx, call.caller, _new(call)
+    # The row stays locked until the commit: the terminal's mode can't change under an order that is being made.
+    terminal = await terminals.for_order(tx, caller.seller_id, order.terminal_id)
+    if terminal is None or terminal.live != order.live:
+        raise FORBIDDEN_CHECKING_TERMINAL_OWNER.because("unknown terminal" if terminal is None else "other mode")
+    if terminal.operating_mode not in TAKES_ORDERS:
+        raise TERMINAL_NOT_IN_PDV_MODE.because(f"mode is {terminal.operating_mode}")
+    if not await store.create(tx, order, call.now_ms):
+        standing = await store.live_on_terminal(tx, caller.seller_id, order.terminal_id)
+        assert standing is not None, "the terminal's row is locked, so what was in the way still is"
+        cleared = await store.expire_overdue(tx, standing, call.now_ms)
+        if cleared.status in status.LIVE:
+            raise _in_the_way(call, standing)
+        assert await store.create(tx, order, call.now_ms), "nothing stands in the way any more"
+    return Answer(201, shown(order))
+
+
+async def get(call: Call) -> Handled:
+    """The order as it is."""
+    return Answer(200, shown(await _found(call)))
+
+
+async def cancel(call: Call) -> Handled:
+    """Cancel an order that its terminal has not taken yet."""
+    order = await _found(call)
+    current = await store.expire_overdue(call.tx, order, call.now_ms)
+    canceled = await store.move(call.tx, status.CANCEL, current, call.now_ms)
+    if canceled is not None:
+        return Answer(200, shown(canceled))
+    # Returned, not raised: an order that was overdue is expired now, and stays so.
+    return _not_canceled(await _found(call))
+
+
+def _not_canceled(order: Order) -> Refusal:
+    if order.status == "canceled":
+        return ORDER_ALREADY_CANCELED.because(f"is {order.status_detail}")
+    return CANNOT_CANCEL_ORDER.because(f"is {order.status}", f"the order is {order.status}")
+
+
+def _in_the_way(call: Call, standing: Order) -> Refusal:
+    own = standing.application_id == call.caller.application_id
+    details = (f"{standing.order_id} is {standing.status} on this terminal",) if own else ()
+    return ALREADY_QUEUED_ORDER_ON_TERMINAL.because(f"{standing.order_id} is {standing.status}", *details)
+
+
+async def _found(call: Call) -> Order:
+    order = await store.find(call.tx, call.caller.seller_id, call.path)
+    if order is None or bool(order.live) != call.caller.live:
+        raise ORDER_NOT_FOUND.because("unknown order" if order is None else "other mode")
+    return order
+
+
+def _new(call: Call) -> Order:
+    request: OrderRequest = call.body
+    caller, now_ms = call.caller, call.now_ms
+    payment = request.transactions.payments[0]
+    amount_minor = minor_units(payment.amount, CURRENCIES[caller.currency].decimals)
+    expiration_time = request.expiration_time or call.settings.order_expiration_default
+    seconds = seconds_of(expiration_time)
+    assert amount_minor is not None, "the amount was validated"
+    assert seconds is not None, "the duration was validated"
+    return Order(
+        seller_id=caller.seller_id,
+        order_id=f"ORD{ids.ulid(now_ms)}",
+        application_id=caller.application_id,
+        live=int(caller.live),
+        terminal_id=request.config.point.terminal_id,
+        status=status.CREATED.status,
+        status_detail=status.CREATED.detail,
+        payment_status_detail=status.CREATED.payment_detail,
+        version=1,
+        currency=caller.currency,
+        country=caller.country,
+        amount=payment.amount,
+        amount_minor=amount_minor,
+        external_reference=request.external_reference,
+        description=request.description,
+        expiration_time=expiration_time,
+        config=_json(request.config.model_dump(exclude_none=True)),
+        integration_data=_json(_integration_data(call, request)),
+        created_ms=now_ms,
+        updated_ms=now_ms,
+        expires_ms=now_ms + seconds * 1000,
+    )
+
+
+def _integration_data(call: Call, request: OrderRequest) -> dict[str, object]:
+    given = request.integration_data
+    echoed = given.model_dump(exclude_none=True) if given is not None else {}
+    return {"application_id": str(call.caller.application_id), **echoed}
+
+
+def _json(document: dict[str, object]) -> str:
+    return msgspec.json.encode(document).decode()

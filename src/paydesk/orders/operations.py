@@ -1,0 +1,183 @@
+"""The rows of the interface table that orders answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.ids import ORDER_ID_PATTERN, ULID_PATTERN
+from paydesk.operation import Operation, Query
+from paydesk.orders import handlers
+from paydesk.orders.errors import (
+    ALREADY_QUEUED_ORDER_ON_TERMINAL,
+    CANNOT_CANCEL_ORDER,
+    FORBIDDEN_CHECKING_TERMINAL_OWNER,
+    ORDER_ALREADY_CANCELED,
+    ORDER_NOT_FOUND,
+    TERMINAL_NOT_IN_PDV_MODE,
+)
+from paydesk.orders.schemas import CancelRequest, OrderRequest
+from paydesk.orders.status import STATES, STATUSES
+
+TIME = {"type": "string", "format": "date-time"}
+TEXT = {"type": "string"}
+PAYMENT: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "amount", "status", "status_detail"],
+    "properties": {
+        "id": {"type": "string", "pattern": f"^PAY{ULID_PATTERN}$"},
+        "amount": TEXT,
+        "status": {"enum": list(STATUSES)},
+        "status_detail": {"enum": list(dict.fromkeys(state.payment_detail for state in STATES))},
+        "paid_amount": TEXT,
+        "reference_id": TEXT,
+        "payment_method": {
+            "type": "object",
+            "properties": {"id": TEXT, "type": TEXT, "installments": {"type": "integer"}},
+        },
+        "card": {
+            "type": "object",
+            "properties": {"first_digits": TEXT, "last_digits": TEXT, "entry_mode": TEXT},
+        },
+        "authorization_code": TEXT,
+        "tip_amount": TEXT,
+        "refunded_amount": TEXT,
+        "origin": {"enum": ["customer", "terminal", "acquirer", "network", "service"]},
+    },
+}
+ORDER: dict[str, Any] = {
+    "type": "object",
+    "required": [
+        "id",
+        "type",
+        "processing_mode",
+        "user_id",
+        "expiration_time",
+        "total_amount",
+        "country_code",
+        "currency",
+        "status",
+        "status_detail",
+        "live_mode",
+        "version",
+        "created_date",
+        "last_updated_date",
+        "integration_data",
+        "config",
+        "transactions",
+    ],
+    "properties": {
+        "id": {"type": "string", "pattern": ORDER_ID_PATTERN},
+        "type": {"const": "point"},
+        "processing_mode": {"const": "automatic"},
+        "user_id": TEXT,
+        "external_reference": TEXT,
+        "description": TEXT,
+        "expiration_time": TEXT,
+        "total_amount": TEXT,
+        "country_code": TEXT,
+        "currency": TEXT,
+        "status": {"enum": list(STATUSES)},
+        "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
+        "live_mode": {"type": "boolean"},
+        "version": {"type": "integer", "minimum": 1},
+        "created_date": TIME,
+        "last_updated_date": TIME,
+        "integration_data": {"type": "object", "description": "As it was sent, with the application's id."},
+        "config": {"type": "object", "description": "As it was sent, with defaults written out."},
+        "transactions": {
+            "type": "object",
+            "required": ["payments"],
+            "properties": {"payments": {"type": "array", "items": PAYMENT, "minItems": 1, "maxItems": 1}},
+        },
+    },
+}
+
+EXAMPLE: dict[str, Any] = {
+    "id": "ORD01J67CQQH5904WDBVZEM4JMEP3",
+    "type": "point",
+    "processing_mode": "automatic",
+    "user_id": "1160535239",
+    "external_reference": "ext_ref_1234",
+    "description": "Smartphone",
+    "expiration_time": "PT16M",
+    "total_amount": "24.90",
+    "country_code": "BRA",
+    "currency": "BRL",
+    "status": "created",
+    "status_detail": "created",
+    "live_mode": True,
+    "version": 1,
+    "created_date": "2026-01-31T14:26:42.109Z",
+    "last_updated_date": "2026-01-31T14:26:42.109Z",
+    "integration_data": {"application_id": "3676047501096810", "platform_id": "dev_1"},
+    "config": {
+        "point": {"terminal_id": "NEWLAND_N950__N950NCB801293324", "print_on_terminal": "no_ticket"},
+        "payment_method": {"default_type": "credit_card"},
+    },
+    "transactions": {
+        "payments": [
+            {"id": "PAY01J67CQQH5904WDBVZEM4JMEP3", "amount": "24.90", "status": "created", "status_detail": "created"}
+        ]
+    },
+}
+
+
+def _at(status: str, detail: str, payment_detail: str) -> dict[str, Any]:
+    payment = {**EXAMPLE["transactions"]["payments"][0], "status": status, "status_detail": payment_detail}
+    return {**EXAMPLE, "status": status, "status_detail": detail, "version": 2, "transactions": {"payments": [payment]}}
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="POST",
+        path="/v1/orders",
+        name="create_order",
+        summary="Create an order for a terminal",
+        surface="application",
+        scope="write",
+        idempotent=True,
+        handler=handlers.create,
+        status=201,
+        body=OrderRequest,
+        answer=ORDER,
+        example=EXAMPLE,
+        errors=(FORBIDDEN_CHECKING_TERMINAL_OWNER, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/orders/{order_id}",
+        name="get_order",
+        summary="Retrieve an order",
+        surface="application",
+        scope="read",
+        transaction="read",
+        handler=handlers.get,
+        path_pattern=ORDER_ID_PATTERN,
+        answer=ORDER,
+        example=EXAMPLE,
+        errors=(ORDER_NOT_FOUND,),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/orders/{order_id}/cancel",
+        name="cancel_order",
+        summary="Cancel an order that its terminal has not taken yet",
+        surface="application",
+        scope="write",
+        idempotent=True,
+        handler=handlers.cancel,
+        body=CancelRequest,
+        body_required=False,
+        headers=(
+            Query(
+                "X-Allow-Cancelable-Status",
+                {"type": "string", "enum": ["at_terminal"]},
+                "Asks for a cancel at the terminal; ignored while the order is created.",
+            ),
+        ),
+        path_pattern=ORDER_ID_PATTERN,
+        answer=ORDER,
+        example=_at("canceled", "canceled", "canceled_by_api"),
+        errors=(ORDER_NOT_FOUND, ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
+    ),
+)

@@ -1,0 +1,250 @@
+"""The SQL of orders. A move is one conditional UPDATE, and with it its event and its deliveries, or nothing at all."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import astuple, dataclass, fields
+from functools import cache
+from typing import Any
+
+from paydesk.orders import status
+from paydesk.orders.schemas import notified
+from paydesk.orders.status import Move, State
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import outbox
+from paydesk.webhooks.schemas import notification
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One row of `orders`: the order with its one payment. Its columns in their order."""
+
+    seller_id: int
+    order_id: str
+    application_id: int
+    live: int
+    terminal_id: str
+    status: str
+    status_detail: str
+    payment_status_detail: str
+    version: int
+    currency: str
+    country: str
+    amount: str
+    amount_minor: int
+    external_reference: str | None
+    description: str | None
+    expiration_time: str
+    config: str
+    integration_data: str
+    created_ms: int
+    updated_ms: int
+    expires_ms: int
+    granted_ms: int | None = None
+    cancel_requested_ms: int | None = None
+    paid_ms: int | None = None
+    paid_minor: int | None = None
+    tip_minor: int | None = None
+    refunded_minor: int = 0
+    reference_id: str | None = None
+    authorization_code: str | None = None
+    payment_method: str | None = None
+    card: str | None = None
+    origin: str | None = None
+
+    @property
+    def ulid(self) -> str:
+        """The order's ULID without prefix, which is its lease's id too."""
+        return self.order_id[3:]
+
+    @property
+    def state(self) -> State:
+        """Where the order stands in the table of moves."""
+        return State(self.status, self.status_detail, self.payment_status_detail)  # type: ignore[arg-type]  # a row's
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Whether its time ran out while it still could expire."""
+        return self.status in status.LIVE and self.granted_ms is None and self.expires_ms <= now_ms
+
+
+COLUMNS = ", ".join(field.name for field in fields(Order))
+_LIVE = ", ".join(f"'{name}'" for name in status.LIVE)
+
+FIND = f"SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND order_id = $2"
+
+LIVE_ON_TERMINAL = f"""
+SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({_LIVE})"""
+
+CREATE = f"""
+INSERT INTO orders ({COLUMNS}) VALUES ({", ".join(f"${place}" for place in range(1, len(fields(Order)) + 1))})
+ON CONFLICT DO NOTHING RETURNING order_id"""
+
+RECORD_EVENT = """
+INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
+                          payment_status_detail, body, created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
+
+END_LEASE = """
+UPDATE leases SET ended_ms = $3, ended_by = $4 WHERE seller_id = $1 AND lease_id = $2 AND ended_ms IS NULL"""
+
+OVERDUE = f"""
+SELECT {COLUMNS} FROM orders
+WHERE status IN ({_LIVE}) AND granted_ms IS NULL AND expires_ms <= $1 ORDER BY expires_ms LIMIT $2"""
+
+NEXT_EXPIRY = f"SELECT MIN(expires_ms) FROM orders WHERE status IN ({_LIVE}) AND granted_ms IS NULL"
+
+SILENT = f"""
+SELECT {COLUMNS} FROM orders
+WHERE status = 'at_terminal' AND granted_ms <= $1 AND payment_status_detail <> 'check_on_terminal'
+ORDER BY granted_ms LIMIT $2"""
+
+INQUIRE = """
+INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms)
+VALUES ($1, $2, $3, $4, 0, $5, $5) ON CONFLICT DO NOTHING"""
+
+
+@cache
+def _move_sql(move: Move, changed: tuple[str, ...], where: str) -> str:
+    changes = "".join(f", {column} = ${place}" for place, column in enumerate(changed, start=7))
+    # A move without a target of its own leaves the state of the row as it is now, not as it was read.
+    states = (
+        f"{column} = COALESCE(CAST(${place} AS text), {column})"
+        for place, column in enumerate(("status", "status_detail", "payment_status_detail"), start=4)
+    )
+    return (
+        f"UPDATE orders SET version = version + 1, updated_ms = $3, {', '.join(states)}{changes}"
+        f" WHERE seller_id = $1 AND order_id = $2 AND {move.guard}{where and f' AND {where}'} RETURNING {COLUMNS}"
+    )
+
+
+async def find(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
+    """The order, or None."""
+    row = await tx.one(FIND, seller_id, order_id)
+    return Order(*row) if row else None
+
+
+async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) -> Order | None:
+    """The one order that is created or at_terminal there, or None."""
+    row = await tx.one(LIVE_ON_TERMINAL, seller_id, terminal_id)
+    return Order(*row) if row else None
+
+
+async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
+    """Insert the order with its first event; False when its terminal has a live one already."""
+    if await tx.one(CREATE, *astuple(order)) is None:
+        return False
+    await _record(tx, status.CREATE, order, now_ms)
+    return True
+
+
+async def move(
+    tx: Transaction,
+    move: Move,
+    order: Order,
+    now_ms: int,
+    *,
+    to: State | None = None,
+    where: str = "",
+    **changes: Any,
+) -> Order | None:
+    """Make a move of the table, or None when its guard does not hold on the row as it is now.
+
+    `to` may be left out where the move has one target. `where` narrows the guard further ($3 is `now_ms`); `changes`
+    are columns set with it.
+    """
+    target = to or (move.targets[0] if move.targets else None)
+    assert target is None or target in move.targets, f"{move.name} does not lead to {target}"
+    row = await tx.one(
+        _move_sql(move, tuple(changes), where),
+        order.seller_id,
+        order.order_id,
+        now_ms,
+        target and target.status,
+        target and target.detail,
+        target and target.payment_detail,
+        *changes.values(),
+    )
+    if row is None:
+        return None
+    moved = Order(*row)
+    await _record(tx, move, moved, now_ms)
+    return moved
+
+
+async def expire_overdue(tx: Transaction, order: Order, now_ms: int) -> Order:
+    """Move the order to expired when its time ran out; the row as it is now."""
+    if not order.is_overdue(now_ms):
+        return order
+    expired = await move(tx, status.EXPIRE, order, now_ms, where="expires_ms <= $3")
+    if expired is not None:
+        await end_lease(tx, expired, "expiry", now_ms)
+        return expired
+    current = await find(tx, order.seller_id, order.order_id)
+    assert current is not None, "orders are never deleted while they live"
+    return current
+
+
+async def end_lease(tx: Transaction, order: Order, by: str, now_ms: int) -> None:
+    """The terminal's hold on the order ends, by `result`, `expiry`, `cancel` or `taken_over`."""
+    await tx.run(END_LEASE, order.seller_id, order.ulid, now_ms, by)
+
+
+async def overdue(tx: Transaction, now_ms: int, limit: int) -> list[Order]:
+    """Orders of all sellers whose time ran out."""
+    return [Order(*row) for row in await tx.all(OVERDUE, now_ms, limit)]
+
+
+async def next_expiry_ms(tx: Transaction) -> int | None:
+    """When the next live order runs out of time."""
+    row = await tx.one(NEXT_EXPIRY)
+    return row[0] if row else None
+
+
+async def silent(tx: Transaction, granted_before_ms: int, limit: int) -> list[Order]:
+    """Orders of all sellers that were granted before and whose outcome is still to come."""
+    return [Order(*row) for row in await tx.all(SILENT, granted_before_ms, limit)]
+
+
+async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:
+    """Note that the acquirer is to be asked for the truth; once is enough."""
+    await tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, now_ms)
+
+
+async def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
+    event_id = str(uuid.uuid4())
+    body = notification(
+        event_id=event_id,
+        action=move.action,
+        application_id=order.application_id,
+        user_id=order.seller_id,
+        live=bool(order.live),
+        now_ms=now_ms,
+        data=notified(order),
+    )
+    await tx.run(
+        RECORD_EVENT,
+        order.seller_id,
+        order.order_id,
+        order.version,
+        event_id,
+        move.action,
+        move.name,
+        order.status,
+        order.status_detail,
+        order.payment_status_detail,
+        body.decode(),
+        now_ms,
+    )
+    await outbox.announce(
+        tx,
+        seller_id=order.seller_id,
+        order_id=order.order_id,
+        version=order.version,
+        event_id=event_id,
+        application_id=order.application_id,
+        live=order.live,
+        action=move.action,
+        now_ms=now_ms,
+    )
+    tx.wake(f"terminal:{order.terminal_id}")
+    tx.wake(f"order:{order.order_id}")

@@ -1,0 +1,43 @@
+"""Opens the database that a URL names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from paydesk.signals import Signals
+from paydesk.storage.database import Database, UnsafeDatabase
+
+
+async def open_database(
+    url: str,
+    *,
+    signals: Signals | None = None,
+    connections_max: int = 20,
+    timeout_seconds: float = 15,
+    exclusive: bool = True,
+) -> Database:
+    """Open `sqlite:FILE` or `postgresql://…` within the running event loop.
+
+    `exclusive=False` is for tools that look into a SQLite file beside the service that owns it: they only read.
+    Raises `UnsafeDatabase` for what can lose acknowledged commits, `Unavailable` when it cannot be reached.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite":
+        return _open_file(rest, signals=signals, exclusive=exclusive)
+    if scheme in ("postgres", "postgresql"):
+        from paydesk.storage.postgres import PostgresDatabase
+
+        database = PostgresDatabase(
+            url, signals=signals, connections_max=connections_max, timeout_seconds=timeout_seconds
+        )
+        await database.check()
+        return database
+    raise UnsafeDatabase("A database URL is `sqlite:FILE` or `postgresql://user:password@host/name`.")
+
+
+def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Database:
+    from paydesk.storage.sqlite import SqliteDatabase
+
+    if name in ("", ":memory:"):
+        raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): what is only in memory is lost with the process.")
+    return SqliteDatabase(Path(name).absolute(), signals=signals, exclusive=exclusive)

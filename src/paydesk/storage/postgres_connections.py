@@ -1,0 +1,198 @@
+"""Connections to PostgreSQL: a deadline on every round trip, a free list without reset queries, start-up checks.
+
+On a deadline a connection is dropped, never canceled: a canceled COMMIT that waits for a standby becomes visible
+without being replicated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+import asyncpg
+
+from paydesk.storage.database import Unavailable, UnsafeDatabase
+
+T = TypeVar("T")
+
+VERSION_MIN: Final = 15
+STATEMENTS_CACHED_MAX = 1000
+
+LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.DatabaseDroppedError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+"""The connection is gone, or the server is."""
+
+_CANNOT_CONNECT = (*LOST, asyncpg.TooManyConnectionsError, TimeoutError)
+
+_ABOUT_THE_SESSION = """
+SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
+       current_setting('is_superuser'), pg_is_in_recovery()"""
+
+
+class Expired(Exception):
+    """The deadline of a round trip passed, and the connection was dropped."""
+
+
+class Connection:
+    """One connection; used by one unit of work at a time."""
+
+    __slots__ = ("_loop", "_raw", "_seconds", "expired", "warned")
+
+    def __init__(self, raw: asyncpg.Connection, seconds: float) -> None:
+        self._raw = raw
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self.expired = False
+        self.warned = False
+        raw.add_log_listener(self._note_warning)
+
+    def _note_warning(self, _connection: object, message: Any) -> None:
+        self.warned = self.warned or message.severity_en == "WARNING"
+
+    @property
+    def usable(self) -> bool:
+        """Whether another unit of work can have it."""
+        return not self._raw.is_closed() and not self._raw.is_in_transaction()
+
+    async def fetchrow(self, sql: str, args: tuple[Any, ...]) -> Any:
+        """One round trip: the first row, or None."""
+        return await self._within_the_deadline(self._raw.fetchrow(sql, *args))
+
+    async def fetch(self, sql: str, args: tuple[Any, ...]) -> Any:
+        """One round trip: all rows."""
+        return await self._within_the_deadline(self._raw.fetch(sql, *args))
+
+    async def execute(self, sql: str, args: tuple[Any, ...] = ()) -> str:
+        """One round trip: the command's tag, such as `UPDATE 3`."""
+        tag: str = await self._within_the_deadline(self._raw.execute(sql, *args))
+        return tag
+
+    async def _within_the_deadline(self, round_trip: Awaitable[T]) -> T:
+        # asyncpg's own timeouts send a cancel request; dropping the connection does not.
+        timer = self._loop.call_later(self._seconds, self._expire)
+        try:
+            return await round_trip
+        except LOST as error:
+            if self.expired:
+                raise Expired(f"PostgreSQL did not answer within {self._seconds} s.") from error
+            raise
+        finally:
+            timer.cancel()
+
+    def _expire(self) -> None:
+        self.expired = True
+        self.drop()
+
+    def drop(self) -> None:
+        """Close the socket without another word."""
+        self._raw.terminate()
+
+    async def close(self) -> None:
+        """Say goodbye to the server."""
+        self._raw.remove_log_listener(self._note_warning)
+        await self._raw.close(timeout=self._seconds)
+
+
+class Connections:
+    """The free list: at most `connections_max`, the one used last is used first."""
+
+    def __init__(self, url: str, *, connections_max: int, timeout_seconds: float, lock_timeout_seconds: float) -> None:
+        self._url = url
+        self._timeout_seconds = timeout_seconds
+        self._settings = {
+            "application_name": "paydesk",
+            "lock_timeout": f"{round(lock_timeout_seconds * 1000)}ms",
+        }
+        self._free: list[Connection] = []
+        self._permits = asyncio.Semaphore(connections_max)
+
+    async def take(self) -> Connection:
+        """A free connection, or a new one. Raises `Unavailable` when there is none to be had in time."""
+        if self._permits.locked():
+            await self._wait_for_permit()
+        else:
+            await self._permits.acquire()
+        try:
+            while self._free:
+                connection = self._free.pop()
+                if connection.usable:
+                    return connection
+                connection.drop()
+            return await self._connect()
+        except BaseException:
+            self._permits.release()
+            raise
+
+    async def _wait_for_permit(self) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await self._permits.acquire()
+        except TimeoutError:
+            raise Unavailable("Every connection to PostgreSQL is busy.") from None
+
+    def give_back(self, connection: Connection) -> None:
+        """Let the next one have it, unless it broke."""
+        if connection.usable:
+            self._free.append(connection)
+        else:
+            connection.drop()
+        self._permits.release()
+
+    def drop_free(self) -> None:
+        """One connection was lost: the others that are idle go to the same server."""
+        for connection in self._free:
+            connection.drop()
+        self._free.clear()
+
+    async def close(self) -> None:
+        """Close those that are idle; the caller waits for the others first."""
+        for connection in self._free:
+            await connection.close()
+        self._free.clear()
+
+    async def _connect(self) -> Connection:
+        try:
+            raw = await asyncpg.connect(
+                self._url,
+                timeout=self._timeout_seconds,
+                server_settings=self._settings,
+                statement_cache_size=STATEMENTS_CACHED_MAX,
+                max_cached_statement_lifetime=0,
+            )
+        except _CANNOT_CONNECT as error:
+            raise Unavailable(f"PostgreSQL cannot be reached: {error or type(error).__name__}") from error
+        connection = Connection(raw, self._timeout_seconds)
+        try:
+            _check(*await connection.fetchrow(_ABOUT_THE_SESSION, ()))
+        except (*LOST, Expired) as error:
+            connection.drop()
+            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
+        except BaseException:
+            connection.drop()
+            raise
+        return connection
+
+
+def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: bool) -> None:  # noqa: FBT001 - a row
+    """Refuse, on every new connection, what could lose acknowledged commits."""
+    if int(version) // 10_000 < VERSION_MIN:
+        raise UnsafeDatabase(f"PostgreSQL {VERSION_MIN} or newer is needed; this server is {int(version) // 10_000}.")
+    if synchronous_commit in ("off", "local"):
+        raise UnsafeDatabase(
+            f"synchronous_commit is {synchronous_commit}: a crash or failover would lose acknowledged commits. "
+            "Set it to on for this role and database."
+        )
+    if superuser == "on":
+        raise UnsafeDatabase("The role is a superuser. Give Paydesk a role of its own that owns its database.")
+    if in_recovery:
+        raise Unavailable("This PostgreSQL is a standby; the primary is needed.")

@@ -1,0 +1,346 @@
+"""SQLite: units of work on the event loop's own thread, group commit, one file and one process.
+
+Writes that arrive while a COMMIT is under way queue up. The next flush runs all of them, each in a savepoint, the
+COMMIT alone goes to a helper thread, and only then every caller is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import structlog
+
+from paydesk.signals import Signals
+from paydesk.storage.database import Locked, Row, Unavailable, Work, WorkError
+from paydesk.storage.sqlite_file import OUT_OF_SERVICE, FileLock, check_library, connect, fsync_failed
+from paydesk.storage.statements import for_sqlite
+from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
+
+T = TypeVar("T")
+
+FLUSH_WORKS_MAX = 256
+BUSY_RETRY_SECONDS = 0.005
+CHECKPOINT_PAGES = 1000
+
+_log = structlog.get_logger()
+
+
+class SqliteTransaction:
+    """Statements on one connection; nothing in here ever suspends."""
+
+    __slots__ = ("_connection", "_cursor", "ended", "failed", "topics")
+
+    def __init__(self, connection: apsw.Connection, cursor: apsw.Cursor) -> None:
+        self._connection = connection
+        self._cursor = cursor
+        self.ended = False
+        self.failed = False
+        self.topics: list[str] = []
+
+    def _rows(self, sql: str, args: tuple[Any, ...]) -> list[Any]:
+        if self.ended:
+            raise WorkError(USED_AFTER_ITS_END)
+        try:
+            return self._cursor.execute(for_sqlite(sql), args).fetchall()
+        except apsw.Error:
+            self.failed = True
+            raise
+
+    async def one(self, sql: str, *args: Any) -> Row | None:
+        """The only row, or None."""
+        rows = self._rows(sql, args)
+        return rows[0] if rows else None
+
+    async def all(self, sql: str, *args: Any) -> list[Row]:
+        """All rows."""
+        return self._rows(sql, args)
+
+    async def run(self, sql: str, *args: Any) -> int:
+        """How many rows the statement touched."""
+        self._rows(sql, args)
+        return self._connection.changes()
+
+    def wake(self, topic: str) -> None:
+        """Remember whom to wake after the commit."""
+        if self.ended:
+            raise WorkError(USED_AFTER_ITS_END)
+        self.topics.append(topic)
+
+
+class _Unit:
+    """A write that waits: its work, its caller's context, and what came of it."""
+
+    __slots__ = ("answer", "context", "error", "result", "since", "topics", "work")
+
+    def __init__(self, work: Work[Any], answer: asyncio.Future[Any], since: float) -> None:
+        self.work = work
+        self.context: Context = copy_context()
+        self.answer = answer
+        self.since = since
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.topics: list[str] = []
+
+    def settle(self) -> None:
+        """Answer the caller, unless it went away."""
+        if self.answer.done():
+            return
+        if self.error is None:
+            self.answer.set_result(self.result)
+        else:
+            self.answer.set_exception(self.error)
+
+
+class SqliteDatabase:
+    """One file. Made within the event loop that uses it; `exclusive=False` only reads, beside whoever serves."""
+
+    name = "sqlite"
+
+    def __init__(
+        self,
+        file: Path,
+        *,
+        signals: Signals | None = None,
+        exclusive: bool = True,
+        lock_timeout_seconds: float = 10,
+        end_process: Callable[[int], object] = os._exit,
+    ) -> None:
+        check_library(apsw.sqlite_lib_version())
+        self.signals = signals or Signals()
+        self._file = file
+        self._loop = asyncio.get_running_loop()
+        self._lock_timeout_seconds = lock_timeout_seconds
+        self._end_process = end_process
+        self._lock = FileLock(file) if exclusive else None
+        self._open: list[apsw.Connection] = []
+        try:
+            self._writer = self._connect(writer=exclusive)
+            self._reader = self._connect(writer=False)
+            self._heavy_reader = self._connect(writer=False)
+        except BaseException:
+            self._release()
+            raise
+        self._writer.set_wal_hook(self._note_wal_pages)
+        self._writer_cursor = self._writer.cursor()
+        self._reader_cursor = self._reader.cursor()
+        self._commit_thread = ThreadPoolExecutor(1, "sqlite-commit")
+        self._heavy_thread = ThreadPoolExecutor(1, "sqlite-heavy")
+        self._waiting: deque[_Unit] = deque()
+        self._flushing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+        self._wal_pages = 0
+        self._checkpoint_at_pages = CHECKPOINT_PAGES
+
+    def _connect(self, *, writer: bool) -> apsw.Connection:
+        connection = connect(self._file, writer=writer)
+        self._open.append(connection)
+        return connection
+
+    def _release(self) -> None:
+        for connection in reversed(self._open):
+            connection.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # Writing ------------------------------------------------------------------------------------------------------
+
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` in the next flush and return once its commit is on the disk."""
+        self._refuse_when_closed()
+        answer: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.append(_Unit(work, answer, self._loop.time()))
+        if not self._flushing:
+            # The next turn of the loop, so that whoever is ready now shares the commit.
+            self._flushing = True
+            self._idle.clear()
+            self._loop.call_soon(self._flush)
+        try:
+            return await answer
+        finally:
+            # A caller that went away before the flush: its work is never run.
+            answer.cancel()
+
+    def _flush(self) -> None:
+        try:
+            self._writer_cursor.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            self._flush_later()
+            return
+        except apsw.Error as error:
+            self._fail(self._next_units(), error)
+            return
+        units = self._next_units()
+        try:
+            for unit in units:
+                unit.context.run(self._run, unit)
+        except apsw.Error as error:
+            self._fail(units, error)
+            return
+        self._commit_thread.submit(self._commit, units)
+
+    def _next_units(self) -> list[_Unit]:
+        waiting = self._waiting
+        units: list[_Unit] = []
+        while waiting and len(units) < FLUSH_WORKS_MAX:
+            unit = waiting.popleft()
+            if not unit.answer.done():
+                units.append(unit)
+        return units
+
+    def _flush_later(self) -> None:
+        """Another process writes to the file: those who have waited too long give up, the others try again."""
+        deadline = self._loop.time() - self._lock_timeout_seconds
+        while self._waiting and (self._waiting[0].since <= deadline or self._waiting[0].answer.done()):
+            unit = self._waiting.popleft()
+            unit.error = Locked(f"Another process kept {self._file} locked for {self._lock_timeout_seconds} s.")
+            unit.settle()
+        self._loop.call_later(BUSY_RETRY_SECONDS, self._flush)
+
+    def _run(self, unit: _Unit) -> None:
+        """Run one work in a savepoint of its own: an error undoes it and leaves its neighbours alone."""
+        execute = self._writer_cursor.execute
+        execute("SAVEPOINT unit")
+        tx = SqliteTransaction(self._writer, self._writer_cursor)
+        try:
+            unit.result = run_at_once(unit.work, tx)
+            if tx.failed:
+                raise WorkError(SWALLOWED_AN_ERROR)
+            unit.topics = tx.topics
+        except OUT_OF_SERVICE:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's answer after the commit
+            unit.error = error
+            execute("ROLLBACK TO unit")
+        finally:
+            tx.ended = True
+        execute("RELEASE unit")
+
+    def _commit(self, units: list[_Unit]) -> None:
+        """In the helper thread: make the flush durable, have it answered, then look after the write-ahead log."""
+        try:
+            self._writer.execute("COMMIT")
+        except apsw.Error as error:
+            self._loop.call_soon_threadsafe(self._fail, units, error)
+            return
+        if self._wal_pages < self._checkpoint_at_pages:
+            self._loop.call_soon_threadsafe(self._committed, units)
+            return
+        self._loop.call_soon_threadsafe(self._answer, units)
+        self._checkpoint()
+        self._loop.call_soon_threadsafe(self._flush_next)
+
+    def _committed(self, units: list[_Unit]) -> None:
+        self._answer(units)
+        self._flush_next()
+
+    def _answer(self, units: list[_Unit]) -> None:
+        for unit in units:
+            unit.settle()
+            if unit.topics:
+                # In a turn of its own: a listener's defect must not stop the flushes.
+                self._loop.call_soon(self.signals.wake, unit.topics)
+
+    def _fail(self, units: list[_Unit], error: apsw.Error) -> None:
+        """Undo the whole flush: all of it was run in one transaction that cannot be kept."""
+        self._end_if_fsync_failed(error)
+        _log.error("database_unavailable", file=str(self._file), error=str(error), writes=len(units))
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        except apsw.Error as rollback_error:
+            self._end_if_fsync_failed(rollback_error)
+        for unit in units:
+            unit.error = Unavailable(f"{self._file}: {error}")
+            unit.settle()
+        self._flush_next()
+
+    def _flush_next(self) -> None:
+        if self._waiting:
+            self._loop.call_soon(self._flush)
+        else:
+            self._flushing = False
+            self._idle.set()
+
+    def _end_if_fsync_failed(self, error: apsw.Error) -> None:
+        if fsync_failed(error):
+            _log.critical("fsync_failed", file=str(self._file), error=str(error))
+            self._end_process(1)
+
+    # The write-ahead log --------------------------------------------------------------------------------------------
+
+    def _note_wal_pages(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """Copy the log into the file. What a reader still needs stays, and is tried again after as many pages more."""
+        try:
+            pages, copied = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            self._end_if_fsync_failed(error)
+            _log.warning("checkpoint_failed", file=str(self._file), error=str(error))
+            pages, copied = self._wal_pages, 0
+        self._checkpoint_at_pages = CHECKPOINT_PAGES + (pages if copied < pages else 0)
+
+    # Reading --------------------------------------------------------------------------------------------------------
+
+    async def read(self, work: Work[T], *, heavy: bool = False) -> T:
+        """Run `work` on a snapshot: at once on the loop, or, when `heavy`, in a thread of its own."""
+        self._refuse_when_closed()
+        deadline = self._loop.time() + self._lock_timeout_seconds
+        while True:
+            try:
+                if heavy:
+                    return await self._loop.run_in_executor(self._heavy_thread, copy_context().run, self._heavy, work)
+                return _read(work, self._reader, self._reader_cursor)
+            except apsw.BusyError:
+                if self._loop.time() > deadline:
+                    raise Locked(f"Another process kept {self._file} locked.") from None
+                await asyncio.sleep(BUSY_RETRY_SECONDS)
+
+    def _heavy(self, work: Work[T]) -> T:
+        return _read(work, self._heavy_reader, self._heavy_reader.cursor())
+
+    # The end --------------------------------------------------------------------------------------------------------
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise Unavailable(f"{self._file} was closed.")
+
+    async def close(self) -> None:
+        """Finish the writes that wait and release the file."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._idle.wait()
+        await asyncio.to_thread(self._end_threads)
+        self._release()
+
+    def _end_threads(self) -> None:
+        self._commit_thread.shutdown()
+        self._heavy_thread.shutdown()
+
+
+def _read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
+    tx = SqliteTransaction(connection, cursor)
+    cursor.execute("BEGIN")
+    try:
+        return run_at_once(work, tx)
+    except apsw.ReadOnlyError as error:
+        raise WorkError(WROTE_IN_A_READ) from error
+    except OUT_OF_SERVICE as error:
+        raise Unavailable(str(error)) from error
+    finally:
+        tx.ended = True
+        if connection.in_transaction:
+            cursor.execute("ROLLBACK")

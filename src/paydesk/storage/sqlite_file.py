@@ -1,0 +1,99 @@
+"""A SQLite file: who may open it, how its connections are set up, and what its errors mean."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from paydesk.storage.database import Unavailable, UnsafeDatabase
+
+VERSION_MIN: Final = (3, 51, 3)
+"""Versions before it can corrupt a database when its write-ahead log is reset (https://sqlite.org/wal.html)."""
+
+STATEMENTS_CACHED_MAX = 1000
+CACHE_KIB = 65_536
+
+OUT_OF_SERVICE = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.NoMemError,
+    apsw.PermissionsError,
+    apsw.LockedError,
+    apsw.ProtocolError,
+)
+"""Not the work's fault: the disk is full, broken or read-only."""
+
+_FSYNC_FAILURES = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
+
+
+def fsync_failed(error: BaseException) -> bool:
+    """Whether the system lost what was written: it may say that all is well the next time, so there is none."""
+    return getattr(error, "extendedresult", 0) in _FSYNC_FAILURES
+
+
+def check_library(version: str) -> None:
+    """Refuse a SQLite library older than `VERSION_MIN`."""
+    if tuple(int(part) for part in version.split(".")[:3]) < VERSION_MIN:
+        needed = ".".join(str(part) for part in VERSION_MIN)
+        raise UnsafeDatabase(
+            f"SQLite {version} can corrupt a database in WAL mode; {needed} or newer is needed: upgrade apsw."
+        )
+
+
+def connect(file: Path, *, writer: bool) -> apsw.Connection:
+    """Open one connection: durable on every commit, and no waiting inside the library."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if writer else apsw.SQLITE_OPEN_READONLY
+    try:
+        connection = apsw.Connection(str(file), flags=flags, statementcachesize=STATEMENTS_CACHED_MAX)
+        for pragma in (
+            "synchronous = FULL",
+            "fullfsync = ON",
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+            "busy_timeout = 0",
+            f"cache_size = -{CACHE_KIB}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        if writer:
+            _use_wal(connection, file)
+    except apsw.Error as error:
+        raise Unavailable(f"{file} cannot be opened: {error}") from error
+    return connection
+
+
+def _use_wal(connection: apsw.Connection, file: Path) -> None:
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchall()[0][0]
+    if mode != "wal":
+        connection.close()
+        raise UnsafeDatabase(f"{file} cannot be used with a write-ahead log (journal mode {mode}): use a local disk.")
+
+
+class FileLock:
+    """One service a file: a lock file beside the database, which the system frees when the process ends."""
+
+    def __init__(self, database_file: Path) -> None:
+        path = database_file.with_name(database_file.name + ".lock")
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            raise UnsafeDatabase(
+                f"{database_file} is in use by another Paydesk process (it holds {path}). "
+                "A SQLite file serves one process: stop the other one, or use PostgreSQL."
+            ) from None
+
+    def release(self) -> None:
+        """Let another process have the file. The lock file stays: removing it would race with the next owner."""
+        os.close(self._descriptor)

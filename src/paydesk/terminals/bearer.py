@@ -1,0 +1,75 @@
+"""Device bearers: which terminal a device token stands for. One SELECT, remembered for a few seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from paydesk import ids
+from paydesk.cache import Cache
+from paydesk.errors import UNAUTHORIZED
+from paydesk.operation import Caller
+from paydesk.secrets import digest
+from paydesk.storage.database import Database
+
+ENTRIES_MAX = 10_000
+REVOKED_GRACE_MS = 7 * 86_400_000
+
+DEVICE_TOKEN = """SELECT d.terminal_id, d.revoked_ms, t.live, s.currency, s.country
+    FROM device_tokens d
+    JOIN terminals t ON t.seller_id = d.seller_id AND t.terminal_id = d.terminal_id
+    JOIN sellers s ON s.seller_id = d.seller_id
+    WHERE d.seller_id = $1 AND d.digest = $2"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A device token: the terminal that it stands for, and when it was revoked."""
+
+    caller: Caller
+    revoked_ms: int | None
+
+
+class DeviceBearers:
+    """The device tokens as this node knows them, at most `cache_seconds` behind the other nodes.
+
+    A suspended seller's terminals go on: the order that is under way must come to its end, and no new one is made.
+    """
+
+    def __init__(self, database: Database, cache_seconds: float) -> None:
+        self._database = database
+        self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
+        self._changes = 0
+        database.signals.listen("device:", self._tokens_changed)
+
+    async def caller(self, token: str | None, now_ms: int) -> Caller:
+        """Which terminal calls, `revoked` where its token is good for results alone. Raises UNAUTHORIZED."""
+        if not token:
+            raise UNAUTHORIZED.because("no token", message="authorization value not present")
+        key = digest(token)
+        bearer = self._cache.get(key) or await self._look_up(token, key)
+        if bearer.revoked_ms is None:
+            return bearer.caller
+        if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
+            raise UNAUTHORIZED.because("revoked long ago")
+        return replace(bearer.caller, revoked=True)
+
+    async def _look_up(self, token: str, key: bytes) -> Bearer:
+        seller_id = ids.seller_of(token) if token.startswith("PDT-") else None
+        if seller_id is None:
+            raise UNAUTHORIZED.because("unknown token")
+        changes = self._changes
+        row = await self._database.read(lambda tx: tx.one(DEVICE_TOKEN, seller_id, key))
+        if row is None:
+            raise UNAUTHORIZED.because("unknown token")
+        terminal_id, revoked_ms, live, currency, country = row
+        caller = Caller(seller_id, live=bool(live), currency=currency, country=country, terminal_id=terminal_id)
+        bearer = Bearer(caller, revoked_ms)
+        if changes == self._changes:
+            # What was read before a change must not outlive it.
+            self._cache.put(key, bearer)
+        return bearer
+
+    def _tokens_changed(self, topic: str) -> None:
+        self._changes += 1
+        terminal_id = topic.removeprefix("device:")
+        self._cache.drop_where(lambda bearer: bearer.caller.terminal_id == terminal_id)

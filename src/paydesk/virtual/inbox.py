@@ -1,0 +1,84 @@
+"""The demo receiver: what a notification's receiver must do, checked here as an application would check it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from paydesk.clock import rfc3339
+from paydesk.keys import KeyMissing, Keys
+from paydesk.secrets import Secret
+from paydesk.virtual.store import InboxEntry, Signer
+from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_signature
+
+PATH = "/demo/inbox"
+_UNSHOWN_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
+
+
+def secrets_of(keys: Keys, signers: Iterable[Signer]) -> list[Secret]:
+    """The secrets of all subscriptions that send here, as far as this node has their keys."""
+    secrets = []
+    for signer in signers:
+        if urlsplit(signer.url).path == PATH:
+            try:
+                secrets.append(secret_of(keys, signer.key_version, signer.subscription_id, signer.secret_generation))
+            except KeyMissing:
+                continue
+    return secrets
+
+
+def is_signed(
+    secrets: Iterable[Secret], headers: Mapping[str, str], data_id: str, body: bytes, now_seconds: float
+) -> bool:
+    """Whether one of the secrets made both signatures: `X-Signature` and that of Standard Webhooks."""
+    return any(
+        verify_x_signature(
+            secret,
+            headers.get("x-signature", ""),
+            data_id=data_id,
+            request_id=headers.get("x-request-id", ""),
+            now_seconds=now_seconds,
+        )
+        and verify_standard(secret, headers, body)
+        for secret in secrets
+    )
+
+
+def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid: bool) -> InboxEntry:
+    """The notification as it is kept: without credentials, and as text that any database takes."""
+    kept = {name: value for name, value in headers.items() if name not in _UNSHOWN_HEADERS}
+    return InboxEntry(
+        received_ms,
+        int(valid),
+        _storable(msgspec.json.encode(kept)),
+        _storable(body),
+    )
+
+
+def shown(entry: InboxEntry) -> dict[str, Any]:
+    """An entry on the wire; of a body that is no notification only what can be told."""
+    body = _parsed(entry.body)
+    told: dict[str, Any] = {"received_date": rfc3339(entry.received_ms)}
+    if isinstance(body, dict):
+        data = body["data"] if isinstance(body.get("data"), dict) else {}
+        about = {"action": body.get("action"), "order_id": data.get("id"), "version": data.get("version")}
+        told |= {name: value for name, value in about.items() if value is not None}
+    return told | {
+        "signature_valid": bool(entry.signature_valid),
+        "headers": msgspec.Raw(entry.headers.encode()),
+        "body": body,
+    }
+
+
+def _storable(raw: bytes) -> str:
+    return raw.decode(errors="replace").replace("\0", "\ufffd")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

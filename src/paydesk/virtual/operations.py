@@ -1,0 +1,93 @@
+"""The rows of the interface that exist in development alone."""
+
+from __future__ import annotations
+
+from paydesk.errors import FORBIDDEN, PROPERTY_VALUE
+from paydesk.operation import Operation, Query
+from paydesk.virtual import callback, handlers, inbox
+from paydesk.virtual.schemas import CLOCK, INBOX, ClockMove
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="POST",
+        path=inbox.PATH,
+        name="demo_inbox_receive",
+        summary="Receive a notification",
+        surface="public",
+        handler=handlers.receive,
+        answer={"type": "object"},
+        example={},
+        transaction="none",
+        raw_body=True,
+        query=(Query("data.id", {"type": "string"}, "What the notification is about, in lower case."),),
+        errors=(FORBIDDEN,),
+        development=True,
+        description="The receiver of `paydesk dev`: it checks both signatures and keeps the last 1,000 notifications.",
+    ),
+    Operation(
+        method="GET",
+        path=inbox.PATH,
+        name="demo_inbox_show",
+        summary="Show the received notifications",
+        surface="public",
+        handler=handlers.show_inbox,
+        answer=INBOX,
+        transaction="read",
+        errors=(FORBIDDEN,),
+        development=True,
+    ),
+    Operation(
+        method="DELETE",
+        path=inbox.PATH,
+        name="demo_inbox_empty",
+        summary="Forget the received notifications",
+        surface="public",
+        handler=handlers.empty_inbox,
+        status=204,
+        errors=(FORBIDDEN,),
+        development=True,
+    ),
+    Operation(
+        method="GET",
+        path="/demo/callback",
+        name="demo_callback",
+        summary="Show the code that the authorization page gave",
+        surface="public",
+        handler=handlers.show_callback,
+        transaction="none",
+        query=tuple(Query(name, {"type": "string"}, f"Shown as `{name}`.") for name in callback.SHOWN),
+        errors=(FORBIDDEN,),
+        development=True,
+        media_type="text/html",
+    ),
+    Operation(
+        method="GET",
+        path="/dev/clock",
+        name="clock_show",
+        summary="Read the clock",
+        surface="operator",
+        handler=handlers.show_clock,
+        answer=CLOCK,
+        example={"now": "2026-01-31T14:26:42.109Z", "frozen": False, "offset_seconds": 61.0},
+        transaction="none",
+        development=True,
+    ),
+    Operation(
+        method="POST",
+        path="/dev/clock",
+        name="clock_move",
+        summary="Freeze the clock, advance it or let it run again",
+        surface="operator",
+        handler=handlers.move_clock,
+        answer=CLOCK,
+        example={"now": "2026-01-31T14:26:42.109Z", "frozen": True, "offset_seconds": 61.0},
+        transaction="none",
+        body=ClockMove,
+        errors=(PROPERTY_VALUE,),
+        development=True,
+        description=(
+            "What is stored (expiry, lifetimes, retries) follows this clock; it never goes back, and keeps its place "
+            "over a restart. Sockets, presence, rates and the time in signatures keep the machine's."
+        ),
+    ),
+)

@@ -1,0 +1,105 @@
+"""One order at a virtual terminal, from its acknowledgement to a result in the journal.
+
+To ask the acquirer is to let the script decide: only within a grant, once, and in the same write that keeps the grant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import structlog
+
+from paydesk.virtual import cards
+from paydesk.virtual.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
+from paydesk.virtual.link import Away, Link, Reply
+from paydesk.virtual.pace import Pace
+from paydesk.virtual.scripts import Script
+
+_log = structlog.get_logger("virtual.terminal")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a payment needs of its terminal. Whoever holds `deciding` settles whether an order is charged."""
+
+    link: Link
+    journal: Journal
+    pace: Pace
+    deciding: asyncio.Lock
+
+
+async def play(device: Device, entry: Entry, script: Script) -> bool:
+    """Play the script with an order; whether a result is in the journal now. `hold` plays until it is canceled."""
+    if not await _acknowledge(device, entry):
+        return False
+    entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
+    for seq, step in enumerate(script.steps, 1):
+        if step != AUTHORIZING:
+            await insist(device.pace, partial(device.link.progress, entry.lease_id, seq, step))
+        elif not await _authorize(device, entry, script, seq):
+            return False
+        await device.pace.sleep(script.pause_seconds)
+    if script.name == "hold":
+        await asyncio.Event().wait()
+    if script.name == "cancel":
+        await conclude(device, entry, cards.canceled())
+    return True
+
+
+async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None:
+    """Write the result of the order down, under an id of its own, before anything is sent."""
+    async with device.deciding:
+        await device.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
+
+
+async def insist(pace: Pace, call: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Call until the service answers."""
+    failures = 0
+    while True:
+        try:
+            return await call()
+        except Away:
+            await pace.back_off(failures)
+            failures += 1
+
+
+async def _acknowledge(device: Device, entry: Entry) -> bool:
+    await device.journal.put(entry)
+    reply = await insist(device.pace, partial(device.link.acknowledge, entry.lease_id))
+    if reply.status != 200:
+        return await _lost(device, entry, "acknowledged", reply)
+    await device.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
+    return True
+
+
+async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
+    async with device.deciding:
+        await device.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
+        reply = await insist(device.pace, partial(device.link.progress, entry.lease_id, seq, AUTHORIZING))
+        until = str(reply.body.get("until", ""))
+        if reply.status != 200 or reply.body.get("go") is not True:
+            return await _lost(device, entry, AUTHORIZING, reply)
+        result = script.outcome(entry.order) if device.link.is_before(until) else cards.never_charged()
+        await device.journal.put(
+            msgspec.structs.replace(entry, step=AUTHORIZING, until=until, result=result, result_id=str(uuid4()))
+        )
+        return True
+
+
+async def _lost(device: Device, entry: Entry, at: str, reply: Reply) -> bool:
+    _log.info(
+        "an order was taken back",
+        terminal_id=device.journal.terminal_id,
+        lease_id=entry.lease_id,
+        at=at,
+        status=reply.status,
+        code=reply.code,
+    )
+    await device.journal.forget(entry.lease_id)
+    return False

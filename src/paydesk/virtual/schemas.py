@@ -1,0 +1,80 @@
+"""What the endpoints of development take and answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from paydesk.durations import seconds_of
+
+ADVANCE_SECONDS_MAX = 3660 * 86_400
+
+_SHORT = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def advance_seconds(text: str) -> int | None:
+    """The seconds of `PT61S`, `61s`, `15m`, `3h` or `181d`; None where it is none of these."""
+    short = _SHORT.fullmatch(text)
+    return int(short[1]) * _UNIT_SECONDS[short[2]] if short else seconds_of(text)
+
+
+def _advance(text: str) -> str:
+    seconds = advance_seconds(text)
+    if seconds is None or seconds > ADVANCE_SECONDS_MAX:
+        raise PydanticCustomError("property_value", "must be PT61S, 61s, 15m, 3h or 181d, and at most ten years")
+    return text
+
+
+class ClockMove(BaseModel):
+    """`POST /dev/clock`: exactly one of its fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    freeze: Literal[True] | None = None
+    advance: Annotated[str, AfterValidator(_advance), Field(examples=["PT61S", "15m", "181d"])] | None = None
+    resume: Literal[True] | None = None
+
+    @model_validator(mode="after")
+    def _is_one_move(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise PydanticCustomError("property_value", "must have exactly one of freeze, advance and resume")
+        return self
+
+
+CLOCK: dict[str, Any] = {
+    "type": "object",
+    "required": ["now", "frozen", "offset_seconds"],
+    "properties": {
+        "now": {"type": "string", "format": "date-time"},
+        "frozen": {"type": "boolean"},
+        "offset_seconds": {"type": "number", "description": "How far it is ahead of the machine's clock."},
+    },
+}
+
+INBOX: dict[str, Any] = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "data": {
+            "type": "array",
+            "description": "What the receiver got, newest last.",
+            "items": {
+                "type": "object",
+                "required": ["received_date", "signature_valid", "headers", "body"],
+                "properties": {
+                    "received_date": {"type": "string", "format": "date-time"},
+                    "action": {"type": "string"},
+                    "order_id": {"type": "string"},
+                    "version": {"type": "integer"},
+                    "signature_valid": {"type": "boolean"},
+                    "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "body": {"description": "The body's JSON; its text where it is none."},
+                },
+            },
+        }
+    },
+}

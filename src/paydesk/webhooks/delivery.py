@@ -1,0 +1,241 @@
+"""The worker that delivers notifications: claimed, sent outside any transaction, recorded. At least once.
+
+A crash between sent and recorded leaves a claim that runs out, and the notification is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import structlog
+
+from paydesk import __version__
+from paydesk.clock import Clock, SystemClock
+from paydesk.secrets import Secret
+from paydesk.storage.database import Locked, Transaction, Unavailable
+from paydesk.webhooks import schedule, signature, store, urls
+from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.sending import Outcome, Sender
+from paydesk.webhooks.slots import RECEIVERS_MAX, Slots
+from paydesk.webhooks.store import Attempt, Claimed
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from paydesk.workers import WorkerContext
+
+CLAIM_MARGIN_SECONDS = 8
+LOOK_AGAIN_SECONDS = 1.0
+BREATH_SECONDS = 0.005
+STOP_SECONDS_MAX = 3.0
+RECORD_AGAIN_SECONDS = 1.0
+
+log = structlog.get_logger("webhooks")
+
+
+async def run(context: WorkerContext, stop: asyncio.Event) -> None:
+    """Deliver until told to stop; what is under way then has three seconds to end."""
+    resolver = CheckedResolver(
+        loopback_allowed=context.loopback_allowed, look_ups_max=context.settings.webhook_concurrency_max
+    )
+    async with Sender(resolver, timeout_seconds=context.settings.webhook_timeout_seconds) as sender:
+        await DeliveryWorker(context, sender).run(stop)
+
+
+class DeliveryWorker:
+    """Delivers what is due, as many at once as there are slots.
+
+    `wall` is the machine's clock, for claims and signatures: the clock of the schedule may be moved in development,
+    which must neither end a claim that is under way nor make a signature that nobody accepts.
+    """
+
+    def __init__(self, context: WorkerContext, sender: Sender, *, wall: Clock | None = None) -> None:
+        self._database, self._settings = context.database, context.settings
+        self._clock, self._keys = context.clock, context.keys
+        self._wall = wall or SystemClock()
+        self._sender = sender
+        self._slots = Slots(context.settings.webhook_concurrency_max)
+        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        self._last_success_ms: dict[tuple[int, str], int] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver until `stop` is set."""
+        try:
+            while not stop.is_set():
+                with self._database.signals.subscribe("deliveries", "clock", "stop") as waiter:
+                    await self.start_due()
+                    if not stop.is_set():
+                        await waiter.wait(await self._pause_seconds())
+                # Wakes come in swarms: a breath makes one look, and one claim, of many.
+                await asyncio.sleep(BREATH_SECONDS)
+        finally:
+            await self._end()
+
+    async def start_due(self) -> int:
+        """Claim what is due and begin to send it; how many."""
+        now_ms, wall_ms = self._clock.now_ms(), self._wall.now_ms()
+        due = await self._database.read(lambda tx: store.subscriptions_due(tx, now_ms, wall_ms))
+        started = 0
+        for subscription_id in due:
+            if self._slots.free(subscription_id):
+                started += await self._start_for(subscription_id, now_ms, wall_ms)
+        return started
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _start_for(self, subscription_id: str, now_ms: int, wall_ms: int) -> int:
+        started = 0
+        for seller_id in await self._database.read(lambda tx: store.sellers_due(tx, subscription_id, now_ms, wall_ms)):
+            limit = self._slots.free(subscription_id)
+            if limit:
+                started += await self._claim(seller_id, subscription_id, limit)
+        return started
+
+    async def _claim(self, seller_id: int, subscription_id: str, limit: int) -> int:
+        now_ms, wall_ms = self._clock.now_ms(), self._wall.now_ms()
+        until_ms = wall_ms + (self._settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS) * 1000
+
+        async def work(tx: Transaction) -> tuple[store.Target | None, list[Claimed]]:
+            target = await store.target(tx, seller_id, subscription_id)
+            if target is None or target.ended:
+                await store.withdraw(tx, seller_id, subscription_id, now_ms, wall_ms)
+                return None, []
+            if target.key_version not in self._keys.versions:
+                return target, []
+            claimed = await store.claim(
+                tx, seller_id, subscription_id, now_ms=now_ms, wall_ms=wall_ms, until_ms=until_ms, limit=limit
+            )
+            return target, claimed
+
+        target, claimed = await self._database.write(work)
+        if target is None:
+            return 0
+        if target.key_version not in self._keys.versions:
+            log.error("no server key to sign with", subscription=subscription_id, key_version=target.key_version)
+            return 0
+        secret = signature.secret_of(self._keys, target.key_version, subscription_id, target.secret_generation)
+        for delivery in claimed:
+            self._begin(delivery, target.url, secret)
+        return len(claimed)
+
+    def _begin(self, claimed: Claimed, url: str, secret: Secret) -> None:
+        self._slots.take(claimed.subscription_id)
+        task = asyncio.create_task(self._deliver(claimed, url, secret), name=f"webhook {claimed.delivery_id}")
+        self._under_way[task] = claimed
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        claimed = self._under_way.pop(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("delivery failed by a defect", delivery=claimed.delivery_id, exc_info=error)
+        self._database.signals.wake(["deliveries"])
+
+    async def _deliver(self, claimed: Claimed, url: str, secret: Secret) -> None:
+        started_ms, began = self._clock.now_ms(), time.monotonic()
+        outcome = Outcome(None, error="interrupted")
+        try:
+            address, headers = request(claimed, url, secret, self._wall.now_ms() // 1000)
+            outcome = await self._sender.send(address, headers, claimed.body.encode())
+        finally:
+            seconds = time.monotonic() - began
+            self._slots.give_back(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
+        log.info(
+            "webhook sent",
+            delivery=claimed.delivery_id,
+            attempt=claimed.attempt,
+            status=outcome.status,
+            error=outcome.error,
+            milliseconds=round(seconds * 1000),
+        )
+        attempt = Attempt(
+            claimed.attempt, started_ms, round(seconds * 1000), outcome.status, outcome.body, outcome.error
+        )
+        await self._record_surely(claimed, attempt, outcome)
+
+    async def _record_surely(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
+        until = time.monotonic() + CLAIM_MARGIN_SECONDS
+        while True:
+            try:
+                return await self._record(claimed, attempt, outcome)
+            except (Unavailable, Locked):
+                # The outcome of the write may be unknown too: then the claim runs out, or the repeat finds its row.
+                if time.monotonic() > until:
+                    log.warning("delivery not recorded, it is sent again", delivery=claimed.delivery_id)
+                    return None
+                await asyncio.sleep(RECORD_AGAIN_SECONDS)
+
+    async def _record(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
+        now_ms = self._clock.now_ms()
+        next_ms = schedule.next_attempt_ms(
+            claimed.attempt,
+            now_ms=now_ms,
+            pauses_seconds=self._settings.webhook_retry_seconds,
+            chance=random.random(),  # noqa: S311 - jitter spreads load, it hides nothing
+            retry_after_seconds=schedule.retry_after_seconds(
+                outcome.retry_after, now_seconds=self._wall.now_ms() / 1000
+            ),
+        )
+        receiver = claimed.seller_id, claimed.subscription_id
+        since_ms = self._last_success_ms.get(receiver, 0)
+
+        async def work(tx: Transaction) -> None:
+            await store.add_attempt(tx, claimed, attempt)
+            if outcome.delivered:
+                await store.delivered(tx, claimed, now_ms, since_ms)
+            elif next_ms is None:
+                await store.exhausted(tx, claimed, now_ms)
+            else:
+                await store.failed(tx, claimed, next_ms)
+
+        await self._database.write(work)
+        if outcome.delivered:
+            if len(self._last_success_ms) >= RECEIVERS_MAX:
+                self._last_success_ms.clear()
+            self._last_success_ms[receiver] = now_ms
+
+    async def _pause_seconds(self) -> float:
+        """Seconds until the next attempt is due, at most one: other nodes write too."""
+        now_ms = self._clock.now_ms()
+        next_ms = await self._database.read(lambda tx: store.next_due_ms(tx, now_ms))
+        if next_ms is None:
+            return LOOK_AGAIN_SECONDS
+        return min((next_ms - now_ms) / 1000, LOOK_AGAIN_SECONDS)
+
+    async def _end(self) -> None:
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=STOP_SECONDS_MAX)
+        left = dict(self._under_way)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        for claimed in left.values():
+            await self._release(claimed)
+
+    async def _release(self, claimed: Claimed) -> None:
+        try:
+            await self._database.write(lambda tx: store.release(tx, claimed))
+        except (Unavailable, Locked):
+            log.info("claim left to run out", delivery=claimed.delivery_id)
+
+
+def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:
+    """Where one attempt goes, and its headers, signed at `seconds` of the real clock."""
+    data_id = claimed.order_id.lower()
+    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"Paydesk/{__version__}",
+        "Accept-Encoding": "identity",
+        "X-Request-Id": request_id,
+        "X-Retry": str(claimed.attempt - 1),
+        "X-Signature": signature.x_signature(secret, data_id=data_id, request_id=request_id, seconds=seconds),
+        **signature.standard_headers([secret], message_id=claimed.event_id, seconds=seconds, body=claimed.body),
+    }
+    return urls.with_parameters(url, data_id), headers

@@ -1,0 +1,7 @@
+"""The refusals that only subscriptions meet."""
+
+from __future__ import annotations
+
+from paydesk.errors import ErrorKind
+
+SUBSCRIPTION_NOT_FOUND = ErrorKind("subscription_not_found", 404, "There is no such subscription.")

@@ -1,0 +1,42 @@
+"""When a notification is sent again: pure functions over the configured pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
+
+JITTER = 0.1
+RETRY_AFTER_SECONDS_MAX = 3600
+
+
+def next_attempt_ms(
+    attempts: int,
+    *,
+    now_ms: int,
+    pauses_seconds: Sequence[int],
+    chance: float,
+    retry_after_seconds: int | None = None,
+) -> int | None:
+    """When to try again after `attempts` failed ones, or None when the schedule is at its end.
+
+    `chance` of 0 to 1 spreads the pause by ±10 %. A receiver that asks for a longer pause gets it, up to an hour.
+    """
+    if attempts > len(pauses_seconds):
+        return None
+    pause_ms = round(pauses_seconds[attempts - 1] * 1000 * (1 - JITTER + 2 * JITTER * chance))
+    asked_ms = min(retry_after_seconds or 0, RETRY_AFTER_SECONDS_MAX) * 1000
+    return now_ms + max(pause_ms, asked_ms)
+
+
+def retry_after_seconds(header: str | None, *, now_seconds: float) -> int | None:
+    """What a `Retry-After` header asks for, as a number of seconds or as a date (RFC 9110 §10.2.3)."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:10]), RETRY_AFTER_SECONDS_MAX)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0, min(round(moment.timestamp() - now_seconds), RETRY_AFTER_SECONDS_MAX))

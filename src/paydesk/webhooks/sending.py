@@ -1,0 +1,97 @@
+"""One POST to a receiver, within its limits: what came back, never an exception."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
+
+READ_BYTES_MAX = 64 * 1024
+KEPT_BYTES_MAX = 4 * 1024
+ERROR_CHARACTERS_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The status and the beginning of the answer, or the reason why there was none."""
+
+    status: int | None
+    body: str = ""
+    error: str | None = None
+    retry_after: str | None = None
+
+    @property
+    def delivered(self) -> bool:
+        """Any 2xx within the time, and nothing else: a redirect is a failure."""
+        return self.error is None and self.status is not None and 200 <= self.status < 300
+
+
+class Sender:
+    """Sends to checked addresses alone: no redirects, no proxies, no cookies, no decompression, each time anew.
+
+    An async context manager. Every notification has a connection of its own, so that each is to an address that was
+    checked for it, and none meets a connection that its receiver has just closed.
+    """
+
+    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float) -> None:
+        self._resolver = resolver
+        self._timeout_seconds = timeout_seconds
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(
+            resolver=self._resolver,
+            socket_factory=self._resolver.open_socket,
+            use_dns_cache=False,
+            force_close=True,
+            limit=0,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+        await self._resolver.close()
+
+    async def send(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """POST `body`, and read the answer, all within the time that a receiver has."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._post(url, headers, body)
+        except TimeoutError:
+            return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Outcome(None, error=_told(error))
+
+    async def _post(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
+        async with self._session.post(url, headers=headers, data=body, allow_redirects=False) as response:
+            kept, read = bytearray(), 0
+            async for chunk in response.content.iter_any():
+                kept += chunk[: KEPT_BYTES_MAX - len(kept)]
+                read += len(chunk)
+                if read >= READ_BYTES_MAX:
+                    response.close()
+                    break
+            return Outcome(response.status, _text(bytes(kept)), retry_after=response.headers.get("Retry-After"))
+
+
+def _text(raw: bytes) -> str:
+    # PostgreSQL keeps no NUL in a text.
+    return raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _told(error: Exception) -> str:
+    cause = getattr(error, "os_error", error)
+    told = str(cause) if isinstance(cause, AddressRefused) else str(error) or type(error).__name__
+    return told.replace("\0", "")[:ERROR_CHARACTERS_MAX]

@@ -1,0 +1,66 @@
+"""The rules for a subscription's URL, and the URL of one notification."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from urllib.parse import parse_qsl
+
+from yarl import URL
+
+from paydesk.webhooks.addresses import AddressRefused, CheckedResolver, literal
+
+URL_CHARACTERS_MAX = 500
+_VISIBLE = re.compile(r"[!-~]+")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?\.?")
+_OUR_PARAMETERS = {"data.id", "type"}
+
+
+def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[str]:
+    """What is wrong with `url` as it stands, each as the end of a sentence; an empty list when nothing is."""
+    if not _VISIBLE.fullmatch(url) or len(url) > URL_CHARACTERS_MAX or "\\" in url:
+        return [f"must be at most {URL_CHARACTERS_MAX} visible ASCII characters (write a name like café.com as xn--…)"]
+    try:
+        parsed = URL(url, encoded=True)
+        host, port = parsed.host, parsed.port
+    except ValueError:
+        return ["must be a URL"]
+    schemes = ("https", "http") if loopback_allowed else ("https",)
+    if parsed.scheme not in schemes:
+        return [f"must be {' or '.join(schemes)}"]
+    if not host or (literal(host) is None and not _HOST.fullmatch(host)):
+        return ["must name a host"]
+    found = []
+    if "@" in parsed.raw_authority:
+        found.append("must not carry a user or a password")
+    if "#" in url:
+        found.append("must not have a fragment")
+    if not loopback_allowed and port not in ports:
+        found.append(f"must have one of the ports {', '.join(str(one) for one in sorted(ports))}")
+    found.extend(
+        f"must not have a parameter {name} of its own"
+        for name in sorted(_OUR_PARAMETERS.intersection(dict(parse_qsl(parsed.raw_query_string, True))))
+    )
+    return found
+
+
+async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
+    """What is wrong with where `url` leads, or None. `url` is one without `faults`."""
+    host = URL(url, encoded=True).host or ""
+    address = literal(host)
+    try:
+        if address is None:
+            await resolver.resolve(host)
+        else:
+            resolver.check(host, [address])
+    except AddressRefused:
+        return "must lead to public addresses only"
+    except (OSError, UnicodeError):
+        return "must name a host that can be found"
+    return None
+
+
+def with_parameters(url: str, data_id: str) -> URL:
+    """`url` with our two parameters behind its own, which stay as they are, byte for byte."""
+    joint = "?" if "?" not in url else "" if url.endswith(("?", "&")) else "&"
+    return URL(f"{url}{joint}data.id={data_id}&type=order", encoded=True)

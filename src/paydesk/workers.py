@@ -1,0 +1,85 @@
+"""The background workers, one row each, and the loop that keeps them running until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from paydesk.clock import Clock
+from paydesk.keys import Keys
+from paydesk.orders import expiry
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Unavailable
+from paydesk.webhooks import delivery
+
+STOP_SECONDS_MAX = 4.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.2, 15.0
+CALM_SECONDS = 60.0
+
+log = structlog.get_logger("workers")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
+    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
+
+    database: Database
+    settings: Settings
+    clock: Clock
+    keys: Keys
+    loopback_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker: its name in the log, and what it does until `stop` is set."""
+
+    name: str
+    run: Callable[[WorkerContext, asyncio.Event], Awaitable[None]]
+
+
+WORKERS = (
+    Worker("orders.expiry", expiry.run),
+    Worker("orders.unknown", expiry.run_unknown),
+    Worker("webhooks.delivery", delivery.run),
+)
+
+
+async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Worker, ...] = WORKERS) -> None:
+    """Run the workers until `stop` is set; one that has not ended `STOP_SECONDS_MAX` later is canceled."""
+    tasks = [asyncio.create_task(supervise(worker, context, stop), name=worker.name) for worker in workers]
+    try:
+        await stop.wait()
+        context.database.signals.wake(["stop"])
+        await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def supervise(worker: Worker, context: WorkerContext, stop: asyncio.Event) -> None:
+    """Run one worker again and again until `stop` is set, with a growing pause after each failure."""
+    loop, pause = asyncio.get_running_loop(), PAUSE_SECONDS_MIN
+    while not stop.is_set():
+        started = loop.time()
+        try:
+            await worker.run(context, stop)
+        except Unavailable as error:
+            log.warning("worker waits for the database", worker=worker.name, reason=str(error))
+        except Exception:
+            log.exception("worker failed", worker=worker.name)
+        if loop.time() - started > CALM_SECONDS:
+            pause = PAUSE_SECONDS_MIN
+        await _pause(pause, stop)
+        pause = min(pause * 2, PAUSE_SECONDS_MAX)
+
+
+async def _pause(seconds: float, stop: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

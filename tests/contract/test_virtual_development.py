@@ -1,0 +1,262 @@
+"""The endpoints of development: the demo inbox and callback, and the clock, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import ValidationError
+
+from paydesk.clock import MovableClock, SystemClock
+from paydesk.errors import Refusal
+from paydesk.keys import Keys
+from paydesk.operation import Answer, Call, Caller, Handler
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Transaction, Unavailable
+from paydesk.virtual import handlers, store
+from paydesk.virtual.dev_clock import restore_clock
+from paydesk.virtual.operations import OPERATIONS
+from paydesk.virtual.schemas import ClockMove
+from paydesk.webhooks.signature import secret_of, standard_headers, x_signature
+
+KEYS = Keys(1, {1: b"k" * 32})
+OPERATION_OF = {operation.handler: operation for operation in OPERATIONS}
+
+BODY = msgspec.json.encode(
+    {"id": "n1", "action": "order.processed", "data": {"id": "ORD1", "status": "processed", "version": 3}}
+)
+
+
+async def _call(database: Database, handler: Handler, clock: MovableClock | None = None, **given: Any) -> Any:
+    """The body of the answer, by the transaction that the operation asks for."""
+    operation = OPERATION_OF[handler]
+    call = Call(
+        settings=Settings(),
+        database=database,
+        keys=KEYS,
+        caller=Caller(0),
+        now_ms=given.pop("now_ms", 1_769_869_602_109),
+        request_id="r",
+        clock=clock or MovableClock(),
+        state={},
+        **{"address": "127.0.0.1", **given},
+    )
+
+    async def work(tx: Transaction) -> Any:
+        call._tx = tx
+        return await handler(call)
+
+    if operation.transaction == "none":
+        answer = await handler(call)
+    else:
+        answer = await (database.read if operation.transaction == "read" else database.write)(work)
+    assert isinstance(answer, Answer)
+    assert answer.status == operation.status
+    return msgspec.json.decode(msgspec.json.encode(answer.body))
+
+
+async def _subscribe(database: Database, url: str, subscription_id: str = "S1") -> None:
+    await database.write(
+        lambda tx: tx.run(
+            "INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation,"
+            " key_version, created_ms) VALUES ($1, 1, 0, 'orders', $2, '[]', 1, 1, 0)",
+            subscription_id,
+            url,
+        )
+    )
+
+
+def _headers(body: bytes = BODY, subscription_id: str = "S1") -> dict[str, str]:
+    secret, seconds = secret_of(KEYS, 1, subscription_id, 1), int(time.time())
+    return {
+        "authorization": "Bearer secret",
+        "x-request-id": "r1",
+        "x-signature": x_signature(secret, data_id="ord1", request_id="r1", seconds=seconds),
+        **standard_headers([secret], message_id="n1", seconds=seconds, body=body.decode()),
+    }
+
+
+async def _receive(database: Database, headers: Mapping[str, str], body: bytes = BODY) -> None:
+    query = {"data.id": "ord1", "type": "order"}
+    assert await _call(database, handlers.receive, headers=headers, body=body, query=query) == {}
+
+
+async def _inbox(database: Database) -> list[dict[str, Any]]:
+    shown: dict[str, list[dict[str, Any]]] = await _call(database, handlers.show_inbox)
+    return shown["data"]
+
+
+async def test_a_notification_is_kept_and_shown(database: Database) -> None:
+    """What a subscription signs is valid, and is shown with what it tells and without credentials."""
+    await _subscribe(database, "https://elsewhere.example/hook", "S0")
+    await _subscribe(database, "http://127.0.0.1:8377/demo/inbox?till=1")
+    await _receive(database, _headers())
+    (entry,) = await _inbox(database)
+    assert entry.pop("headers").keys() == _headers().keys() - {"authorization"}
+    assert entry == {
+        "received_date": "2026-01-31T14:26:42.109Z",
+        "action": "order.processed",
+        "order_id": "ORD1",
+        "version": 3,
+        "signature_valid": True,
+        "body": msgspec.json.decode(BODY),
+    }
+
+
+@pytest.mark.parametrize("broken", ["x-signature", "webhook-signature", "x-request-id", "webhook-timestamp", "none"])
+async def test_a_wrong_signature_is_kept_as_such(database: Database, broken: str) -> None:
+    """Each of the two signatures must be right, and of a subscription that sends here."""
+    await _subscribe(database, "http://127.0.0.1:8377/demo/" + ("another" if broken == "none" else "inbox"))
+    headers = _headers()
+    if broken != "none":
+        headers[broken] = headers[broken][:-1] + ("1" if headers[broken][-1] != "1" else "2")
+    if broken == "webhook-timestamp":
+        headers[broken] = "1"
+    await _receive(database, headers)
+    assert [entry["signature_valid"] for entry in await _inbox(database)] == [False]
+
+
+@pytest.mark.parametrize("body", [b"", b"no json \0 \xff", b"[1]", b'{"data": 7, "action": null}'])
+async def test_anything_is_kept(database: Database, body: bytes) -> None:
+    """A body that is no notification is kept too, as far as it can be."""
+    await _receive(database, {}, body)
+    (entry,) = await _inbox(database)
+    assert entry["signature_valid"] is False
+    assert "action" not in entry
+
+
+async def test_the_inbox_keeps_the_order_and_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries are shown in the order they came, and the oldest go."""
+    monkeypatch.setattr(store, "ENTRIES_MAX", 3)
+    for number in range(5):
+        await _receive(database, {}, str(number).encode())
+    assert [entry["body"] for entry in await _inbox(database)] == [2, 3, 4]
+    await _call(database, handlers.empty_inbox)
+    assert await _inbox(database) == []
+
+
+async def test_many_notifications_at_once_are_all_kept(database: Database) -> None:
+    """Receivers side by side don't take each other's place."""
+    await asyncio.gather(*(_receive(database, {}, str(number).encode()) for number in range(20)))
+    assert sorted(entry["body"] for entry in await _inbox(database)) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    "handler", [handlers.receive, handlers.show_inbox, handlers.empty_inbox, handlers.show_callback]
+)
+async def test_the_demo_is_for_this_machine_alone(database: Database, handler: Handler) -> None:
+    """What needs no credentials answers nobody else."""
+    with pytest.raises(Refusal, match="forbidden"):
+        await _call(database, handler, address="192.0.2.7", body=b"")
+
+
+async def test_the_callback_shows_the_code(database: Database) -> None:
+    """The page shows what it was given, and nothing in it becomes markup."""
+    shown = await _call(database, handlers.show_callback, query={"code": "TG-1", "state": "<script>", "other": "no"})
+    assert "TG-1" in shown
+    assert "&lt;script&gt;" in shown
+    assert "<script>" not in shown
+    assert "other" not in shown
+
+
+async def test_the_callback_shows_a_refusal(database: Database) -> None:
+    """An error is shown as one."""
+    shown = await _call(database, handlers.show_callback, query={"error": "access_denied"})
+    assert "access_denied" in shown
+    assert "did not agree" in shown
+
+
+async def _move(database: Database, clock: MovableClock, **move: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = await _call(database, handlers.move_clock, clock, body=ClockMove(**move))
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("PT61S", 61), ("61s", 61), ("15m", 900), ("3h", 10_800), ("181d", 181 * 86_400)]
+)
+async def test_the_clock_advances(database: Database, text: str, seconds: int) -> None:
+    """Every way to write how far moves the clock just so far, and a restart finds it there."""
+    clock = MovableClock()
+    shown = await _move(database, clock, advance=text)
+    assert shown["frozen"] is False
+    assert clock.offset_ms == seconds * 1000
+    assert (await restore_clock(database)).offset_ms == seconds * 1000
+
+
+async def test_a_frozen_clock_stands_still_and_can_be_advanced(database: Database) -> None:
+    """Frozen, it moves only as it is told; it runs on from there, and never goes back, over restarts too."""
+    clock = MovableClock()
+    before = clock.now_ms()
+    await _move(database, clock, freeze=True)
+    frozen = clock.now_ms()
+    assert frozen >= before
+    assert (await restore_clock(database)).now_ms() == frozen
+    shown = await _move(database, clock, advance="3h")
+    assert (shown["frozen"], clock.now_ms()) == (True, frozen + 10_800_000)
+    assert (await restore_clock(database)).now_ms() == frozen + 10_800_000
+    shown = await _move(database, clock, resume=True)
+    assert shown["frozen"] is False
+    assert clock.now_ms() >= frozen + 10_800_000
+    assert (await restore_clock(database)).now_ms() >= frozen + 10_800_000
+    assert 10_799 <= shown["offset_seconds"] <= 10_801
+
+
+async def test_a_clock_that_was_never_moved_is_the_machine_s(database: Database) -> None:
+    """Without a row the clock is not shifted."""
+    clock = await restore_clock(database)
+    assert (clock.offset_ms, clock.frozen_ms) == (0, None)
+    shown = await _call(database, handlers.show_clock, clock)
+    assert (shown["frozen"], shown["offset_seconds"]) == (False, pytest.approx(0, abs=1))
+
+
+async def test_moves_at_once_add_up(database: Database) -> None:
+    """Of many moves side by side none is lost, in the clock or in its row."""
+    clock = MovableClock()
+    await asyncio.gather(*(_move(database, clock, advance="1m") for _ in range(10)))
+    assert clock.offset_ms == (await restore_clock(database)).offset_ms == 600_000
+
+
+async def test_workers_are_woken_by_a_move(database: Database) -> None:
+    """Whoever waits for stored instants looks again after the clock was moved."""
+    with database.signals.subscribe("clock") as waiter:
+        await _move(database, MovableClock(), advance="1m")
+        assert await waiter.wait(1)
+
+
+async def test_the_clock_moves_only_after_its_commit(database: Database) -> None:
+    """An advance that could not be written down did not happen."""
+    clock = MovableClock()
+    await database.close()
+    with pytest.raises(Unavailable):
+        await _move(database, clock, advance="1m")
+    assert clock.offset_ms == 0
+
+
+async def test_the_clock_has_an_end(database: Database) -> None:
+    """A clock beyond what times can be written for is refused."""
+    clock = MovableClock(handlers.CLOCK_MS_MAX - SystemClock().now_ms() - 1000)
+    with pytest.raises(Refusal, match="clock beyond its end"):
+        await _move(database, clock, advance="1m")
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        {},
+        {"freeze": True, "resume": True},
+        {"freeze": False},
+        {"freeze": 1},
+        {"advance": "-5m"},
+        {"advance": "5 minutes"},
+        {"advance": "99999d"},
+        {"rewind": True},
+    ],
+)
+def test_a_clock_is_moved_in_one_known_way(move: dict[str, Any]) -> None:
+    """Nothing, two moves at once, or a move that leads back is refused."""
+    with pytest.raises(ValidationError):
+        ClockMove.model_validate(move)

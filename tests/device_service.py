@@ -1,0 +1,220 @@
+"""The service as a terminal sees it: a small server that speaks `/device/v1` and breaks where a test tells it to.
+
+It is the world outside for the virtual terminal's tests. What it answers follows the terminal protocol, not our code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from paydesk.clock import rfc3339
+
+Fault = int | dict[str, Any] | str
+"""A status (answered, nothing done), a 409 with this body, `hang` (nothing done, no answer), `lost` (done, then the
+connection drops) or `silent` (done, no answer)."""
+
+JsonObject = dict[str, Any]
+
+
+def order(amount: str = "24.90", **more: Any) -> JsonObject:
+    """An order as a terminal is offered it."""
+    return {"id": "ORD1", "payment_id": "PAY1", "amount": amount, "currency": "BRL", **more}
+
+
+@dataclass
+class Lease:
+    """What the service knows of one lease."""
+
+    order: JsonObject
+    state: str = "created"
+    granted: bool = False
+    until: str = ""
+    cancel_done: bool | None = None
+    results: dict[str, JsonObject] = field(default_factory=dict)
+
+
+class DeviceService:
+    """One terminal's service. `calls` is all that it was told, `faults` what goes wrong next with each call.
+
+    A call goes by its path's last word, progress by its step.
+    """
+
+    def __init__(self) -> None:
+        self.base_url = ""
+        self.leases: dict[str, Lease] = {}
+        self.calls: list[tuple[str, JsonObject]] = []
+        self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
+        self.grant_seconds = 60.0
+        self.verdicts: dict[str, str] = {}
+        self.boots: list[str] = []
+        self._messages: asyncio.Queue[JsonObject] = asyncio.Queue()
+        self._changed = asyncio.Condition()
+        self._open = asyncio.Event()
+
+    def offer(self, lease_id: str, amount: str = "24.90", **more: Any) -> Lease:
+        """Let the terminal's next poll bring this order."""
+        lease = self.leases.setdefault(lease_id, Lease(order(amount, **more)))
+        self.say({"type": "order", "lease_id": lease_id, "expires_date": rfc3339(0), "order": lease.order})
+        return lease
+
+    def say(self, message: JsonObject) -> None:
+        """Let the terminal's next poll bring this message."""
+        self._messages.put_nowait(message)
+
+    def told(self, name: str) -> list[JsonObject]:
+        """The bodies of all calls of that name so far."""
+        return [body for called, body in self.calls if called == name]
+
+    async def until_told(self, name: str, times: int = 1) -> JsonObject:
+        """Wait until the call came so often; the last one's body."""
+        async with asyncio.timeout(5), self._changed:
+            await self._changed.wait_for(lambda: len(self.told(name)) >= times)
+        return self.told(name)[times - 1]
+
+    async def until_state(self, lease: Lease, state: str) -> None:
+        """Wait until the lease is in that state."""
+        async with asyncio.timeout(5), self._changed:
+            await self._changed.wait_for(lambda: lease.state == state)
+
+    @asynccontextmanager
+    async def serve(self, port: int | None = None) -> AsyncIterator[str]:
+        """Listen on loopback; gives the base URL."""
+        app = web.Application(middlewares=[self._record])
+        base = "/device/v1"
+        app.router.add_post(f"{base}/hello", self._hello, name="hello")
+        app.router.add_get(f"{base}/next", self._next, name="next")
+        app.router.add_post(f"{base}/leases/{{lease}}/ack", self._acknowledge, name="ack")
+        app.router.add_post(f"{base}/leases/{{lease}}/progress", self._progress, name="progress")
+        app.router.add_post(f"{base}/leases/{{lease}}/cancel-result", self._cancel_result, name="cancel-result")
+        app.router.add_put(f"{base}/leases/{{lease}}/results/{{result}}", self._result, name="result")
+        server = TestServer(app, port=port)
+        await server.start_server()
+        try:
+            yield str(server.make_url("/")).rstrip("/")
+        finally:
+            self._open.set()
+            await server.close()
+
+    @web.middleware
+    async def _record(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        name = str(request.match_info.route.name)
+        body = await request.json() if request.can_read_body else dict(request.query)
+        name = body["step"] if name == "progress" else name
+        await self._note(name, {**body, **request.match_info})
+        fault = self.faults[name].popleft() if self.faults[name] else None
+        if fault == "hang":
+            await self._open.wait()
+        if isinstance(fault, int):
+            return _refused(fault, "made_up")
+        if isinstance(fault, dict):
+            return web.json_response(fault, status=409)
+        answer: web.StreamResponse = await handler(request)
+        async with self._changed:
+            self._changed.notify_all()
+        if fault == "silent":
+            await self._open.wait()
+        if fault == "lost":
+            assert request.transport is not None
+            request.transport.abort()
+        return answer
+
+    async def _note(self, name: str, body: JsonObject) -> None:
+        async with self._changed:
+            self.calls.append((name, body))
+            self._changed.notify_all()
+
+    async def _hello(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if body["boot_id"] in self.boots[:-1]:
+            return _refused(409, "stale_session")
+        if body["boot_id"] not in self.boots:
+            self.boots.append(body["boot_id"])
+        verdicts = [
+            {"lease_id": entry["lease_id"], "verdict": self.verdicts.get(entry["lease_id"]) or self._verdict(entry)}
+            for entry in body["journal"]
+        ]
+        return web.json_response(
+            {
+                "terminal_id": "T",
+                "operating_mode": "PDV",
+                "seller_name": "Shop",
+                "currency": "BRL",
+                "time": rfc3339(time.time_ns() // 1_000_000),
+                "leases": verdicts,
+                "more": 1,
+            }
+        )
+
+    def _verdict(self, entry: JsonObject) -> str:
+        lease = self.leases.get(entry["lease_id"])
+        if "result" in entry:
+            return "report"
+        if lease is None or lease.state != "at_terminal":
+            return "forget"
+        if lease.granted:
+            return "hold"
+        if entry["last_step"] != "authorizing":
+            return "resume"
+        lease.state = "canceled"
+        return "abort"
+
+    async def _next(self, request: web.Request) -> web.Response:
+        if request.query["boot_id"] != self.boots[-1]:
+            return _refused(409, "stale_session")
+        try:
+            message = await asyncio.wait_for(self._messages.get(), float(request.query["wait"]))
+        except TimeoutError:
+            return web.Response(status=204)
+        return web.json_response(message)
+
+    async def _acknowledge(self, request: web.Request) -> web.Response:
+        lease = self.leases[request.match_info["lease"]]
+        if lease.state not in ("created", "at_terminal"):
+            return _refused(409, "order_canceled")
+        lease.state = "at_terminal"
+        return web.json_response({})
+
+    async def _progress(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        lease = self.leases[request.match_info["lease"]]
+        if body["step"] != "authorizing":
+            return web.json_response({})
+        if lease.state != "at_terminal":
+            return _refused(409, "order_canceled")
+        if not lease.granted:
+            lease.granted = True
+            lease.until = rfc3339(int((time.time() + self.grant_seconds) * 1000))
+        return web.json_response({"go": True, "until": lease.until})
+
+    async def _cancel_result(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        lease = self.leases[request.match_info["lease"]]
+        lease.cancel_done = body["done"]
+        if body["done"]:
+            lease.state = "canceled"
+        return web.json_response({})
+
+    async def _result(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        lease = self.leases[request.match_info["lease"]]
+        content = {key: value for key, value in body.items() if key != "boot_id"}
+        known = lease.results.setdefault(request.match_info["result"], content)
+        if known != content:
+            return web.json_response({"error": "result_conflict", "recorded": True}, status=409)
+        if len(lease.results) > 1:
+            return web.json_response({"error": "order_finished", "recorded": True}, status=409)
+        lease.state = {"approved": "processed", "declined": "failed", "canceled": "canceled"}[content["outcome"]]
+        return web.json_response({"order": {"id": "ORD1", "status": lease.state}, "print": True})
+
+
+def _refused(status: int, code: str) -> web.Response:
+    return web.json_response({"errors": [{"code": code, "message": code}], "error": code}, status=status)

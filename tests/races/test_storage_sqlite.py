@@ -1,0 +1,311 @@
+"""SQLite under fire: one commit for many, a disk that is full, a file that another process writes to or owns."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import pytest
+
+from conftest import skip_unless_ci
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Locked, Transaction, Unavailable, UnsafeDatabase, WorkError
+from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.storage.sqlite_file import check_library
+
+T = TypeVar("T")
+
+ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
+COUNT = "SELECT COUNT(*) FROM terminal_owners"
+
+
+@asynccontextmanager
+async def _opened(file: Path, **options: Any) -> AsyncIterator[SqliteDatabase]:
+    database = SqliteDatabase(file, **options)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@pytest.fixture
+def file(sqlite_url: str) -> Path:
+    """A fresh, migrated file."""
+    return Path(sqlite_url.removeprefix("sqlite:"))
+
+
+async def _add(database: SqliteDatabase, name: str, padding: int = 0) -> int:
+    return await database.write(lambda tx: tx.run(ADD, name + "x" * padding, 1))
+
+
+async def _count(database: SqliteDatabase) -> int:
+    row = await database.read(lambda tx: tx.one(COUNT))
+    assert row is not None
+    return int(row[0])
+
+
+def _note(notes: list[T], note: T) -> bool:
+    """What a commit hook answers when it lets the commit go on."""
+    notes.append(note)
+    return False
+
+
+async def test_many_writes_share_a_commit(file: Path) -> None:
+    """Two hundred writes that wait together are two commits at most."""
+    commits: list[None] = []
+    async with _opened(file) as database:
+        database._writer.set_commit_hook(lambda: _note(commits, None))
+        await asyncio.gather(*(_add(database, f"A__{number}") for number in range(200)))
+        assert await _count(database) == 200
+    assert len(commits) <= 2
+
+
+async def test_nobody_is_answered_before_the_commit(file: Path) -> None:
+    """While the commit is under way neither who wrote nor who was refused has an answer."""
+
+    async def refuse(tx: Transaction) -> None:
+        await tx.one(COUNT)
+        raise LookupError
+
+    async with _opened(file) as database:
+        writes: list[asyncio.Task[Any]] = []
+        answered: list[list[bool]] = []
+        database._writer.set_commit_hook(lambda: _note(answered, [write.done() for write in writes]))
+        writes += [asyncio.create_task(_add(database, "A__1")), asyncio.create_task(database.write(refuse))]
+        await asyncio.wait(writes)
+        assert isinstance(writes[1].exception(), LookupError)
+    assert answered == [[False, False]]
+
+
+async def test_reads_go_on_while_a_commit_is_under_way(file: Path) -> None:
+    """A slow commit holds no read up, and a read doesn't see what isn't durable."""
+    async with _opened(file) as database:
+        loop = asyncio.get_running_loop()
+        committing, seen = asyncio.Event(), asyncio.Event()
+
+        def slow_commit() -> bool:
+            loop.call_soon_threadsafe(committing.set)
+            asyncio.run_coroutine_threadsafe(seen.wait(), loop).result(10)
+            return False
+
+        database._writer.set_commit_hook(slow_commit)
+        write = asyncio.create_task(_add(database, "A__1"))
+        await committing.wait()
+        assert await _count(database) == 0
+        assert not write.done()
+        seen.set()
+        await write
+        assert await _count(database) == 1
+
+
+async def test_a_write_canceled_before_its_flush_is_never_run(file: Path) -> None:
+    """Who leaves the queue is not run; who leaves during the commit was."""
+    runs = []
+
+    async def work(_tx: Transaction) -> None:
+        runs.append(1)
+
+    async with _opened(file) as database:
+        write = asyncio.create_task(database.write(work))
+        await asyncio.sleep(0)
+        write.cancel()
+        await asyncio.wait([write])
+        await _add(database, "A__1")
+    assert runs == []
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size
+
+
+async def test_the_log_is_checkpointed(file: Path) -> None:
+    """The write-ahead log doesn't grow for ever, also when a reader holds it up for a while."""
+    async with _opened(file) as database:
+        for turn in range(30):
+            await asyncio.gather(*(_add(database, f"{turn}__{number}", 4000) for number in range(200)))
+        assert _size(file) > 20_000_000
+        assert _size(Path(f"{file}-wal")) < 20_000_000
+        assert database._checkpoint_at_pages == 1000
+
+
+async def test_every_connection_is_durable_and_careful(file: Path) -> None:
+    """FULL, not NORMAL; keys are checked; nothing is trusted; nothing waits inside the library."""
+    async with _opened(file) as database:
+        for connection in database._open:
+            pragmas = {
+                name: connection.execute(f"PRAGMA {name}").fetchall()[0][0]
+                for name in ("journal_mode", "synchronous", "foreign_keys", "trusted_schema", "busy_timeout")
+            }
+            assert pragmas == {
+                "journal_mode": "wal",
+                "synchronous": 2,
+                "foreign_keys": 1,
+                "trusted_schema": 0,
+                "busy_timeout": 0,
+            }
+
+
+async def test_a_light_read_does_not_write(file: Path) -> None:
+    """A read that writes is a defect."""
+    async with _opened(file) as database:
+        with pytest.raises(WorkError, match="only reads wrote"):
+            await database.read(lambda tx: tx.run(ADD, "A__1", 1))
+
+
+async def test_a_file_serves_one_process(file: Path) -> None:
+    """A second service on a file is refused, by name; a tool that only reads is not."""
+    async with _opened(file) as database:
+        with pytest.raises(UnsafeDatabase, match=rf"{file} is in use"):
+            await open_database(f"sqlite:{file}")
+        await _add(database, "A__1")
+        async with _opened(file, exclusive=False) as tool:
+            assert await _count(tool) == 1
+            with pytest.raises(Unavailable):
+                await _add(tool, "A__2")
+    async with _opened(file) as database:
+        assert await _count(database) == 1
+
+
+async def test_another_process_that_writes_is_waited_for(file: Path) -> None:
+    """A file that is locked for a moment is tried again; one that stays locked is `Locked`."""
+    rival = apsw.Connection(str(file))
+    async with _opened(file, lock_timeout_seconds=0.1) as database:
+        rival.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Locked):
+            await _add(database, "A__1")
+        write = asyncio.create_task(_add(database, "A__2"))
+        await asyncio.sleep(0.02)
+        assert not write.done()
+        rival.execute("COMMIT")
+        assert await write == 1
+        assert await _count(database) == 1
+    rival.close()
+
+
+async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> None:
+    """All of a flush are told, nothing of it is kept, and the next flush works by itself."""
+    async with _opened(file) as database:
+        database._writer.execute("PRAGMA query_only = ON")
+        answers = await asyncio.gather(*(_add(database, f"A__{n}") for n in range(3)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 3
+        database._writer.execute("PRAGMA query_only = OFF")
+        assert await _add(database, "A__1") == 1
+        assert await _count(database) == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        skip_unless_ci("A small disk can only be mounted by root.")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _enlarge(folder: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=16m", str(folder)], check=True)
+
+
+async def test_a_full_disk_is_unavailable_until_there_is_room(file: Path, small_disk: Path) -> None:
+    """What was answered is kept, what was refused is not, and room on the disk is all that is needed."""
+    file = Path(shutil.copy(file, small_disk))
+    acknowledged: list[str] = []
+
+    async def add(name: str) -> bool:
+        try:
+            await _add(database, name, 1000)
+        except Unavailable:
+            return False
+        acknowledged.append(name)
+        return True
+
+    async with _opened(file) as database:
+        for turn in range(1000):
+            if not all(await asyncio.gather(*(add(f"{turn}__{number}__") for number in range(20)))):
+                break
+        assert 0 < len(acknowledged) < 20_000
+        while await add(f"{len(acknowledged)}_full__"):
+            pass
+        await asyncio.to_thread(_enlarge, small_disk)
+        assert await add("room__")
+        kept = await database.read(lambda tx: tx.all("SELECT terminal_id FROM terminal_owners"))
+        assert sorted(name.rstrip("x") for (name,) in kept) == sorted(acknowledged)
+    async with _opened(file) as database:
+        assert await _count(database) == len(acknowledged)
+
+
+class _FailingFile(apsw.VFSFile):
+    """A file on a disk that loses what it was given."""
+
+    def xSync(self, flags: int) -> None:  # noqa: N802 - apsw's name
+        if _FailingDisk.broken:
+            failure = apsw.IOError("the disk lost its cache")
+            failure.result = apsw.SQLITE_IOERR  # type: ignore[attr-defined] # apsw reads it
+            failure.extendedresult = apsw.SQLITE_IOERR_FSYNC  # type: ignore[attr-defined] # apsw reads it
+            raise failure
+        super().xSync(flags)
+
+
+class _FailingDisk(apsw.VFS):
+    broken = False
+
+    def __init__(self, base: str) -> None:
+        super().__init__("failing", base)
+        self.base = base
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - apsw's name
+        return _FailingFile(self.base, name, flags)
+
+
+async def test_an_fsync_that_fails_ends_the_process(file: Path) -> None:
+    """The system may say that all is well the next time: there is no next time."""
+    ends: list[int] = []
+    previous = apsw.vfs_names()[0]
+    disk = _FailingDisk(previous)
+    apsw.set_default_vfs("failing")
+    try:
+        async with _opened(file, end_process=ends.append) as database:
+            _FailingDisk.broken = True
+            with pytest.raises(Unavailable):
+                await _add(database, "A__1")
+            assert ends == [1]
+            _FailingDisk.broken = False
+    finally:
+        apsw.set_default_vfs(previous)
+        del disk
+
+
+@pytest.mark.parametrize("version", ["3.40.1", "3.51.2"])
+def test_a_library_that_corrupts_is_refused(version: str) -> None:
+    """SQLite before 3.51.3 is refused by its number."""
+    with pytest.raises(UnsafeDatabase, match=version):
+        check_library(version)
+
+
+@pytest.mark.parametrize("version", ["3.51.3", "3.54.1", "4.0.0"])
+def test_a_current_library_is_taken(version: str) -> None:
+    """Any from 3.51.3 on."""
+    check_library(version)
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite::memory:", "mysql://localhost/paydesk"])
+async def test_an_address_of_no_kept_database_is_refused(url: str) -> None:
+    """What lives in memory is lost, and there are two kinds of database."""
+    with pytest.raises(UnsafeDatabase):
+        await open_database(url)
+
+
+async def test_a_folder_that_does_not_exist_is_unavailable(tmp_path: Path) -> None:
+    """The message names the file."""
+    with pytest.raises(Unavailable, match="missing"):
+        await open_database(f"sqlite:{tmp_path}/missing/paydesk.db")

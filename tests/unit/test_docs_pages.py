@@ -1,0 +1,73 @@
+"""The pages of the documentation: links lead somewhere, and what is read off the code is up to date."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paydesk import generated
+from paydesk.orders import status
+from paydesk.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link within the project names a file that exists, and a heading that is in it."""
+    for link in _LINK.findall(_FENCE.sub("", page.read_text())):
+        if link.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    """What `make check` refuses, a test refuses too."""
+    assert generated.stale() == {}
+
+
+def test_a_stale_page_is_named_with_the_difference(tmp_path: Path) -> None:
+    """A page that was changed by hand, or is missing, is told with what differs."""
+    generated.write(tmp_path)
+    assert generated.stale(tmp_path) == {}
+    changed = tmp_path / "settings.md"
+    changed.write_text(changed.read_text().replace("# Settings", "# Knobs"))
+    (tmp_path / "errors.md").unlink()
+    differences = generated.stale(tmp_path)
+    assert set(differences) == {"settings.md", "errors.md"}
+    assert "-# Knobs\n+# Settings" in differences["settings.md"]
+
+
+def test_the_lifecycle_has_every_state_and_move() -> None:
+    """The page is read off the table, so nothing in the table is missing from it."""
+    page = generated.order_lifecycle_md()
+    assert all(f"`{state.payment_detail}`" in page for state in status.STATES)
+    assert all(f"| `{move.name}` |" in page for move in status.MOVES)
+
+
+def test_every_setting_is_described() -> None:
+    """Each setting has a row of its own and says what it is for."""
+    page = generated.settings_md()
+    for name, field in Settings.model_fields.items():
+        assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
+        assert field.description, name
+
+
+def test_the_document_is_json() -> None:
+    """The committed OpenAPI document is one that can be parsed."""
+    assert json.loads(generated.openapi_json())["openapi"] == "3.1.0"

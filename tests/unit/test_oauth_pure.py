@@ -1,0 +1,151 @@
+"""Scopes and tokens: what they look like, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paydesk.errors import Refusal
+from paydesk.keys import KeyMissing, Keys
+from paydesk.oauth import scopes, tokens
+from paydesk.oauth.schemas import TokenAnswer, TokenRequest, body
+from paydesk.oauth.scopes import SCOPES, ScopeError
+from paydesk.oauth.tokens import Chain, Generation
+
+KEYS = Keys(2, {1: b"a" * 32, 2: b"b" * 32})
+
+some_scopes = st.lists(st.sampled_from(SCOPES), min_size=1, unique=True)
+chains = st.builds(
+    Chain,
+    seller_id=st.integers(1_000_000_000, 9_999_999_999),
+    chain_id=st.binary(min_size=16, max_size=16),
+    application_id=st.integers(10**15, 10**16 - 1),
+    live=st.booleans(),
+    scope=some_scopes.map(lambda names: scopes.canonical(" ".join(names))),
+)
+generations = st.builds(
+    Generation,
+    number=st.integers(1, 2**40),
+    key_version=st.sampled_from([1, 2]),
+    scope=st.just("read"),
+    created_ms=st.integers(0, 4_000_000_000_000),
+    expires_ms=st.integers(0, 4_000_000_000_000),
+)
+
+
+@given(some_scopes)
+def test_scopes_are_written_in_alphabetical_order(names: list[str]) -> None:
+    """Whatever order they are asked for in."""
+    assert scopes.canonical(" ".join(names)) == " ".join(sorted(names))
+
+
+@given(st.text(alphabet=st.sampled_from([*"raedwit_oflnc ", "\t", "\u00a0"])))
+def test_a_scope_string_is_exact_or_refused(text: str) -> None:
+    """Only known names, each once, with single spaces between: nothing is trimmed or guessed."""
+    try:
+        parsed = scopes.parse(text)
+    except ScopeError:
+        assert text.split(" ") != sorted(set(text.split(" ")) & set(SCOPES))
+    else:
+        assert sorted(parsed) == sorted(text.split(" "))
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", " read", "read ", "read  write", "read read", "READ", "read,write", "read\t"]
+)
+def test_malformed_scopes_are_refused(text: str) -> None:
+    """Doubled, unknown, or with a space too many."""
+    with pytest.raises(ScopeError):
+        scopes.parse(text)
+
+
+@given(some_scopes, some_scopes)
+def test_a_scope_narrows_or_is_refused(granted: list[str], requested: list[str]) -> None:
+    """The same scopes or fewer, never more."""
+    of_grant = scopes.canonical(" ".join(granted))
+    if set(requested) <= set(granted):
+        assert scopes.narrow(of_grant, " ".join(requested)) == " ".join(sorted(requested))
+    else:
+        with pytest.raises(Refusal, match="scope is wider than granted"):
+            scopes.narrow(of_grant, " ".join(requested))
+    assert scopes.narrow(of_grant, None) == of_grant
+
+
+@given(chains, generations)
+def test_tokens_have_their_shape(chain: Chain, generation: Generation) -> None:
+    """The prefix of the mode, the application, the hour, the secret part, the seller; the answer is as declared."""
+    pair = tokens.derive(KEYS, chain, generation)
+    prefix = "APP_USR" if chain.live else "TEST"
+    assert re.fullmatch(
+        rf"{prefix}-{chain.application_id}-[0-9]{{6}}-[0-9a-f]{{32}}-{chain.seller_id}", pair.access_token
+    )
+    assert tokens.is_access_token(pair.access_token)
+    assert (pair.refresh_token is not None) == ("offline_access" in chain.scope)
+    if pair.refresh_token is not None:
+        assert tokens.is_refresh_token_or_code(pair.refresh_token)
+        assert pair.refresh_token.endswith(f"-{chain.seller_id}")
+    assert pair == tokens.derive(KEYS, chain, generation)
+    TokenAnswer.model_validate(body(pair, tokens.new_public_key(live=chain.live), generation.created_ms))
+
+
+def test_what_a_token_is_derived_from_makes_it_another() -> None:
+    """Key version, mode, chain and generation each count, and access and refresh tokens have nothing in common."""
+    chain = Chain(1, b"c" * 16, 2, True, "offline_access")
+    generation = Generation(1, 1, "offline_access", 0, 0)
+    variants = [
+        tokens.derive(KEYS, chain, generation),
+        tokens.derive(KEYS, Chain(1, b"d" * 16, 2, True, "offline_access"), generation),
+        tokens.derive(KEYS, Chain(1, b"c" * 16, 2, False, "offline_access"), generation),
+        tokens.derive(KEYS, Chain(1, b"c" * 16, 3, True, "offline_access"), generation),
+        tokens.derive(KEYS, chain, Generation(2, 1, "offline_access", 0, 0)),
+        tokens.derive(KEYS, chain, Generation(1, 2, "offline_access", 0, 0)),
+    ]
+    secrets = [pair.access_token.split("-")[3] for pair in variants]
+    secrets += [(pair.refresh_token or "").split("-")[1][:32] for pair in variants]
+    assert len(set(secrets)) == len(secrets)
+
+
+def test_a_missing_key_is_not_a_refusal() -> None:
+    """It is this node's fault, and says so."""
+    with pytest.raises(KeyMissing):
+        tokens.derive(KEYS, Chain(1, b"c" * 16, 2, True, "read"), Generation(1, 3, "read", 0, 0))
+
+
+def test_codes_and_public_keys_have_their_shape() -> None:
+    """160 random bits and the seller; a prefix and a UUID of version 4."""
+    assert re.fullmatch(r"TG-[0-9a-f]{40}-1160535239", tokens.new_code(1160535239))
+    assert re.fullmatch(tokens.PUBLIC_KEY_PATTERN, tokens.new_public_key(live=False))
+    assert tokens.new_code(1) != tokens.new_code(1)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "APP_USR", "TG-1-1", "APP_USR-1-010203-" + "g" * 32 + "-1", "APP_USR-1-010203-" + "0" * 32 + "-1\n"]
+)
+def test_other_shapes_are_no_tokens(text: str) -> None:
+    """Nothing that only looks like one at a glance."""
+    assert not tokens.is_access_token(text)
+    assert not tokens.is_refresh_token_or_code(text)
+
+
+def test_secrets_do_not_show() -> None:
+    """Neither a request nor a pair of tokens shows what it must not when it is printed."""
+    request = TokenRequest(
+        client_id="1", client_secret="hush", grant_type="x", code="hush", refresh_token="hush", code_verifier="h" * 43
+    )
+    assert "hush" not in repr(request)
+    assert "h" * 43 not in repr(request)
+    pair = tokens.derive(KEYS, Chain(1, b"c" * 16, 2, True, "read"), Generation(1, 1, "read", 0, 0))
+    assert pair.access_token not in repr(pair)
+
+
+def test_the_schema_has_neither_defaults_nor_null() -> None:
+    """A parameter is left out or has a value."""
+    schema = TokenRequest.model_json_schema()
+    assert "null" not in repr(schema)
+    assert "default" not in repr(schema)
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["scope"]["type"] == "string"
+    assert "null" not in repr(TokenAnswer.model_json_schema())

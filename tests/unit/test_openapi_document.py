@@ -1,0 +1,197 @@
+"""The OpenAPI document: what a row of the interface table becomes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jsonschema_rs
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from paydesk.errors import BODY_FAULTS, ErrorKind
+from paydesk.http import openapi, reference
+from paydesk.operation import Answer, Call, Operation, Query
+
+TAKEN = ErrorKind("seat_taken", 409, "The seat is taken.")
+THROTTLED = ErrorKind("local_rate_limited", 429, "Too many calls.")
+
+
+class Seat(BaseModel):
+    """A place."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    row: str = Field(pattern="^[A-Z]$", examples=["C"])
+    number: int = Field(ge=1)
+
+
+class Booking(BaseModel):
+    """A request with what requests have: a nested object, a choice, an optional field."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kind: Literal["adult", "child"]
+    seats: list[Seat] = Field(min_length=1)
+    note: str | None = None
+
+
+async def nothing(_: Call) -> Answer:
+    """Answer nothing."""
+    return Answer(204)
+
+
+BOOK = Operation(
+    "POST",
+    "/v1/bookings",
+    "book",
+    "Book a seat",
+    "application",
+    nothing,
+    status=201,
+    answer={"$ref": "#/$defs/Booked", "$defs": {"Booked": {"type": "object", "required": ["id"]}}},
+    example={"id": "B1"},
+    scope="write",
+    body=Booking,
+    idempotent=True,
+    errors=(TAKEN,),
+)
+UNBOOK = Operation(
+    "DELETE",
+    "/v1/bookings/{booking_id}",
+    "unbook",
+    "Give a seat back",
+    "operator",
+    nothing,
+    status=204,
+    path_pattern="B[0-9]+",
+    query=(Query("reason", {"type": "string"}, "Why."),),
+    headers=(Query("X-Loud", {"type": "string"}, "Whether it is said aloud.", required=True),),
+    development=True,
+)
+MINT = Operation("POST", "/oauth/seat", "mint", "Mint", "token", nothing, body=Booking, errors=(THROTTLED,))
+ROWS = (BOOK, UNBOOK, MINT)
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    """The document of the rows above and of the reference."""
+    return openapi.document((*ROWS, *reference.rows(ROWS)))
+
+
+def _resolved(document: Any, described: Any) -> Any:
+    while "$ref" in described:
+        target = document
+        for step in described["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        described = target
+    return described
+
+
+def test_it_is_openapi_3_1(document: Any) -> None:
+    """The document satisfies the meta-schema of each schema in it, and says its version."""
+    assert document["openapi"] == "3.1.0"
+    for schema in document["components"]["schemas"].values():
+        assert jsonschema_rs.meta.is_valid({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+
+
+def test_every_reference_leads_somewhere(document: Any) -> None:
+    """No reference dangles, those of answers that brought their own definitions included."""
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str):
+                assert _resolved(document, value) is not None
+            for child in value.values():
+                walk(child)
+        elif isinstance(value, list):
+            for child in value:
+                walk(child)
+
+    walk(document)
+    answer = document["paths"]["/v1/bookings"]["post"]["responses"]["201"]["content"]["application/json"]
+    assert _resolved(document, answer["schema"]) == {"type": "object", "required": ["id"]}
+
+
+def test_an_idempotent_operation_requires_the_key(document: Any) -> None:
+    """The key is a required header with its bounds, and a replay is told by a header of the answer."""
+    described = document["paths"]["/v1/bookings"]["post"]
+    (key,) = described["parameters"]
+    assert (key["name"], key["in"], key["required"], key["schema"]["maxLength"]) == (
+        "X-Idempotency-Key",
+        "header",
+        True,
+        64,
+    )
+    assert "x-idempotent-replayed" in described["responses"]["201"]["headers"]
+
+
+def test_the_scope_stands_with_the_credential(document: Any) -> None:
+    """An application's operation names its scope, an operator's its own credential, the token endpoint none."""
+    assert document["paths"]["/v1/bookings"]["post"]["security"] == [{"application": ["write"]}]
+    assert document["paths"]["/v1/bookings/{booking_id}"]["delete"]["security"] == [{"operator": []}]
+    assert document["paths"]["/oauth/seat"]["post"]["security"] == []
+
+
+def test_parameters_of_path_query_and_header(document: Any) -> None:
+    """A path parameter has its pattern, and a row's own parameters stand where they belong."""
+    described = document["paths"]["/v1/bookings/{booking_id}"]["delete"]
+    assert [(one["name"], one["in"], one.get("required", False)) for one in described["parameters"]] == [
+        ("booking_id", "path", True),
+        ("reason", "query", False),
+        ("X-Loud", "header", True),
+    ]
+    assert described["parameters"][0]["schema"]["pattern"] == "^B[0-9]+$"
+    assert described["x-development"] is True
+
+
+def test_no_content_means_none(document: Any) -> None:
+    """An answer 204 describes no body."""
+    assert "content" not in document["paths"]["/v1/bookings/{booking_id}"]["delete"]["responses"]["204"]
+
+
+def test_null_is_no_value_of_a_request(document: Any) -> None:
+    """An optional field may be left out; its schema lets no null through, because the service refuses it."""
+    schema = _resolved(document, document["components"]["schemas"]["Booking"])
+    assert schema["properties"]["note"] == {"title": "Note", "type": "string"}
+
+
+def test_the_example_of_a_request_is_one_the_model_accepts(document: Any) -> None:
+    """The example has what is required, and only stands there because the model takes it."""
+    example = document["paths"]["/v1/bookings"]["post"]["requestBody"]["content"]["application/json"]["example"]
+    assert example == {"kind": "adult", "seats": [{"row": "C", "number": 1}]}
+
+
+def test_every_declared_error_has_an_example_in_its_shape(document: Any) -> None:
+    """Each error stands under its status with an example: flat on the token surface, a list elsewhere."""
+    for row in ROWS:
+        responses = document["paths"][openapi.path_template(row)][row.method.lower()]["responses"]
+        for kind in openapi.errors_in_order(row):
+            content = responses[str(kind.status)]["content"]["application/json"]
+            body = _resolved(document, content["examples"][kind.code])["value"]
+            schema = dict(_resolved(document, content["schema"]))
+            jsonschema_rs.validate(schema, body)
+            assert (body["error"], body["status"]) == (kind.code, kind.status)
+            assert ("errors" in body) == (row.surface != "token")
+            if kind in BODY_FAULTS:
+                assert body["errors"][0]["details"]
+
+
+def test_headers_of_errors(document: Any) -> None:
+    """401 says which credential is wanted, 429 how long to wait."""
+    unauthorized = document["paths"]["/v1/bookings"]["post"]["responses"]["401"]
+    assert "www-authenticate" in unauthorized["headers"]
+    assert "retry-after" in document["paths"]["/oauth/seat"]["post"]["responses"]["429"]["headers"]
+
+
+def test_errors_stand_in_the_order_of_the_checks() -> None:
+    """The adapter's checks come first, then the operation's own; what may strike at any time comes last."""
+    codes = [kind.code for kind in openapi.errors_in_order(BOOK)]
+    assert codes.index("unauthorized") < codes.index("empty_required_header") < codes.index("seat_taken")
+    assert codes[-2:] == ["internal_error", "service_unavailable"]
+
+
+def test_the_token_surface_takes_forms_too(document: Any) -> None:
+    """The same schema describes both content types there, and JSON alone elsewhere."""
+    token = document["paths"]["/oauth/seat"]["post"]["requestBody"]["content"]
+    assert list(token) == ["application/json", "application/x-www-form-urlencoded"]
+    assert list(document["paths"]["/v1/bookings"]["post"]["requestBody"]["content"]) == ["application/json"]

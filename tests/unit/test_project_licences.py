@@ -1,0 +1,54 @@
+"""What runs in production is free to use, change and pass on, down to the last dependency."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, distribution
+
+import pytest
+
+FREE = re.compile(
+    r"\b(MIT(-0)?|MIT License|BSD|BSD-\d-Clause|0BSD|Apache|Apache-2\.0|PSF|PSF-2\.0|Python Software)\b", re.IGNORECASE
+)
+OTHERWISE = {
+    "apsw": "any licence that the Open Source Initiative approves",
+    "shellingham": "ISC, the two-clause BSD licence in fewer words; typer needs it",
+}
+"""Packages that say it in other words."""
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?[^;]*(?:;(.*))?")
+
+
+def _needed(name: str, seen: set[str]) -> set[str]:
+    """The package and everything that it needs on this platform, without extras."""
+    name = re.sub(r"[-_.]+", "-", name).lower()
+    if name in seen:
+        return seen
+    try:
+        requirements = distribution(name).requires or []
+    except PackageNotFoundError:
+        return seen  # A requirement of another platform.
+    seen.add(name)
+    for requirement in requirements:
+        match = _REQUIREMENT.match(requirement)
+        assert match is not None, requirement
+        if "extra ==" not in (match[2] or ""):
+            _needed(match[1], seen)
+    return seen
+
+
+PACKAGES = sorted(_needed("paydesk", set()) - {"paydesk"})
+
+
+def test_there_is_something_to_look_at() -> None:
+    """The dependencies of dependencies are among those looked at."""
+    assert {"starlette", "pydantic-core", "multidict", "click"} <= set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_licence_is_permissive(package: str) -> None:
+    """MIT, BSD, Apache or PSF, or a name on the short list of those who put it otherwise."""
+    metadata = distribution(package).metadata
+    said = [metadata[field].partition("\n")[0] for field in ("License-Expression", "License") if field in metadata]
+    told = " ".join(said + [one for one in metadata.get_all("Classifier", []) if one.startswith("License")])
+    assert FREE.search(told) or package in OTHERWISE, told
+    assert not re.search(r"\b(A?L?GPL|MPL|SSPL|BUSL)\b", told, re.IGNORECASE), told

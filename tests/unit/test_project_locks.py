@@ -1,0 +1,48 @@
+"""The locks: everything pinned, everything hashed, no host named, and what is declared is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def _pins(lock: str) -> dict[str, str]:
+    text = (ROOT / lock).read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return {line.partition("==")[0].strip(): line for line in lines}
+
+
+def _name(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_package_is_pinned_and_hashed(lock: str) -> None:
+    """Each entry has one exact version and at least one SHA-256."""
+    for entry in _pins(lock).values():
+        assert re.match(r"[a-z0-9-]+==[0-9][^ ]* ", entry), entry
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_no_host_is_named(lock: str) -> None:
+    """A lock serves with whatever package index or mirror the machine uses."""
+    assert "://" not in (ROOT / lock).read_text()
+
+
+def test_what_is_declared_is_locked() -> None:
+    """Every dependency of pyproject.toml is in its lock, and the dev lock has all of the other at the same version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    run, dev = _pins("requirements.lock"), _pins("requirements-dev.lock")
+    assert {_name(one) for one in project["project"]["dependencies"]} <= set(run)
+    assert {_name(one) for one in project["dependency-groups"]["dev"]} <= set(dev)
+    for name, entry in run.items():
+        assert dev[name].split()[0] == entry.split()[0]

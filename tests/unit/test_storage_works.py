@@ -1,0 +1,254 @@
+"""Units of work, the same on both databases: raise to undo, return to keep, and await nothing but the transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from paydesk.storage.database import Database, Transaction, Unavailable, WorkError
+
+ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
+COUNT = "SELECT COUNT(*) FROM terminal_owners"
+
+Work = Callable[[Transaction], Awaitable[Any]]
+
+
+async def _count(database: Database) -> int:
+    row = await database.read(lambda tx: tx.one(COUNT))
+    assert row is not None
+    return int(row[0])
+
+
+def _add(name: str) -> Work:
+    return lambda tx: tx.run(ADD, name, 1)
+
+
+async def test_what_a_work_returns_is_returned_and_kept(database: Database) -> None:
+    """A work that returns is committed."""
+
+    async def work(tx: Transaction) -> str:
+        assert await tx.run(ADD, "A__1", 1) == 1
+        return "kept"
+
+    assert await database.write(work) == "kept"
+    assert await _count(database) == 1
+
+
+async def test_what_a_work_raises_undoes_it(database: Database) -> None:
+    """A work that raises is rolled back, and its caller gets the exception."""
+
+    async def work(tx: Transaction) -> None:
+        await tx.run(ADD, "A__1", 1)
+        raise LookupError("undo")
+
+    with pytest.raises(LookupError, match="undo"):
+        await database.write(work)
+    assert await _count(database) == 0
+
+
+async def test_rows_are_their_values_in_order(database: Database) -> None:
+    """`one` is a row or None, `all` a list, `run` the number of rows touched."""
+
+    async def work(tx: Transaction) -> None:
+        assert await tx.one("SELECT terminal_id FROM terminal_owners") is None
+        assert await tx.all("SELECT terminal_id FROM terminal_owners") == []
+        assert await tx.run(ADD, "A__1", 1) == 1
+        assert await tx.run(ADD + " ON CONFLICT DO NOTHING", "A__1", 1) == 0
+        returned = await tx.one(ADD + " RETURNING seller_id, terminal_id", "A__2", 2)
+        assert returned is not None
+        assert tuple(returned) == (2, "A__2")
+        names = [name for (name,) in await tx.all("SELECT terminal_id FROM terminal_owners ORDER BY 1 FOR UPDATE")]
+        assert names == ["A__1", "A__2"]
+        assert await tx.run("DELETE FROM terminal_owners WHERE seller_id = $1 OR terminal_id = $2", 2, "A__1") == 2
+
+    await database.write(work)
+
+
+async def test_bytes_stay_bytes(database: Database) -> None:
+    """A digest goes in and comes out as bytes."""
+
+    async def work(tx: Transaction) -> Any:
+        insert = "INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms) VALUES ($1, $2, 'A__1', 0)"
+        await tx.run(insert, 1, b"\x00\xff")
+        return await tx.one("SELECT digest, revoked_ms FROM device_tokens WHERE digest = $1", b"\x00\xff")
+
+    assert tuple(await database.write(work)) == (b"\x00\xff", None)
+
+
+async def test_an_error_leaves_its_neighbours_alone(database: Database) -> None:
+    """Of many writes at once only those that raise are undone."""
+
+    def work(number: int) -> Work:
+        async def add(tx: Transaction) -> int:
+            await tx.run(ADD, f"A__{number}", 1)
+            if number % 3 == 0:
+                raise LookupError(number)
+            return number
+
+        return add
+
+    answers = await asyncio.gather(*(database.write(work(number)) for number in range(30)), return_exceptions=True)
+    assert [answer for answer in answers if isinstance(answer, int)] == [n for n in range(30) if n % 3]
+    assert sum(isinstance(answer, LookupError) for answer in answers) == 10
+    assert await _count(database) == 20
+
+
+async def test_a_broken_statement_leaves_its_neighbours_alone(database: Database) -> None:
+    """A database error is its own work's alone."""
+    answers = await asyncio.gather(
+        *(database.write(_add(name)) for name in ("A__1", "A__2", "A__1", "A__3")), return_exceptions=True
+    )
+    assert [answer for answer in answers if isinstance(answer, int)] == [1, 1, 1]
+    assert await _count(database) == 3
+
+
+async def test_a_wake_is_heard_after_the_commit(database: Database) -> None:
+    """Who is woken finds what was written."""
+    seen = []
+    with database.signals.subscribe("terminal:A__1") as waiter:
+
+        async def work(tx: Transaction) -> None:
+            tx.wake("terminal:A__1")
+            await tx.run(ADD, "A__1", 1)
+
+        async def wait() -> None:
+            assert await waiter.wait(5)
+            seen.append(await _count(database))
+
+        waiting = asyncio.create_task(wait())
+        await database.write(work)
+        await waiting
+    assert seen == [1]
+
+
+async def test_a_wake_that_was_undone_is_not_heard(database: Database) -> None:
+    """A work that raises wakes nobody."""
+    heard: list[str] = []
+    database.signals.listen("", heard.append)
+
+    async def work(tx: Transaction) -> None:
+        tx.wake("expiry")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await database.write(work)
+    await database.write(_add("A__1"))
+    await asyncio.sleep(0)
+    assert heard == []
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_a_read_sees_what_was_answered(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
+    """A write is found by the next read, light or heavy."""
+    await database.write(_add("A__1"))
+    row = await database.read(lambda tx: tx.one(COUNT), heavy=heavy)
+    assert row is not None
+    assert tuple(row) == (1,)
+
+
+async def test_a_heavy_read_does_not_write(database: Database) -> None:
+    """A read that writes is a defect."""
+    with pytest.raises(Exception, match=r"only reads wrote|read-only transaction|read-only"):
+        await database.read(_add("A__1"), heavy=True)
+    assert await _count(database) == 0
+
+
+async def test_a_work_runs_in_its_callers_context(database: Database) -> None:
+    """What the caller bound to its context is seen in the work, also in a shared flush."""
+    variable: ContextVar[int] = ContextVar("variable")
+
+    async def work(_tx: Transaction) -> int:
+        return variable.get()
+
+    async def caller(number: int) -> None:
+        variable.set(number)
+        assert await database.write(work) == number
+        assert await database.read(work) == number
+        assert await database.read(work, heavy=True) == number
+
+    await asyncio.gather(*(caller(number) for number in range(10)))
+
+
+async def _sleep(_tx: Transaction) -> None:
+    await asyncio.sleep(0)
+
+
+async def _wait_for_a_future(_tx: Transaction) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def _swallow(tx: Transaction) -> None:
+    await tx.run(ADD, "A__1", 1)
+    with suppress(Exception):
+        await tx.run(ADD, "A__1", 1)
+
+
+@pytest.mark.parametrize("work", [_sleep, _wait_for_a_future, _swallow])
+async def test_a_work_that_breaks_the_rules_is_undone(database: Database, work: Work) -> None:
+    """Awaiting something else and going on after a database error are defects, and nothing is kept."""
+
+    async def breaks_the_rules(tx: Transaction) -> None:
+        await tx.run(ADD, "A__0", 1)
+        await work(tx)
+
+    neighbour = asyncio.create_task(database.write(_add("A__2")))
+    with pytest.raises(WorkError):
+        await database.write(breaks_the_rules)
+    await neighbour
+    assert await _count(database) == 1
+
+
+async def test_a_work_within_a_work_is_refused(database: Database) -> None:
+    """A unit of work does not begin another one."""
+
+    async def outer(_tx: Transaction) -> None:
+        await database.write(_add("A__1"))
+
+    with pytest.raises(WorkError):
+        await database.write(outer)
+    await database.write(_add("A__2"))
+
+
+async def test_a_transaction_ends_with_its_work(database: Database) -> None:
+    """A transaction that was kept cannot be used."""
+    kept: list[Transaction] = []
+
+    async def work(tx: Transaction) -> None:
+        kept.append(tx)
+
+    await database.write(work)
+    await database.read(work)
+    for tx in kept:
+        with pytest.raises(WorkError):
+            await tx.one(COUNT)
+        with pytest.raises(WorkError):
+            tx.wake("expiry")
+
+
+async def test_a_caller_that_leaves_harms_nobody(database: Database) -> None:
+    """Of canceled writes each is kept or not, and those beside them are all kept."""
+    writes = [asyncio.create_task(database.write(_add(f"A__{number}"))) for number in range(20)]
+    await asyncio.sleep(0)
+    for write in writes[::2]:
+        write.cancel()
+    answers = await asyncio.gather(*writes, return_exceptions=True)
+    assert answers[1::2] == [1] * 10
+    await database.write(_add("B__1"))
+    assert 11 <= await _count(database) <= 21
+
+
+async def test_a_closed_database_refuses(database: Database) -> None:
+    """After the end nothing is taken on, and what was under way is finished."""
+    write = asyncio.create_task(database.write(_add("A__1")))
+    await asyncio.sleep(0)
+    await database.close()
+    assert await write == 1
+    for late in (database.write(_add("A__2")), database.read(_add("A__2"))):
+        with pytest.raises(Unavailable):
+            await late
+    await database.close()

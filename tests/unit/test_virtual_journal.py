@@ -1,0 +1,73 @@
+"""A virtual terminal's journal survives whatever happens to its process."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+
+import pytest
+
+from paydesk.secrets import Secret
+from paydesk.virtual import journal as journals
+from paydesk.virtual.journal import Entry, Journal
+
+
+def _journal(folder: Path) -> Journal:
+    return Journal(journals.path_of(folder, "T__1"), "T__1", Secret("PDT-1"), "approve")
+
+
+async def test_what_was_put_is_read_again(tmp_path: Path) -> None:
+    """Entries, token and script come back as they were written, out of a file for its owner alone."""
+    journal = _journal(tmp_path)
+    await journal.put(
+        Entry("A", {"amount": "1"}, "authorizing", "2026-01-31T14:26:42.109Z", "R", {"outcome": "approved"})
+    )
+    await journal.put(Entry("B", {"amount": "2"}))
+    await journal.forget("B")
+    await journal.set_script("hold")
+    again = journals.read(journal.path)
+    assert again is not None
+    assert again.entries == journal.entries
+    assert list(again.entries) == ["A"]
+    assert (again.terminal_id, again.device_token, again.script) == ("T__1", Secret("PDT-1"), "hold")
+    assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
+
+
+async def test_changes_side_by_side_are_all_kept(tmp_path: Path) -> None:
+    """Two who write at once don't undo each other's change."""
+    journal = _journal(tmp_path)
+    await asyncio.gather(*(journal.put(Entry(str(number), {})) for number in range(20)))
+    again = journals.read(journal.path)
+    assert again is not None
+    assert len(again.entries) == 20
+
+
+async def test_a_canceled_write_leaves_a_whole_file(tmp_path: Path) -> None:
+    """Who is canceled while writing leaves the old entry or the new one, and memory and disk agree."""
+    journal = _journal(tmp_path)
+    await journal.save()
+    writing = asyncio.create_task(journal.put(Entry("A", {})))
+    await asyncio.sleep(0)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    again = journals.read(journal.path)
+    assert again is not None
+    assert again.entries == journal.entries
+
+
+def test_an_unreadable_journal_is_put_aside(tmp_path: Path) -> None:
+    """A broken file is kept for whoever wants to look, and counts as none."""
+    path = journals.path_of(tmp_path, "T__1")
+    path.write_bytes(b'{"terminal_id": "T__1", "entr')
+    assert journals.read(path) is None
+    assert not path.exists()
+    assert path.with_suffix(".unreadable").exists()
+
+
+@pytest.mark.parametrize("terminal_id", ["", "../T", "T/1", "T" * 81])
+def test_a_journal_stays_in_its_folder(tmp_path: Path, terminal_id: str) -> None:
+    """What is no terminal id never becomes a path."""
+    with pytest.raises(ValueError, match="terminal id"):
+        journals.path_of(tmp_path, terminal_id)

@@ -1,0 +1,468 @@
+"""Notifications: claimed, sent, recorded, one step at a time, to a receiver that really listens."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+from mercadopago.webhook import WebhookSignatureValidator
+from standardwebhooks import Webhook
+
+import webhooks_scene as scene
+from paydesk.clock import MovableClock, SystemClock
+from paydesk.storage.database import Database
+from paydesk.webhooks import signature, store
+from paydesk.webhooks.addresses import CheckedResolver
+
+HOUR_MS = 3_600_000
+
+
+async def test_notification_is_signed_so_that_official_clients_accept_it(
+    database: Database, clock: MovableClock
+) -> None:
+    """The vendor's own validator and the reference library of Standard Webhooks both accept a notification."""
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        _, secret = await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        event_id = await scene.announce(database, clock.now_ms(), order)
+        assert await scene.step(worker) == 1
+    (got,) = receiver.got
+    WebhookSignatureValidator.validate(
+        got.headers["X-Signature"],
+        got.headers["X-Request-Id"],
+        got.url.query["data.id"],
+        secret.reveal(),
+        tolerance_seconds=60,
+    )
+    document = Webhook(secret.reveal()).verify(got.body, dict(got.headers))
+    assert document["id"] == event_id == got.headers["webhook-id"]
+    assert document["data"]["id"] == order
+    assert dict(got.url.query) == {"shop": "7", "data.id": order.lower(), "type": "order"}
+    assert got.headers["User-Agent"].startswith("Paydesk/")
+    assert got.headers["Content-Type"] == "application/json"
+    assert signature.verify_x_signature(
+        secret,
+        got.headers["X-Signature"],
+        data_id=order.lower(),
+        request_id=got.headers["X-Request-Id"],
+        now_seconds=time.time(),
+    )
+    assert signature.verify_standard(secret, dict(got.headers), got.body)
+
+
+async def test_every_attempt_sends_the_same_bytes(database: Database, clock: MovableClock) -> None:
+    """A retry has the body, the request id and the notification id of the first attempt; X-Retry counts."""
+    clock.freeze()
+    async with scene.receiver(scene.failing(500)) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+        assert await scene.step(worker) == 0
+        clock.advance(17_000)
+        await scene.step(worker)
+        receiver.answer = scene.ok
+        clock.advance(67_000)
+        await scene.step(worker)
+    assert [got.headers["X-Retry"] for got in receiver.got] == ["0", "1", "2"]
+    assert len({(got.body, got.headers["X-Request-Id"], got.headers["webhook-id"]) for got in receiver.got}) == 1
+    (delivery,) = await scene.deliveries(database, order)
+    assert (delivery.status, delivery.attempts) == ("delivered", 3)
+    kept = await scene.attempts(database, delivery.delivery_id)
+    assert [(one.attempt, one.answer_status, one.answer_body) for one in kept] == [
+        (1, 500, "no"),
+        (2, 500, "no"),
+        (3, 200, "thank you"),
+    ]
+
+
+async def test_schedule_ends_visibly(database: Database, clock: MovableClock) -> None:
+    """A notification that no attempt delivers ends as exhausted, and the order's next one goes."""
+    clock.freeze()
+    async with (
+        scene.receiver(scene.failing(404)) as receiver,
+        scene.worker(database, clock, webhook_retry_seconds=(15, 60)) as worker,
+    ):
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order, 1)
+        await scene.announce(database, clock.now_ms(), order, 2)
+        for _ in range(3):
+            await scene.step(worker)
+            clock.advance(HOUR_MS)
+    assert [got.order_and_version[1] for got in receiver.got] == [1, 1, 1, 2]
+    first, second = await scene.deliveries(database, order)
+    assert (first.status, first.attempts) == ("exhausted", 3)
+    assert (second.status, second.attempts) == ("pending", 1)
+
+
+async def test_versions_of_an_order_go_in_order(database: Database, clock: MovableClock) -> None:
+    """Version 2 waits for version 1, also when that fails; another order does not wait."""
+    clock.freeze()
+
+    async def picky(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=500 if request.query["data.id"] == held.lower() else 200)
+
+    async with scene.receiver(picky) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        held, other = scene.order_id(), scene.order_id()
+        for version in (1, 2, 3):
+            await scene.announce(database, clock.now_ms(), held, version)
+            await scene.announce(database, clock.now_ms(), other, version)
+        await scene.step(worker)
+        told = [got.order_and_version for got in receiver.got]
+        assert told.count((held, 1)) == 1
+        assert [one for one in told if one[0] == other] == [(other, 1), (other, 2), (other, 3)]
+        receiver.answer = scene.ok
+        clock.advance(17_000)
+        await scene.step(worker)
+    told = [got.order_and_version for got in receiver.got]
+    assert [one for one in told if one[0] == held] == [(held, 1), (held, 1), (held, 2), (held, 3)]
+
+
+async def test_waiting_versions_are_not_looked_at_again_and_again(database: Database, clock: MovableClock) -> None:
+    """What stands behind a notification that waits for its retry is not due before it."""
+    clock.freeze()
+    async with scene.receiver(scene.failing(500)) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order, 1)
+        await scene.announce(database, clock.now_ms(), order, 2)
+        await scene.step(worker)
+        await worker.start_due()
+    first, second = await scene.deliveries(database, order)
+    assert second.next_ms == first.next_ms > clock.now_ms()
+
+
+async def test_first_success_pulls_open_deliveries_forward(database: Database, clock: MovableClock) -> None:
+    """When a receiver is back, what waits for it goes at once; what fails beside successes keeps its schedule."""
+    clock.freeze()
+
+    async def picky(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=500 if request.query["data.id"] == bad.lower() else 200)
+
+    async with scene.receiver(scene.failing(503)) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        bad, good = scene.order_id(), [scene.order_id() for _ in range(4)]
+        for order in (bad, *good):
+            await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+        receiver.answer = picky
+        clock.advance(1_000)
+        await scene.announce(database, clock.now_ms(), trigger := scene.order_id())
+        await scene.step(worker)
+        for order in (*good, trigger):
+            assert [one.status for one in await scene.deliveries(database, order)] == ["delivered"]
+        clock.advance(1_000)
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        assert await scene.step(worker) == 1
+    (delivery,) = await scene.deliveries(database, bad)
+    assert (delivery.status, delivery.attempts) == ("pending", 2)
+
+
+async def test_retry_after_is_respected(database: Database, clock: MovableClock) -> None:
+    """A receiver that asks for five minutes is left alone for five minutes."""
+    clock.freeze()
+    answer = scene.failing(429, {"Retry-After": "300"})
+    async with scene.receiver(answer) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+    (delivery,) = await scene.deliveries(database, order)
+    assert delivery.next_ms == clock.now_ms() + 300_000
+
+
+async def test_redirect_is_a_failure(database: Database, clock: MovableClock) -> None:
+    """A redirect is not followed and does not count as delivered."""
+    async with scene.receiver() as elsewhere, scene.worker(database, clock) as worker:
+        async with scene.receiver(scene.failing(302, {"Location": elsewhere.url})) as receiver:
+            await scene.subscribe(database, receiver.url)
+            order = scene.order_id()
+            await scene.announce(database, clock.now_ms(), order)
+            await scene.step(worker)
+    (delivery,) = await scene.deliveries(database, order)
+    assert (delivery.status, elsewhere.got) == ("pending", [])
+
+
+async def test_huge_answer_is_not_read_to_its_end(database: Database, clock: MovableClock) -> None:
+    """Of an answer without end 64 KiB are read and 4 KiB kept; its status counts."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x" * 8192)
+        except ConnectionError:
+            return response
+
+    async with scene.receiver(endless) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+        (delivery,) = await scene.deliveries(database, order)
+        (attempt,) = await scene.attempts(database, delivery.delivery_id)
+    assert delivery.status == "delivered"
+    assert attempt.answer_body == "x" * 4096
+
+
+async def test_compressed_answer_is_not_decompressed(database: Database, clock: MovableClock) -> None:
+    """A gzip bomb stays as small as it came."""
+    bomb = gzip.compress(b"\0" * 50_000_000)
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    async with scene.receiver(answer) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+        (delivery,) = await scene.deliveries(database, order)
+        (attempt,) = await scene.attempts(database, delivery.delivery_id)
+    assert delivery.status == "delivered"
+    assert "\0" not in attempt.answer_body
+    assert len(attempt.answer_body) <= 4096
+    assert receiver.got[0].headers["Accept-Encoding"] == "identity"
+
+
+async def test_no_answer_in_time_is_a_failure(database: Database, clock: MovableClock) -> None:
+    """An answer whose last byte does not come in time is none, whatever its first line said."""
+
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.sleep(30)
+        return response
+
+    async with (
+        scene.receiver(trickle) as receiver,
+        scene.worker(database, clock, webhook_timeout_seconds=1) as worker,
+    ):
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+        (delivery,) = await scene.deliveries(database, order)
+        (attempt,) = await scene.attempts(database, delivery.delivery_id)
+    assert delivery.status == "pending"
+    assert attempt.error == "no complete answer within 1 s"
+
+
+@pytest.mark.parametrize("url", ["https://10.1.2.3/hooks", "https://[fd00::1]/hooks", "https://rebound.example/hooks"])
+async def test_private_address_is_refused_at_the_connection(database: Database, clock: MovableClock, url: str) -> None:
+    """A name that since leads to a private address, or such an address in the URL, is not connected to."""
+
+    def look_up(_host: str, port: int) -> Sequence[Any]:
+        return [(2, 1, 6, "", ("93.184.216.34", port)), (2, 1, 6, "", ("192.168.0.7", port))]
+
+    resolver = CheckedResolver(loopback_allowed=False, look_up=look_up)
+    async with scene.worker(database, clock, resolver=resolver) as worker:
+        await scene.subscribe(database, url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+    (delivery,) = await scene.deliveries(database, order)
+    (attempt,) = await scene.attempts(database, delivery.delivery_id)
+    assert attempt.answer_status is None
+    assert attempt.error is not None
+    assert "not a public address" in attempt.error
+
+
+async def test_refused_connection_is_an_error_that_is_kept(database: Database, clock: MovableClock) -> None:
+    """Where nobody listens, the attempt says so."""
+    async with scene.receiver() as receiver:
+        url = receiver.url
+    async with scene.worker(database, clock) as worker:
+        await scene.subscribe(database, url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+    (delivery,) = await scene.deliveries(database, order)
+    (attempt,) = await scene.attempts(database, delivery.delivery_id)
+    assert "Cannot connect to host" in (attempt.error or "")
+
+
+async def test_actions_and_deletion_decide_who_hears(database: Database, clock: MovableClock) -> None:
+    """A subscription that names actions hears of those alone; a deleted one, or one for live orders, of nothing."""
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url, actions=("order.processed",))
+        await scene.subscribe(database, receiver.url, live=True)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order, 1, "order.created")
+        await scene.announce(database, clock.now_ms(), order, 2, "order.processed")
+        await scene.step(worker)
+    assert [got.order_and_version[1] for got in receiver.got] == [2]
+
+
+@pytest.mark.parametrize("ending", ["deleted", "withdrawn"])
+async def test_nothing_is_sent_to_who_may_not_hear_any_more(
+    database: Database, clock: MovableClock, ending: str
+) -> None:
+    """Once the subscription is deleted, or every authorization withdrawn, what is open ends as withdrawn, unsent."""
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        subscription_id, _ = await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        if ending == "deleted":
+            await database.write(
+                lambda tx: tx.run("UPDATE subscriptions SET deleted_ms = 1 WHERE subscription_id = $1", subscription_id)
+            )
+        else:
+            await database.write(
+                lambda tx: tx.run(
+                    "INSERT INTO authorizations (seller_id, authorization_id, application_id, scope, created_ms, "
+                    "withdrawn_ms) VALUES ($1, '01', $2, 'read', 1, 2)",
+                    scene.SELLER,
+                    scene.APPLICATION,
+                )
+            )
+        assert await scene.step(worker) == 0
+    assert receiver.got == []
+    assert [one.status for one in await scene.deliveries(database, order)] == ["withdrawn"]
+
+
+async def test_one_authorization_that_stands_is_enough(database: Database, clock: MovableClock) -> None:
+    """A seller who has withdrawn one of two authorizations is still told of."""
+    insert = (
+        "INSERT INTO authorizations (seller_id, authorization_id, application_id, scope, created_ms, withdrawn_ms) "
+        "VALUES ($1, '01', $2, 'read', 1, 2), ($1, '02', $2, 'read', 1, NULL)"
+    )
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        await database.write(lambda tx: tx.run(insert, scene.SELLER, scene.APPLICATION))
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        assert await scene.step(worker) == 1
+
+
+async def test_crash_between_sent_and_recorded_sends_again(database: Database, clock: MovableClock) -> None:
+    """A worker that dies before it records leaves a claim that runs out; then the notification is sent again."""
+    wall = MovableClock()
+    async with scene.receiver() as receiver, scene.worker(database, clock, wall=wall) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+
+        async def die(*_: object) -> None:
+            raise SystemError("the process ends here")
+
+        worker._record_surely = die  # type: ignore[method-assign] # the crash
+        await worker.start_due()
+        await worker.settle()
+        async with scene.worker(database, clock, wall=wall) as successor:
+            assert await scene.step(successor) == 0
+            wall.advance(31_000)
+            assert await scene.step(successor) == 1
+    assert [got.headers["X-Retry"] for got in receiver.got] == ["0", "1"]
+    assert len({got.headers["X-Request-Id"] for got in receiver.got}) == 1
+    assert [one.status for one in await scene.deliveries(database, order)] == ["delivered"]
+
+
+async def test_moving_the_clock_does_not_send_twice(database: Database, clock: MovableClock) -> None:
+    """The clock of the schedule may jump while a notification is under way: its claim holds."""
+    gate = asyncio.Event()
+
+    async def wait(_: web.Request) -> web.StreamResponse:
+        await gate.wait()
+        return web.Response()
+
+    async with scene.receiver(wait) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        assert await worker.start_due() == 1
+        clock.advance(HOUR_MS)
+        assert await worker.start_due() == 0
+        gate.set()
+        await worker.settle()
+    assert len(receiver.got) == 1
+
+
+async def test_slow_receivers_do_not_delay_another(database: Database, clock: MovableClock) -> None:
+    """While a receiver hangs, with far more to be told than there are slots, the others are told at once."""
+    gate = asyncio.Event()
+
+    async def hang(_: web.Request) -> web.StreamResponse:
+        await gate.wait()
+        return web.Response()
+
+    async with scene.receiver(hang) as slow, scene.receiver() as quick:
+        await scene.subscribe(database, slow.url)
+        await scene.subscribe(database, quick.url)
+        stop = asyncio.Event()
+        async with scene.worker(database, clock, webhook_concurrency_max=16) as worker:
+            running = asyncio.create_task(worker.run(stop))
+            orders = [scene.order_id() for _ in range(40)]
+            for order in orders:
+                await scene.announce(database, clock.now_ms(), order)
+            await scene.until(lambda: len(quick.got) == len(orders))
+            assert 0 < len(slow.got) < 16
+            gate.set()
+            await scene.until(lambda: len(slow.got) == len(orders))
+            stop.set()
+            database.signals.wake(["stop"])
+            await running
+
+
+async def test_stop_gives_claims_back(database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that stops cancels what still hangs and gives its claim back, so that another sends it at once."""
+    monkeypatch.setattr("paydesk.webhooks.delivery.STOP_SECONDS_MAX", 0.05)
+
+    async def hang(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    async with scene.receiver(hang) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        stop = asyncio.Event()
+        running = asyncio.create_task(worker.run(stop))
+        await scene.until(lambda: bool(receiver.got))
+        stop.set()
+        database.signals.wake(["stop"])
+        await running
+        receiver.answer = scene.ok
+        async with scene.worker(database, clock) as successor:
+            assert await scene.step(successor) == 1
+    assert [one.status for one in await scene.deliveries(database, order)] == ["delivered"]
+
+
+async def test_late_answer_counts_though_the_claim_ran_out(database: Database, clock: MovableClock) -> None:
+    """A success is taken from whoever has it; a late failure does not undo another's attempt."""
+    await scene.subscribe(database, "https://shop.example/hooks")
+    order = scene.order_id()
+    await scene.announce(database, clock.now_ms(), order)
+    (delivery,) = await scene.deliveries(database, order)
+    wall_ms = SystemClock().now_ms()
+
+    async def claim(at_ms: int) -> store.Claimed:
+        (claimed,) = await database.write(
+            lambda tx: store.claim(
+                tx,
+                scene.SELLER,
+                delivery.subscription_id,
+                now_ms=clock.now_ms(),
+                wall_ms=at_ms,
+                until_ms=at_ms + 1000,
+                limit=5,
+            )
+        )
+        return claimed
+
+    first, second = await claim(wall_ms), await claim(wall_ms + 1000)
+    assert (first.attempt, second.attempt) == (1, 2)
+    await database.write(lambda tx: store.failed(tx, first, clock.now_ms() + HOUR_MS))
+    (delivery,) = await scene.deliveries(database, order)
+    assert delivery.next_ms <= clock.now_ms()
+    await database.write(lambda tx: store.delivered(tx, first, clock.now_ms(), 0))
+    await database.write(lambda tx: store.exhausted(tx, second, clock.now_ms()))
+    (delivery,) = await scene.deliveries(database, order)
+    assert delivery.status == "delivered"
+    assert await database.read(store.pending_count) == 0

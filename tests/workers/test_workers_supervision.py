@@ -1,0 +1,74 @@
+"""Workers are kept running until they are told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from paydesk import workers
+from paydesk.clock import SystemClock
+from paydesk.keys import Keys
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Unavailable
+from paydesk.workers import Worker, WorkerContext
+
+
+@pytest.fixture
+def context(database: Database) -> WorkerContext:
+    """What workers are given."""
+    return WorkerContext(database, Settings(), SystemClock(), Keys(1, {1: b"k" * 32}))
+
+
+async def test_restarts_what_failed(context: WorkerContext) -> None:
+    """A worker that raises is started again; one without a database, too."""
+    stop, failures = asyncio.Event(), iter([Unavailable("away"), ValueError("a defect")])
+
+    async def run(_: WorkerContext, stop: asyncio.Event) -> None:
+        for failure in failures:
+            raise failure
+        stop.set()
+
+    await asyncio.wait_for(workers.run_all(context, stop, (Worker("shaky", run),)), 5)
+
+
+async def test_others_go_on(context: WorkerContext) -> None:
+    """A worker that fails does not take the others with it."""
+    stop = asyncio.Event()
+
+    async def fail(_: WorkerContext, __: asyncio.Event) -> None:
+        raise ValueError("a defect")
+
+    async def work(_: WorkerContext, stop: asyncio.Event) -> None:
+        await asyncio.sleep(0.05)
+        stop.set()
+
+    await asyncio.wait_for(workers.run_all(context, stop, (Worker("bad", fail), Worker("good", work))), 5)
+
+
+async def test_stops_the_stubborn(context: WorkerContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that does not end by itself is canceled after a while."""
+    monkeypatch.setattr(workers, "STOP_SECONDS_MAX", 0.1)
+    stop, ended = asyncio.Event(), asyncio.Event()
+
+    async def run(_: WorkerContext, __: asyncio.Event) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    asyncio.get_running_loop().call_later(0.05, stop.set)
+    await workers.run_all(context, stop, (Worker("stubborn", run),))
+    assert ended.is_set()
+
+
+async def test_stops_all_at_once(context: WorkerContext) -> None:
+    """All workers of the table end soon after they are told to."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(workers.run_all(context, stop))
+    await asyncio.sleep(0.1)
+    started = time.monotonic()
+    stop.set()
+    await running
+    assert time.monotonic() - started < workers.STOP_SECONDS_MAX
