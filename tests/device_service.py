@@ -54,6 +54,7 @@ class DeviceService:
         self.calls: list[tuple[str, JsonObject]] = []
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.grant_seconds = 60.0
+        self.behind_seconds = 0.0
         self.verdicts: dict[str, str] = {}
         self.boots: list[str] = []
         self._messages: asyncio.Queue[JsonObject] = asyncio.Queue()
@@ -148,7 +149,7 @@ class DeviceService:
                 "operating_mode": "PDV",
                 "seller_name": "Shop",
                 "currency": "BRL",
-                "time": rfc3339(time.time_ns() // 1_000_000),
+                "time": self._now(),
                 "leases": verdicts,
                 "more": 1,
             }
@@ -192,8 +193,11 @@ class DeviceService:
             return _refused(409, "order_canceled")
         if not lease.granted:
             lease.granted = True
-            lease.until = rfc3339(int((time.time() + self.grant_seconds) * 1000))
-        return web.json_response({"go": True, "until": lease.until})
+            lease.until = self._now(self.grant_seconds)
+        return web.json_response({"go": True, "until": lease.until, "time": self._now()})
+
+    def _now(self, later_seconds: float = 0) -> str:
+        return rfc3339(int((time.time() - self.behind_seconds + later_seconds) * 1000))
 
     async def _cancel_result(self, request: web.Request) -> web.Response:
         body = await request.json()

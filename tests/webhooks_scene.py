@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -35,7 +36,7 @@ INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, 
 VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7)
 """
 
-Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,6 @@ class Received:
     @property
     def order_and_version(self) -> tuple[str, int]:
         """Which order, and which version of it, the request tells of."""
-        import json
-
         data = json.loads(self.body)["data"]
         return data["id"], data["version"]
 
@@ -63,17 +62,21 @@ class Receiver:
     url: str = ""
     got: list[Received] = field(default_factory=list)
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Keep the request and answer it."""
         self.got.append(Received(request.url, request.headers, await request.read()))
         return await self.answer(request)
 
 
-async def ok(_: web.Request) -> web.StreamResponse:
+async def ok(_: web.BaseRequest) -> web.StreamResponse:
+    """Answer 200."""
     return web.Response(text="thank you")
 
 
 def failing(status: int, headers: dict[str, str] | None = None) -> Answering:
-    async def answer(_: web.Request) -> web.StreamResponse:
+    """Answer `status`, always."""
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=status, text="no", headers=headers)
 
     return answer
@@ -109,6 +112,7 @@ async def subscribe(
 
 
 def order_id() -> str:
+    """A new order's id."""
     return "ORD" + ulid(1)
 
 
@@ -171,15 +175,17 @@ async def step(one: DeliveryWorker) -> int:
 
 
 async def deliveries(database: Database, order: str) -> list[store.Delivery]:
+    """The notifications of an order."""
     return await database.read(lambda tx: store.deliveries_of(tx, SELLER, order))
 
 
 async def attempts(database: Database, delivery_id: str) -> list[store.Attempt]:
+    """What was tried for one notification."""
     return await database.read(lambda tx: store.attempts_of(tx, SELLER, delivery_id))
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
     """Wait for what a worker that runs by itself does."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the worker tells nobody when it is done
             await asyncio.sleep(0.005)

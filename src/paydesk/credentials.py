@@ -95,9 +95,7 @@ class Minting:
     async def _tokens(self, known: Mapping[str, Any], *, live: bool) -> Document:
         if await self._is_good(known.get("access_token"), live=live) and isinstance(known.get("refresh_token"), str):
             return {"access_token": known["access_token"], "refresh_token": known["refresh_token"]}
-        lifetimes = Lifetimes(
-            self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds
-        )
+        lifetimes = Lifetimes(self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds)
         pair = await self.database.write(
             lambda tx: issuing.mint_chain(
                 tx,
@@ -130,9 +128,7 @@ class Minting:
             await OperatorBearers(self.database).caller(known if isinstance(known, str) else None, self.now_ms)
         except Refusal:
             token = operator_tokens.new()
-            await self.database.write(
-                lambda tx: operator_tokens.issue(tx, token, "paydesk dev", "owner", self.now_ms)
-            )
+            await self.database.write(lambda tx: operator_tokens.issue(tx, token, "paydesk dev", "owner", self.now_ms))
             return token.reveal()
         assert isinstance(known, str), "an operator was found by it"
         return known

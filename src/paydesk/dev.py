@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from paydesk.http import server
 from paydesk.keys import Keys
 from paydesk.node import StartRefused
 from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
+from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from paydesk.terminals import store as terminals
 from paydesk.virtual.dev_clock import restore_clock
@@ -34,19 +35,6 @@ class Options:
     port: int
     data: Path
     credentials: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """What stands once the database is open."""
-
-    options: Options
-    settings: Settings
-    database: Database
-    keys: Keys
-    clock: MovableClock
-    base_url: str
-    fleet: Fleet
 
 
 def overrides(given: Settings, options: Options) -> dict[str, Any]:
@@ -71,9 +59,9 @@ async def run(options: Options, settings: Settings) -> None:
         async with node.database_of(settings) as database:
             await migrate(database, MovableClock().now_ms())
             clock = await restore_clock(database)
-            fleet = Fleet(base_url, options.data / "terminals")
-            here = Node(options, settings, database, server_keys, clock, base_url, fleet)
-            demo = await _demo(here)
+            demo = await _demo(options, settings, database, server_keys, clock, base_url)
+            # A folder of the seller's own: what another database's terminals wrote down is not for this one.
+            fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
             state: dict[str, Any] = {"fleet": fleet, "loopback_allowed": True}
@@ -83,48 +71,44 @@ async def run(options: Options, settings: Settings) -> None:
                 stop,
                 server.serve(app, listener, settings, ready.set, stop),
                 run_all(context, stop),
-                _play(here, demo, ready, stop),
+                _play(fleet, context, base_url, ready, stop),
             )
 
 
-async def _demo(here: Node) -> seed.Demo:
+async def _demo(
+    options: Options, settings: Settings, database: Database, server_keys: Keys, clock: MovableClock, base_url: str
+) -> seed.Demo:
     """The demo data and the credentials file, each made or brought up to date."""
-    now_ms, password_hash = here.clock.now_ms(), await seed.unknown_password()
-
-    async def work(tx: Transaction) -> seed.Demo:
-        return await seed.find_or_create(tx, here.base_url, password_hash, here.keys, now_ms)
-
-    demo = await here.database.write(work)
-    minting = Minting(here.database, here.keys, here.settings, demo, here.base_url, now_ms)
+    now_ms = clock.now_ms()
+    demo = await database.write(lambda tx: seed.find_or_create(tx, base_url, server_keys, now_ms))
     try:
-        await minting.refresh(here.options.credentials)
+        await Minting(database, server_keys, settings, demo, base_url, now_ms).refresh(options.credentials)
     except OSError as error:
-        raise StartRefused(f"{here.options.credentials} cannot be written: {error.strerror}.") from None
+        raise StartRefused(f"{options.credentials} cannot be written: {error.strerror}.") from None
     return demo
 
 
-async def _play(here: Node, demo: seed.Demo, ready: asyncio.Event, stop: asyncio.Event) -> None:
+async def _play(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event, stop: asyncio.Event) -> None:
     """Once the service answers, start the virtual terminals and say so; end them before the service ends."""
-    await here.fleet.start()
+    await fleet.start()
     try:
         await _first(ready, stop)
         if not stop.is_set():
-            await _give_tokens(here, demo)
-            print(f"paydesk ready {here.base_url}", flush=True)  # noqa: T201 - others wait for this very line
+            await _give_tokens(fleet, context)
+            print(f"paydesk ready {base_url}", flush=True)  # noqa: T201 - others wait for this very line
             await stop.wait()
     finally:
-        await here.fleet.stop()
+        await fleet.stop()
 
 
-async def _give_tokens(here: Node, demo: seed.Demo) -> None:
+async def _give_tokens(fleet: Fleet, context: WorkerContext) -> None:
     """Terminals that the fleet's folder doesn't know get a new token: they are new, or the folder was lost."""
-    known, now_ms = here.fleet.terminals(), here.clock.now_ms()
-    for terminal in demo.terminals:
-        if terminal.terminal_id not in known:
-            token = await here.database.write(
-                lambda tx, terminal=terminal: terminals.new_device_token(tx, terminal, now_ms)
-            )
-            await here.fleet.add(terminal.terminal_id, token.reveal(), terminal.script or seed.SCRIPT)
+    database, now_ms = context.database, context.clock.now_ms()
+    for one in await database.read(terminals.virtual):
+        if one.terminal_id not in fleet.terminals():
+            mint = partial(terminals.mint_token, seller_id=one.seller_id, terminal_id=one.terminal_id, now_ms=now_ms)
+            token = await database.write(mint)
+            await fleet.add(one.terminal_id, token.reveal(), one.script or seed.SCRIPT)
 
 
 async def _first(*events: asyncio.Event) -> None:

@@ -18,7 +18,6 @@ from paydesk.ledger_rules import (
     NEXT_CHAINS,
     NEXT_ORDERS,
     ORDER_RULES,
-    PAGE_ROWS,
     TIMED_RULES,
     WHOLE_RULES,
     Rule,
@@ -26,6 +25,7 @@ from paydesk.ledger_rules import (
 from paydesk.orders.status import CREATE, State, legal
 from paydesk.storage.database import Database, Row, Transaction
 
+PAGE_ROWS = 1000
 FINDINGS_MAX = 1000
 
 _SELLER_MAX = 2**63 - 1
@@ -82,7 +82,7 @@ async def _page(
     tx: Transaction, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...]
 ) -> tuple[list[Finding], tuple[Any, Any] | None]:
     """The findings of one page, and where the next one begins; the last page has no upper bound."""
-    keys = await tx.all(following, *after)
+    keys = await tx.all(following, *after, PAGE_ROWS)
     last = tuple(keys[-1]) if len(keys) == PAGE_ROWS else None
     bounds = (*after, *(last or (_SELLER_MAX, after[1])))
     findings = await _broken(tx, rules, *bounds)
@@ -95,7 +95,7 @@ async def _broken(tx: Transaction, rules: tuple[Rule, ...], *args: Any) -> list[
     return [
         Finding(rule.name, _subject(seller_id, subject), rule.message.format(*values))
         for rule in rules
-        for seller_id, subject, *values in await tx.all(rule.sql, *args)
+        for seller_id, subject, *values in await tx.all(f"{rule.sql} LIMIT {FINDINGS_MAX}", *args)
     ]
 
 

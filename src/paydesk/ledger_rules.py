@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from paydesk.orders.status import LIVE
 
-PAGE_ROWS = 1000
-ROWS_MAX = 1000
 UNANSWERED_MS_MAX = 60_000
 PENDING_MS_MAX = 31 * 86_400_000
 
@@ -29,13 +27,13 @@ _CHAINS_OF_PAGE = "(c.seller_id, c.chain_id) > ($1, $2) AND (c.seller_id, c.chai
 _PAID = "('processed', 'refunded')"
 _LIVE = ", ".join(f"'{status}'" for status in LIVE)
 
-NEXT_ORDERS = f"""
+NEXT_ORDERS = """
 SELECT seller_id, order_id FROM orders WHERE (seller_id, order_id) > ($1, $2)
- ORDER BY seller_id, order_id LIMIT {PAGE_ROWS}"""
+ ORDER BY seller_id, order_id LIMIT $3"""
 
-NEXT_CHAINS = f"""
+NEXT_CHAINS = """
 SELECT seller_id, chain_id FROM token_chains WHERE (seller_id, chain_id) > ($1, $2)
- ORDER BY seller_id, chain_id LIMIT {PAGE_ROWS}"""
+ ORDER BY seller_id, chain_id LIMIT $3"""
 
 HISTORIES = f"""
 SELECT o.seller_id, o.order_id, o.status, o.status_detail, o.payment_status_detail, o.version,
@@ -148,26 +146,24 @@ WHOLE_RULES = (
         "has {0} live orders",
         f"""
         SELECT seller_id, terminal_id, COUNT(*) FROM orders WHERE status IN ({_LIVE})
-         GROUP BY seller_id, terminal_id HAVING COUNT(*) > 1 LIMIT {ROWS_MAX}""",
+         GROUP BY seller_id, terminal_id HAVING COUNT(*) > 1""",
     ),
     Rule(
         "code_without_chain",
         "a code exchanged at {0} (epoch milliseconds) has no tokens",
-        f"""
+        """
         SELECT k.seller_id, k.authorization_id, k.exchanged_ms FROM codes k
          WHERE k.exchanged_ms IS NOT NULL AND NOT EXISTS (
-               SELECT 1 FROM token_chains c WHERE c.seller_id = k.seller_id AND c.chain_id = k.chain_id)
-         LIMIT {ROWS_MAX}""",
+               SELECT 1 FROM token_chains c WHERE c.seller_id = k.seller_id AND c.chain_id = k.chain_id)""",
     ),
     Rule(
         "chain_without_tokens",
         "a chain at generation {0} has no access token of that generation",
-        f"""
+        """
         SELECT c.seller_id, c.authorization_id, c.generation FROM token_chains c
          WHERE c.revoked_ms IS NULL AND NOT EXISTS (
                SELECT 1 FROM access_tokens t
-                WHERE t.seller_id = c.seller_id AND t.chain_id = c.chain_id AND t.generation = c.generation)
-         LIMIT {ROWS_MAX}""",
+                WHERE t.seller_id = c.seller_id AND t.chain_id = c.chain_id AND t.generation = c.generation)""",
     ),
 )
 
@@ -178,7 +174,7 @@ TIMED_RULES = (
         "has been pending since {0} (epoch milliseconds)",
         f"""
         SELECT seller_id, delivery_id, created_ms FROM deliveries
-         WHERE status = 'pending' AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX} LIMIT {ROWS_MAX}""",
+         WHERE status = 'pending' AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
     ),
     Rule(
         "key_without_answer",
@@ -186,7 +182,8 @@ TIMED_RULES = (
         f"""
         SELECT seller_id, CASE WHEN object_id = '' THEN idempotency_key ELSE object_id END, operation
           FROM idempotency_keys
-         WHERE (status IS NULL OR answer IS NULL) AND created_ms < CAST($1 AS bigint) - {UNANSWERED_MS_MAX} LIMIT {ROWS_MAX}""",
+         WHERE (status IS NULL OR answer IS NULL)
+           AND created_ms < CAST($1 AS bigint) - {UNANSWERED_MS_MAX}""",
     ),
 )
 

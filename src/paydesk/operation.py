@@ -88,6 +88,10 @@ class Call:
         assert self._tx is not None, "an operation of transaction kind `none` has no transaction"
         return self._tx
 
+    def begin(self, tx: Transaction) -> None:
+        """The unit of work runs in `tx` now; it may be run again in another one."""
+        self._tx = tx
+
 
 Handler = Callable[[Call], Awaitable[Handled]]
 

@@ -37,10 +37,8 @@ def redacted(value: Any, name: str = "") -> Any:
         return [redacted(held, name) for held in value]
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value)} bytes>"
-    if isinstance(value, int) and value >= 10**14:
-        return value if _without_secrets(str(value), name) == str(value) else MASK
-    if isinstance(value, int | float) or value is None:
-        return value
+    if value is None or isinstance(value, int | float):
+        return MASK if _without_secrets(str(value), name) == MASK else value
     return _without_secrets(str(value), name)
 
 

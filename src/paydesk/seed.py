@@ -12,8 +12,8 @@ from paydesk.oauth import applications, sellers
 from paydesk.oauth.applications import Application
 from paydesk.oauth.sellers import Seller
 from paydesk.storage.database import Transaction
-from paydesk.terminals import places, terminals
-from paydesk.terminals.terminals import Terminal
+from paydesk.terminals import store as terminals
+from paydesk.terminals.store import Terminal
 from paydesk.webhooks import subscriptions
 from paydesk.webhooks.subscriptions import Subscription
 
@@ -24,6 +24,7 @@ SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
 STORE = "Demo store"
 POS_COUNT = 3
 SCRIPT = "approve"
+NO_PASSWORD = "!"  # noqa: S105 - no password has this hash
 CALLBACK, INBOX = "/demo/callback", "/demo/inbox"
 
 # The service listens elsewhere than before.
@@ -40,10 +41,13 @@ class Demo:
     subscription: Subscription
 
 
-async def find_or_create(tx: Transaction, base_url: str, password_hash: str, keys: Keys, now_ms: int) -> Demo:
-    """The demo data, made where it is missing; its addresses are those of `base_url`, which may have changed."""
+async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int) -> Demo:
+    """The demo data, made where it is missing; its addresses are those of `base_url`, which may have changed.
+
+    Its secrets are minted when the credentials file is written.
+    """
     application = await _application(tx, base_url, now_ms)
-    seller = await _seller(tx, password_hash, now_ms)
+    seller = await _seller(tx, now_ms)
     subscription = await _subscription(tx, application, base_url, keys, now_ms)
     return Demo(application, seller, await _terminals(tx, seller.seller_id, now_ms), subscription)
 
@@ -78,7 +82,7 @@ async def _with_redirect_uri(tx: Transaction, application: Application, redirect
     return changed
 
 
-async def _seller(tx: Transaction, password_hash: str, now_ms: int) -> Seller:
+async def _seller(tx: Transaction, now_ms: int) -> Seller:
     found = await sellers.find_by_email(tx, EMAIL)
     if found is not None:
         return found[0]
@@ -88,7 +92,7 @@ async def _seller(tx: Transaction, password_hash: str, now_ms: int) -> Seller:
         name=SELLER,
         country=COUNTRY,
         currency=CURRENCY,
-        password_hash=password_hash,
+        password_hash=NO_PASSWORD,
         now_ms=now_ms,
     )
     assert seller is not None, "the address was free a moment ago, in this transaction"
@@ -110,3 +114,30 @@ async def _subscription(
         tx, keys, application_id=application.application_id, live=False, url=url, actions=(), now_ms=now_ms
     )
     return made
+
+
+async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Terminal, ...]:
+    """The virtual terminals of the demo seller, those that were added later included; the first time a few are made."""
+    known = [one for one in await terminals.of_seller(tx, seller_id) if one.is_virtual]
+    if known:
+        return tuple(sorted(known, key=lambda one: (one.created_ms, one.terminal_id)))
+    store = await terminals.create_store(tx, seller_id, STORE, now_ms)
+    return tuple([await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)])
+
+
+async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int, now_ms: int) -> Terminal:
+    pos = await terminals.create_pos(tx, seller_id, store_id, f"DEMOPOS{number}", f"Demo POS {number}", now_ms)
+    assert pos is not None, "the store is new, and so are the names within it"
+    terminal = await terminals.create(
+        tx,
+        seller_id=seller_id,
+        pos_id=pos.pos_id,
+        terminal_id=terminals.virtual_id(),
+        live=False,
+        now_ms=now_ms,
+        is_virtual=True,
+        operating_mode="PDV",
+        script=SCRIPT,
+    )
+    assert terminal is not None, "the id is random and the point of sale was made a moment ago"
+    return terminal

@@ -22,6 +22,7 @@ from paydesk.workers import WorkerContext, run_all
 log = structlog.get_logger("serve")
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "public")
+OPERATOR_SURFACES: tuple[Surface, ...] = ("operator",)
 
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
@@ -46,7 +47,7 @@ async def run(settings: Settings) -> None:
             clock,
             development=False,
             state=state,
-            surfaces=("operator",),
+            surfaces=OPERATOR_SURFACES,
         )
         await node.run_together(
             stop,
@@ -67,7 +68,9 @@ def check_settings(settings: Settings) -> None:
     if settings.public_url is None:
         raise StartRefused("public_url is not set: clients need one address; set PAYDESK_PUBLIC_URL=https://…")
     if settings.acquirer == "simulator":
-        raise StartRefused("acquirer is `simulator`: live orders would be paid with play money; unset PAYDESK_ACQUIRER.")
+        raise StartRefused(
+            "acquirer is `simulator`: live orders would be paid with play money; unset PAYDESK_ACQUIRER."
+        )
     if settings.listen == settings.operator_listen:
         raise StartRefused("listen and operator_listen are the same: operators need a listener of their own.")
 

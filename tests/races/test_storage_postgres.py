@@ -319,6 +319,19 @@ async def test_a_server_that_is_not_there_is_unavailable(url: str) -> None:
         await open_database(url)
 
 
+async def test_a_database_that_is_not_there_is_unavailable(postgres_server: PostgresServer) -> None:
+    """The server's own words are passed on."""
+    with pytest.raises(Unavailable, match="does not exist"):
+        await open_database(postgres_server.url("nowhere"))
+
+
+async def test_a_malformed_address_is_refused_without_repeating_it() -> None:
+    """An address may hold a password, so it is not in the message."""
+    with pytest.raises(UnsafeDatabase, match="malformed") as raised:
+        await open_database("postgresql://paydesk:secret@localhost:port/paydesk")
+    assert "secret" not in str(raised.value)
+
+
 def test_an_old_server_is_refused() -> None:
     """PostgreSQL 15 is the oldest."""
     with pytest.raises(UnsafeDatabase, match="this server is 14"):

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import skip_unless_ci
 from paydesk.storage.connect import open_database
-from paydesk.storage.database import Locked, Transaction, Unavailable, UnsafeDatabase, WorkError
+from paydesk.storage.database import Locked, Transaction, Unavailable, UnsafeDatabase
 from paydesk.storage.sqlite import SqliteDatabase
 from paydesk.storage.sqlite_file import check_library
 
@@ -150,13 +150,6 @@ async def test_every_connection_is_durable_and_careful(file: Path) -> None:
                 "trusted_schema": 0,
                 "busy_timeout": 0,
             }
-
-
-async def test_a_light_read_does_not_write(file: Path) -> None:
-    """A read that writes is a defect."""
-    async with _opened(file) as database:
-        with pytest.raises(WorkError, match="only reads wrote"):
-            await database.read(lambda tx: tx.run(ADD, "A__1", 1))
 
 
 async def test_a_file_serves_one_process(file: Path) -> None:

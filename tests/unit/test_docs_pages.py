@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from paydesk import generated
+from paydesk.api import OPERATIONS
+from paydesk.http import openapi
+from paydesk.http.advice import ADVICE
 from paydesk.orders import status
 from paydesk.settings import Settings
 
@@ -66,6 +69,12 @@ def test_every_setting_is_described() -> None:
     for name, field in Settings.model_fields.items():
         assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
         assert field.description, name
+
+
+def test_every_error_comes_with_advice() -> None:
+    """Each code that an operation declares has its sentence of what to do, and none is left over."""
+    declared = {kind.code for row in OPERATIONS for kind in openapi.errors_in_order(row)}
+    assert declared == set(ADVICE)
 
 
 def test_the_document_is_json() -> None:

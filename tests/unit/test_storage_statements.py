@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.storage.statements import for_sqlite, split, strict
+from paydesk.storage.statements import for_sqlite, only_reads, split, strict
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,17 @@ def test_a_script_is_cut_into_its_statements() -> None:
     """Semicolons in strings and comments end nothing, and comments alone are no statement."""
     script = "-- First; it's\nCREATE TABLE a (b text DEFAULT ';'); /* ; */ SELECT 1;\n-- The end;\n"
     assert list(split(script)) == ["-- First; it's\nCREATE TABLE a (b text DEFAULT ';')", "/* ; */ SELECT 1"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("\n-- Updates nothing.\n select 1", True),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", True),
+        ("UPDATE a SET b = 1 RETURNING b", False),
+        ("/* SELECT */ DELETE FROM a", False),
+    ],
+)
+def test_a_query_is_known_by_its_beginning(sql: str, *, expected: bool) -> None:
+    """Comments don't count."""
+    assert only_reads(sql) is expected

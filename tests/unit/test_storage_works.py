@@ -151,11 +151,19 @@ async def test_a_read_sees_what_was_answered(database: Database, heavy: bool) ->
     assert tuple(row) == (1,)
 
 
-async def test_a_heavy_read_does_not_write(database: Database) -> None:
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_a_read_does_not_write(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
     """A read that writes is a defect."""
-    with pytest.raises(Exception, match=r"only reads wrote|read-only transaction|read-only"):
-        await database.read(_add("A__1"), heavy=True)
+    with pytest.raises(WorkError, match="only reads wrote"):
+        await database.read(_add("A__1"), heavy=heavy)
     assert await _count(database) == 0
+
+
+async def test_wrong_arguments_are_the_works_own_error(database: Database) -> None:
+    """A statement with too few arguments is a defect, not a database out of reach."""
+    with pytest.raises(Exception, match=r"argument|bindings") as raised:
+        await database.write(lambda tx: tx.run(ADD, "A__1"))
+    assert not isinstance(raised.value, Unavailable)
 
 
 async def test_a_work_runs_in_its_callers_context(database: Database) -> None:
@@ -212,6 +220,7 @@ async def test_a_work_within_a_work_is_refused(database: Database) -> None:
     with pytest.raises(WorkError):
         await database.write(outer)
     await database.write(_add("A__2"))
+    assert await _count(database) == 1
 
 
 async def test_a_transaction_ends_with_its_work(database: Database) -> None:

@@ -289,6 +289,15 @@ async def test_a_result_is_repeated_word_for_word(bench: Bench, service: DeviceS
     assert len(lease.results) == 1
 
 
+async def test_a_grant_is_measured_by_the_clock_that_gave_it(bench: Bench, service: DeviceService) -> None:
+    """A service whose clock was frozen since the hello grants by that clock, and the terminal goes by it too."""
+    await bench.start()
+    await service.until_told("next")
+    service.behind_seconds = 3600
+    lease = service.offer("L1")
+    await service.until_state(lease, "processed")
+
+
 async def test_a_grant_that_is_over_is_not_used(bench: Bench, service: DeviceService) -> None:
     """A go whose time has passed never reaches the acquirer."""
     service.grant_seconds = -1
@@ -379,5 +388,5 @@ async def test_it_waits_for_a_service_that_is_away(
         terminal = await bench.start()
         await asyncio.sleep(0.03)
         async with service.serve(unused_tcp_port), asyncio.timeout(2):
-            await terminal.ready.wait()
+            await terminal.settled.wait()
             await bench.stop()

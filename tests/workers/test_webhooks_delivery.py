@@ -15,9 +15,13 @@ from standardwebhooks import Webhook
 
 import webhooks_scene as scene
 from paydesk.clock import MovableClock, SystemClock
+from paydesk.keys import Keys
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import signature, store
 from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.delivery import run
+from paydesk.workers import WorkerContext
 
 HOUR_MS = 3_600_000
 
@@ -105,12 +109,15 @@ async def test_versions_of_an_order_go_in_order(database: Database, clock: Movab
     """Version 2 waits for version 1, also when that fails; another order does not wait."""
     clock.freeze()
 
-    async def picky(request: web.Request) -> web.StreamResponse:
+    async def picky(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=500 if request.query["data.id"] == held.lower() else 200)
 
     async with scene.receiver(picky) as receiver, scene.worker(database, clock) as worker:
         await scene.subscribe(database, receiver.url)
-        held, other = scene.order_id(), scene.order_id()
+        held, other = "", scene.order_id()
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        await scene.step(worker)
+        held = scene.order_id()
         for version in (1, 2, 3):
             await scene.announce(database, clock.now_ms(), held, version)
             await scene.announce(database, clock.now_ms(), other, version)
@@ -143,7 +150,7 @@ async def test_first_success_pulls_open_deliveries_forward(database: Database, c
     """When a receiver is back, what waits for it goes at once; what fails beside successes keeps its schedule."""
     clock.freeze()
 
-    async def picky(request: web.Request) -> web.StreamResponse:
+    async def picky(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=500 if request.query["data.id"] == bad.lower() else 200)
 
     async with scene.receiver(scene.failing(503)) as receiver, scene.worker(database, clock) as worker:
@@ -180,12 +187,12 @@ async def test_retry_after_is_respected(database: Database, clock: MovableClock)
 
 async def test_redirect_is_a_failure(database: Database, clock: MovableClock) -> None:
     """A redirect is not followed and does not count as delivered."""
-    async with scene.receiver() as elsewhere, scene.worker(database, clock) as worker:
-        async with scene.receiver(scene.failing(302, {"Location": elsewhere.url})) as receiver:
-            await scene.subscribe(database, receiver.url)
-            order = scene.order_id()
-            await scene.announce(database, clock.now_ms(), order)
-            await scene.step(worker)
+    async with scene.receiver() as elsewhere, scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        receiver.answer = scene.failing(302, {"Location": elsewhere.url})
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
     (delivery,) = await scene.deliveries(database, order)
     assert (delivery.status, elsewhere.got) == ("pending", [])
 
@@ -193,7 +200,7 @@ async def test_redirect_is_a_failure(database: Database, clock: MovableClock) ->
 async def test_huge_answer_is_not_read_to_its_end(database: Database, clock: MovableClock) -> None:
     """Of an answer without end 64 KiB are read and 4 KiB kept; its status counts."""
 
-    async def endless(request: web.Request) -> web.StreamResponse:
+    async def endless(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         try:
@@ -217,7 +224,7 @@ async def test_compressed_answer_is_not_decompressed(database: Database, clock: 
     """A gzip bomb stays as small as it came."""
     bomb = gzip.compress(b"\0" * 50_000_000)
 
-    async def answer(_: web.Request) -> web.StreamResponse:
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
     async with scene.receiver(answer) as receiver, scene.worker(database, clock) as worker:
@@ -236,7 +243,7 @@ async def test_compressed_answer_is_not_decompressed(database: Database, clock: 
 async def test_no_answer_in_time_is_a_failure(database: Database, clock: MovableClock) -> None:
     """An answer whose last byte does not come in time is none, whatever its first line said."""
 
-    async def trickle(request: web.Request) -> web.StreamResponse:
+    async def trickle(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         await asyncio.sleep(30)
@@ -353,7 +360,7 @@ async def test_crash_between_sent_and_recorded_sends_again(database: Database, c
         async def die(*_: object) -> None:
             raise SystemError("the process ends here")
 
-        worker._record_surely = die  # type: ignore[method-assign] # the crash
+        worker._record_surely = die  # type: ignore[assignment,method-assign] # the crash
         await worker.start_due()
         await worker.settle()
         async with scene.worker(database, clock, wall=wall) as successor:
@@ -369,7 +376,7 @@ async def test_moving_the_clock_does_not_send_twice(database: Database, clock: M
     """The clock of the schedule may jump while a notification is under way: its claim holds."""
     gate = asyncio.Event()
 
-    async def wait(_: web.Request) -> web.StreamResponse:
+    async def wait(_: web.BaseRequest) -> web.StreamResponse:
         await gate.wait()
         return web.Response()
 
@@ -388,7 +395,7 @@ async def test_slow_receivers_do_not_delay_another(database: Database, clock: Mo
     """While a receiver hangs, with far more to be told than there are slots, the others are told at once."""
     gate = asyncio.Event()
 
-    async def hang(_: web.Request) -> web.StreamResponse:
+    async def hang(_: web.BaseRequest) -> web.StreamResponse:
         await gate.wait()
         return web.Response()
 
@@ -414,7 +421,7 @@ async def test_stop_gives_claims_back(database: Database, clock: MovableClock, m
     """A worker that stops cancels what still hangs and gives its claim back, so that another sends it at once."""
     monkeypatch.setattr("paydesk.webhooks.delivery.STOP_SECONDS_MAX", 0.05)
 
-    async def hang(_: web.Request) -> web.StreamResponse:
+    async def hang(_: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(30)
         return web.Response()
 
@@ -466,3 +473,28 @@ async def test_late_answer_counts_though_the_claim_ran_out(database: Database, c
     (delivery,) = await scene.deliveries(database, order)
     assert delivery.status == "delivered"
     assert await database.read(store.pending_count) == 0
+
+
+async def test_worker_runs_by_itself(database: Database, clock: MovableClock) -> None:
+    """As the process runs it: told by a wake, it delivers; told to stop, it ends."""
+    context = WorkerContext(database, Settings(), clock, scene.KEYS, loopback_allowed=True)
+    async with scene.receiver() as receiver:
+        await scene.subscribe(database, receiver.url)
+        stop = asyncio.Event()
+        running = asyncio.create_task(run(context, stop))
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        await scene.until(lambda: bool(receiver.got))
+        stop.set()
+        database.signals.wake(["stop"])
+        await running
+
+
+async def test_node_without_the_key_leaves_it_to_another(database: Database, clock: MovableClock) -> None:
+    """A node that lacks the server key of a subscription neither sends nor uses an attempt up."""
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        worker._keys = Keys(2, {2: b"other" * 8})
+        assert await scene.step(worker) == 0
+    assert [(one.status, one.attempts) for one in await scene.deliveries(database, order)] == [("pending", 0)]

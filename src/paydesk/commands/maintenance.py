@@ -56,7 +56,7 @@ def doctor(
     async def work() -> list[str]:
         async with opened(load_settings(settings), exclusive=False) as database:
             found = await checks.integrity(database)
-            return [*found, *(await checks.check(database) if ledger else ())]
+            return [str(one) for one in (*found, *(await checks.check(database) if ledger else ()))]
 
     findings = run(work())
     if as_json:
@@ -85,7 +85,7 @@ def create_operator(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Make an operator's token, which is shown once, now. Opens the database itself: a SQLite file must not be in use."""
+    """Make an operator's token, which is shown once, now. Opens the database itself: SQLite must not be in use."""
     from paydesk.clock import SystemClock
     from paydesk.operators import tokens
 

@@ -78,7 +78,7 @@ def _watch(operator: Service, order_id: str, console: Console) -> Mapping[str, A
     seen: set[str] = set()
     told_until: float | None = None
     while True:
-        order = operator.get(f"/operator/v1/orders/{order_id}")
+        order: Mapping[str, Any] = operator.get(f"/operator/v1/orders/{order_id}")
         for when, key, line in sorted(_lines(order)):
             if key not in seen:
                 seen.add(key)

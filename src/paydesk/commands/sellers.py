@@ -15,7 +15,9 @@ COLUMNS = ("user_id", "email", "name", "country", "currency", "created_date")
 
 @app.command(
     "create",
-    epilog=examples("paydesk sellers create --email ana@shop.example --name 'Corner shop' --country BRA --currency BRL"),
+    epilog=examples(
+        "paydesk sellers create --email ana@shop.example --name 'Corner shop' --country BRA --currency BRL"
+    ),
 )
 def create(
     email: Annotated[str, typer.Option(help="What the seller signs in with.")],

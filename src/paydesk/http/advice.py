@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.errors import ErrorKind
 
-_BY_CODE = {
+ADVICE = {
     # The tokens
     "invalid_client": "Check client_id and client_secret; a secret that was rotated stops working.",
     "invalid_grant": "Start the authorization again: the code or refresh token is spent, or is not this application's.",
@@ -53,19 +53,21 @@ _BY_CODE = {
     "stale_session": "Stop: another start of this terminal has taken over. Only results are still taken.",
     "lease_not_found": "Forget the lease; it is not one of this terminal.",
     "order_canceled": "Stop and go back to idle; the buyer is not charged.",
+    "order_granted": "Wait for the result: the acquirer may have been asked already.",
     "order_finished": "Stop reporting: what was sent is recorded.",
     "result_conflict": "Stop reporting: what was sent is recorded, and the acquirer is asked for the truth.",
-}
-_BY_STATUS = {
-    400: "Compare the request with what this operation takes; nothing was done.",
-    401: "Send a valid credential of this surface.",
-    403: "Ask the operator of the service why.",
-    404: "Take the id from an answer, unchanged.",
-    409: "Read the object: its state says why.",
-    412: "Read the objects concerned: together they would break a rule.",
+    # Operators
+    "application_not_found": "Take the client_id from the list of applications.",
+    "seller_not_found": "Take the user_id from the list of sellers.",
+    "store_not_found": "Take the store_id from the list of stores, of the same seller.",
+    "pos_not_found": "Take the pos_id from the list of points of sale, of the same seller.",
+    "subscription_not_found": "Take the id from the list of subscriptions.",
+    "email_taken": "Use the seller that there is, or another address.",
+    "external_pos_id_taken": "Use the point of sale that there is, or another name.",
+    "pos_taken": "Name another point of sale, or none for a new one; or set the other terminal to STANDALONE.",
 }
 
 
 def advice(kind: ErrorKind) -> str:
-    """What the caller does about this error."""
-    return _BY_CODE.get(kind.code) or _BY_STATUS.get(kind.status) or "Read the message."
+    """What the caller does about this error; empty for a code of which nothing is said yet."""
+    return ADVICE.get(kind.code, "")

@@ -21,18 +21,20 @@ class FieldRow:
     rules: str
 
 
-def without_null(schema: Any) -> Any:
-    """The schema without the nulls that pydantic writes for optional fields: a null is refused in a request."""
+def plain(schema: Any) -> Any:
+    """The schema without what pydantic adds of its own: titles, and the nulls of optional fields, which are refused."""
     if isinstance(schema, list):
-        return [without_null(item) for item in schema]
+        return [plain(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
+    noise = {"title"} if isinstance(schema.get("title"), str) else set()
     if schema.get("default", ...) is None:
-        schema = {key: value for key, value in schema.items() if key != "default"}
+        noise.add("default")
+    schema = {key: value for key, value in schema.items() if key not in noise}
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     if len(choices) == 1:
         schema = choices[0] | {key: value for key, value in schema.items() if key != "anyOf"}
-    return {key: without_null(value) for key, value in schema.items()}
+    return {key: plain(value) for key, value in schema.items()}
 
 
 def hoisted(schema: Any, named: dict[str, Any]) -> Any:
@@ -52,7 +54,7 @@ def hoisted(schema: Any, named: dict[str, Any]) -> Any:
 
 def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
     """Every field of the model, in document order, objects and arrays opened."""
-    schema = without_null(model.model_json_schema())
+    schema = plain(model.model_json_schema())
     return tuple(_rows(schema, schema.get("$defs", {}), "", required=True))
 
 
@@ -109,7 +111,7 @@ def _rules(schema: Schema) -> str:
 
 def example(model: type[BaseModel]) -> Any:
     """A request that the model accepts, of its required fields alone; None where the schema does not tell one."""
-    schema = without_null(model.model_json_schema())
+    schema = plain(model.model_json_schema())
     made = _example(schema, schema.get("$defs", {}))
     try:
         model.model_validate(made)

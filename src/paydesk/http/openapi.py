@@ -161,7 +161,7 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
     by_key, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
     )
-    return {model: by_key[model, "validation"] for model in models}, fields.without_null(schema.get("$defs", {}))
+    return {model: by_key[model, "validation"] for model in models}, fields.plain(schema.get("$defs", {}))
 
 
 class _Shared:
@@ -197,6 +197,8 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
         described["parameters"] = parameters
     if row.body is not None and takes_body(row):
         described["requestBody"] = _request_body(row, references[row.body])
+    elif row.raw_body:
+        described["requestBody"] = {"required": False, "content": {"application/json": {}}}
     described["responses"] = _responses(row, shared)
     if row.development:
         described["x-development"] = True

@@ -22,7 +22,7 @@ SANDBOX_HEADER_GONE = (
     "The header x-test-scope must not be sent: the sandbox it chose is gone. Send a test token (TEST-…, from"
     " POST /oauth/token with test_token true) to make test orders."
 )
-NO_TOKEN = "authorization value not present"
+MISSING = "authorization value not present"
 
 
 class Disconnected(Exception):
@@ -55,7 +55,7 @@ class Request:
             return None
         scheme, _, token = values[0].partition(" ")
         if len(values) > 1 or scheme.lower() != "bearer":
-            raise UNAUTHORIZED.because("the authorization header is no bearer", message=NO_TOKEN)
+            raise UNAUTHORIZED.because("the authorization header is no bearer", message=MISSING)
         return token.strip() or None
 
     def query(self) -> dict[str, str]:
@@ -72,7 +72,8 @@ class Request:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Disconnected
-            whole += message.get("body", b"")
+            part: bytes = message.get("body", b"")
+            whole += part
             if len(whole) > body.BODY_BYTES_MAX:
                 raise body.too_large()
             if not message.get("more_body", False):

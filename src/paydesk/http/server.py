@@ -199,7 +199,8 @@ async def serve(
 
 
 async def _watch(server: _Server, ready: Callable[[], None], stop: asyncio.Event) -> None:
-    while not server.started:
+    # uvicorn sets a flag, not an event.
+    while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     ready()
     while not stop.is_set():

@@ -10,36 +10,31 @@ from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.operation import Operation
 
 _TOKEN_KINDS = {errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.JSON_SYNTAX_ERROR}
+_DEFECTS = (errors.INTERNAL_ERROR, errors.SERVICE_UNAVAILABLE)
 
 
 def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
     """The errors that the adapter itself answers for this operation, in the order of its checks."""
-    kinds: list[ErrorKind] = [errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST]
     if operation.surface == "token":
-        return (*kinds, errors.REQUEST_TIMEOUT, errors.INTERNAL_ERROR, errors.SERVICE_UNAVAILABLE)
+        return (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST, errors.REQUEST_TIMEOUT, *_DEFECTS)
     has_body = takes_body(operation)
-    if has_body:
-        kinds += [errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT]
-    kinds.append(errors.UNSUPPORTED_HEADER)
-    if operation.surface != "public":
-        kinds.append(errors.UNAUTHORIZED)
-    if operation.surface != "public" or operation.development:
-        kinds.append(errors.FORBIDDEN)
-    if operation.scope is not None:
-        kinds.append(errors.INSUFFICIENT_SCOPE)
-    if operation.idempotent:
-        kinds += [errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH]
-    if "{" in operation.path:
-        kinds.append(errors.INVALID_PATH_PARAM)
-    if has_body:
-        kinds.append(errors.JSON_SYNTAX_ERROR)
-    if operation.body is not None:
-        kinds += errors.BODY_FAULTS
-    if operation.strict_query:
-        kinds.append(errors.UNSUPPORTED_PROPERTIES)
-    if operation.idempotent:
-        kinds += [errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED]
-    return (*dict.fromkeys(kinds), errors.INTERNAL_ERROR, errors.SERVICE_UNAVAILABLE)
+    knows_caller = operation.surface != "public"
+    checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
+        (True, (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST)),
+        (has_body, (errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT)),
+        (True, (errors.UNSUPPORTED_HEADER,)),
+        (knows_caller, (errors.UNAUTHORIZED,)),
+        (knows_caller or operation.development, (errors.FORBIDDEN,)),
+        (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
+        (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
+        ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
+        (has_body and not operation.raw_body, (errors.JSON_SYNTAX_ERROR,)),
+        (operation.body, errors.BODY_FAULTS),
+        (operation.strict_query, (errors.UNSUPPORTED_PROPERTIES,)),
+        (operation.idempotent, (errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED)),
+        (True, _DEFECTS),
+    )
+    return tuple(dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds))
 
 
 def takes_body(operation: Operation) -> bool:

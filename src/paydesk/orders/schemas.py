@@ -22,7 +22,7 @@ EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 
 
 def _refuse(what: str) -> PydanticCustomError:
-    return PydanticCustomError("property_value", what)  # type: ignore[arg-type]  # a sentence without placeholders
+    return PydanticCustomError("property_value", what)
 
 
 def _expiration(text: str) -> str:

@@ -242,7 +242,7 @@ async def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> Non
         version=order.version,
         event_id=event_id,
         application_id=order.application_id,
-        live=order.live,
+        live=bool(order.live),
         action=move.action,
         now_ms=now_ms,
     )

@@ -15,8 +15,9 @@ import asyncpg
 
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Row, Unavailable, Work, WorkError
-from paydesk.storage.postgres_connections import LOST, Connection, Connections, Expired
-from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, awaited_something_else
+from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
+from paydesk.storage.statements import only_reads
+from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
 
 T = TypeVar("T")
 
@@ -141,7 +142,12 @@ class PostgresDatabase:
         unit = asyncio.create_task(self._until_done(attempt, work))
         self._units.add(unit)
         unit.add_done_callback(self._units.discard)
-        result: T = await asyncio.shield(unit)
+        try:
+            result: T = await asyncio.shield(unit)
+        except GeneratorExit:
+            # Awaited within another unit of work, which is refused: this one has not begun, and never does.
+            unit.cancel()
+            raise
         return result
 
     async def _until_done(self, attempt: Any, work: Work[T]) -> T:
@@ -151,7 +157,7 @@ class PostgresDatabase:
                 return result  # noqa: TRY300 - the end of the loop is the end of all attempts
             except _RUN_AGAIN as error:
                 failure: Exception = error
-            except LOST as error:
+            except Lost as error:
                 self._connections.drop_free()
                 failure = error
             except Expired as error:
@@ -185,7 +191,7 @@ class PostgresDatabase:
         # Each statement is a transaction of its own, which is what READ COMMITTED shows anyway.
         connection = await self._connections.take()
         try:
-            return await _drive(work, PostgresTransaction(), connection)
+            return await _drive(work, PostgresTransaction(), connection, only_read=True)
         finally:
             self._connections.give_back(connection)
 
@@ -194,14 +200,14 @@ class PostgresDatabase:
         try:
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                return await _drive(work, PostgresTransaction(), connection)
+                return await _drive(work, PostgresTransaction(), connection, only_read=True)
             finally:
                 await _roll_back(connection)
         finally:
             self._connections.give_back(connection)
 
 
-async def _drive(work: Work[T], tx: PostgresTransaction, connection: Connection) -> T:
+async def _drive(work: Work[T], tx: PostgresTransaction, connection: Connection, *, only_read: bool = False) -> T:
     """Step through the work: whatever it awaits must be one of its own statements."""
     steps = work(tx).__await__()
     try:
@@ -210,6 +216,8 @@ async def _drive(work: Work[T], tx: PostgresTransaction, connection: Connection)
             if type(asked) is not _Statement:
                 raise awaited_something_else(steps)
             try:
+                if only_read and not only_reads(asked.sql):
+                    raise WorkError(WROTE_IN_A_READ)
                 answer = await _perform(asked, connection)
             except Exception as error:  # noqa: BLE001 - the work sees every error where it awaits
                 asked = steps.throw(error)
@@ -234,7 +242,7 @@ async def _commit(connection: Connection) -> None:
     connection.warned = False
     try:
         tag = await connection.execute("COMMIT")
-    except (*LOST, Expired) as error:
+    except (Lost, Expired) as error:
         raise _unknown(str(error)) from error
     if connection.warned:
         # "Canceling wait for synchronous replication": committed here, and perhaps nowhere else.
@@ -252,5 +260,5 @@ async def _roll_back(connection: Connection) -> None:
     """Undo, if the connection still lives; dropping it undoes as well."""
     try:
         await connection.execute("ROLLBACK")
-    except (*LOST, Expired, asyncpg.PostgresError):
+    except (Lost, Expired, asyncpg.PostgresError):
         connection.drop()

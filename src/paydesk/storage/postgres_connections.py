@@ -19,10 +19,9 @@ T = TypeVar("T")
 VERSION_MIN: Final = 15
 STATEMENTS_CACHED_MAX = 1000
 
-LOST = (
+_LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -30,13 +29,14 @@ LOST = (
     asyncpg.DatabaseDroppedError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
-"""The connection is gone, or the server is."""
-
-_CANNOT_CONNECT = (*LOST, asyncpg.TooManyConnectionsError, TimeoutError)
 
 _ABOUT_THE_SESSION = """
 SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
        current_setting('is_superuser'), pg_is_in_recovery()"""
+
+
+class Lost(Exception):
+    """The connection is gone, or the server is."""
 
 
 class Expired(Exception):
@@ -82,12 +82,20 @@ class Connection:
         timer = self._loop.call_later(self._seconds, self._expire)
         try:
             return await round_trip
-        except LOST as error:
-            if self.expired:
-                raise Expired(f"PostgreSQL did not answer within {self._seconds} s.") from error
+        except _LOST as error:
+            raise self._gone(error) from error
+        except asyncpg.InterfaceError as error:
+            # Also what asyncpg says of wrong arguments: those are a defect of the work.
+            if self._raw.is_closed():
+                raise self._gone(error) from error
             raise
         finally:
             timer.cancel()
+
+    def _gone(self, error: Exception) -> Lost | Expired:
+        if self.expired:
+            return Expired(f"PostgreSQL did not answer within {self._seconds} s.")
+        return Lost(str(error) or type(error).__name__)
 
     def _expire(self) -> None:
         self.expired = True
@@ -169,12 +177,14 @@ class Connections:
                 statement_cache_size=STATEMENTS_CACHED_MAX,
                 max_cached_statement_lifetime=0,
             )
-        except _CANNOT_CONNECT as error:
+        except (asyncpg.ClientConfigurationError, ValueError) as error:
+            raise UnsafeDatabase("The database URL is malformed: postgresql://user:password@host/name.") from error
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
             raise Unavailable(f"PostgreSQL cannot be reached: {error or type(error).__name__}") from error
         connection = Connection(raw, self._timeout_seconds)
         try:
             _check(*await connection.fetchrow(_ABOUT_THE_SESSION, ()))
-        except (*LOST, Expired) as error:
+        except (Lost, Expired) as error:
             connection.drop()
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
         except BaseException:

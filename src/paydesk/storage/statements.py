@@ -24,6 +24,7 @@ _DDL = re.compile(
 )
 _END = re.compile(rf"(?:{_OPAQUE}) | (?P<end>;)", re.VERBOSE | re.DOTALL)
 _COMMENT = re.compile(rf"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\") | {_OPAQUE}", re.VERBOSE | re.DOTALL)
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN"})
 _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 
 
@@ -50,6 +51,12 @@ def strict(sql: str) -> str:
 def without_comments(sql: str) -> str:
     """The statement alone."""
     return _COMMENT.sub(lambda match: match["quoted"] or " ", sql)
+
+
+@lru_cache(maxsize=2048)
+def only_reads(sql: str) -> bool:
+    """Whether the statement begins as a query does."""
+    return without_comments(sql).split(None, 1)[0].upper() in _QUERIES
 
 
 def split(script: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The SQL of stores, points of sale, terminals and their tokens."""
+"""The SQL of terminals and of their tokens."""
 
 from __future__ import annotations
 
@@ -9,34 +9,13 @@ from typing import Literal
 
 from paydesk.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
+from paydesk.terminals import places
 
 OperatingMode = Literal["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]
 Kind = Literal["terminal", "service"]
 
 VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
 TOKEN_BITS = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """A shop of a seller."""
-
-    seller_id: int
-    store_id: int
-    name: str
-    created_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pos:
-    """A point of sale in a store; `external_pos_id` is the seller's own name for it."""
-
-    seller_id: int
-    pos_id: int
-    store_id: int
-    external_pos_id: str
-    name: str
-    created_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +55,8 @@ class ForOrder:
     operating_mode: OperatingMode
 
 
-_STORE = "seller_id, store_id, name, created_ms"
-_POS = "seller_id, pos_id, store_id, external_pos_id, name, created_ms"
 _TERMINAL = """seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode, script, session,
     last_seen_ms, created_ms"""
-
-INSERT_STORE = f"INSERT INTO stores ({_STORE}) VALUES ($1, $2, $3, $4)"
-
-STORES = f"SELECT {_STORE} FROM stores WHERE seller_id = $1 ORDER BY created_ms, store_id"
-
-# In: a new point of sale, where the store is the seller's and the external id is not taken.
-INSERT_POS = f"""INSERT INTO pos ({_POS})
-    SELECT seller_id, CAST($2 AS bigint), store_id, CAST($4 AS text), CAST($5 AS text), CAST($6 AS bigint)
-      FROM stores WHERE seller_id = $1 AND store_id = $3
-    ON CONFLICT DO NOTHING RETURNING {_POS}"""
-
-POINTS_OF_SALE = f"SELECT {_POS} FROM pos WHERE seller_id = $1 ORDER BY created_ms, pos_id"
-
-FIND_POS = f"SELECT {_POS} FROM pos WHERE seller_id = $1 AND pos_id = $2"
-
-# The row is the lock on the rule of one PDV terminal for each point of sale.
-LOCK_POS = "SELECT pos_id FROM pos WHERE seller_id = $1 AND pos_id = $2 FOR UPDATE"
 
 # In: the owner of a terminal id, which is unique over all sellers.
 CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)
@@ -142,37 +102,6 @@ REVOKE_TOKENS = """UPDATE device_tokens SET revoked_ms = $3
     WHERE seller_id = $1 AND terminal_id = $2 AND revoked_ms IS NULL"""
 
 
-async def create_store(tx: Transaction, seller_id: int, name: str, now_ms: int) -> Store:
-    """A new store of the seller."""
-    store = Store(seller_id, _number(), name, now_ms)
-    await tx.run(INSERT_STORE, seller_id, store.store_id, name, now_ms)
-    return store
-
-
-async def stores(tx: Transaction, seller_id: int) -> list[Store]:
-    """The seller's stores, the oldest first."""
-    return [Store(*row) for row in await tx.all(STORES, seller_id)]
-
-
-async def create_pos(
-    tx: Transaction, seller_id: int, store_id: int, external_pos_id: str, name: str, now_ms: int
-) -> Pos | None:
-    """A new point of sale; None where the seller has no such store or the external id is taken."""
-    row = await tx.one(INSERT_POS, seller_id, _number(), store_id, external_pos_id, name, now_ms)
-    return Pos(*row) if row else None
-
-
-async def points_of_sale(tx: Transaction, seller_id: int) -> list[Pos]:
-    """The seller's points of sale, the oldest first."""
-    return [Pos(*row) for row in await tx.all(POINTS_OF_SALE, seller_id)]
-
-
-async def find_pos(tx: Transaction, seller_id: int, pos_id: int) -> Pos | None:
-    """The point of sale, or None."""
-    row = await tx.one(FIND_POS, seller_id, pos_id)
-    return Pos(*row) if row else None
-
-
 def virtual_id() -> str:
     """The id of a new virtual terminal: its model and a random serial number."""
     return f"{VIRTUAL_MODEL}__{secrets.token_hex(6).upper()}"
@@ -195,7 +124,7 @@ async def create(
 
     For the mode PDV the caller looks at `in_pdv` first, in the same transaction.
     """
-    if await find_pos(tx, seller_id, pos_id) is None or await tx.one(CLAIM_ID, terminal_id, seller_id) is None:
+    if await places.find_pos(tx, seller_id, pos_id) is None or await tx.one(CLAIM_ID, terminal_id, seller_id) is None:
         return None
     row = await tx.one(
         INSERT_TERMINAL,
@@ -243,7 +172,7 @@ async def for_order(tx: Transaction, seller_id: int, terminal_id: str) -> ForOrd
 
 async def in_pdv(tx: Transaction, seller_id: int, pos_id: int, *, live: bool) -> list[str]:
     """The terminals in mode PDV at the point of sale, which stays locked until the end of the transaction."""
-    await tx.one(LOCK_POS, seller_id, pos_id)
+    await places.lock_pos(tx, seller_id, pos_id)
     rows = await tx.all(ON_POS, seller_id, int(live), pos_id)
     return sorted(terminal_id for terminal_id, mode in rows if mode == "PDV")
 
@@ -255,7 +184,7 @@ async def lock_all(tx: Transaction, seller_id: int, terminal_ids: Sequence[str])
     """
     known = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
     for pos_id in sorted({terminal.pos_id for terminal in known}):
-        await tx.one(LOCK_POS, seller_id, pos_id)
+        await places.lock_pos(tx, seller_id, pos_id)
     held = [await lock(tx, seller_id, terminal_id) for terminal_id in sorted(terminal.terminal_id for terminal in known)]
     return [terminal for terminal in held if terminal is not None]
 
@@ -302,6 +231,3 @@ async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_m
     tx.wake(f"device:{terminal_id}")
     return revoked > 0
 
-
-def _number() -> int:
-    return 10_000_000 + secrets.randbelow(990_000_000)

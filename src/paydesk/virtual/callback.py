@@ -41,12 +41,12 @@ _STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 HEADERS = (
     (
-        "Content-Security-Policy",
+        "content-security-policy",
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'",
     ),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cache-Control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
 )
 
 

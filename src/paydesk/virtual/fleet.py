@@ -57,7 +57,7 @@ class Fleet:
         await journal.save()
         terminal = self._run(journal)
         try:
-            await asyncio.wait_for(terminal.ready.wait(), HELLO_SECONDS_MAX)
+            await asyncio.wait_for(terminal.settled.wait(), HELLO_SECONDS_MAX)
         except TimeoutError:
             _log.warning("a virtual terminal has not reached the service yet", terminal_id=terminal_id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.errors import FORBIDDEN, PROPERTY_VALUE
+from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Operation, Query
 from paydesk.virtual import callback, handlers, inbox
 from paydesk.virtual.schemas import CLOCK, INBOX, ClockMove
@@ -20,7 +20,6 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         raw_body=True,
         query=(Query("data.id", {"type": "string"}, "What the notification is about, in lower case."),),
-        errors=(FORBIDDEN,),
         development=True,
         description="The receiver of `paydesk dev`: it checks both signatures and keeps the last 1,000 notifications.",
     ),
@@ -33,7 +32,6 @@ OPERATIONS: tuple[Operation, ...] = (
         handler=handlers.show_inbox,
         answer=INBOX,
         transaction="read",
-        errors=(FORBIDDEN,),
         development=True,
     ),
     Operation(
@@ -44,7 +42,6 @@ OPERATIONS: tuple[Operation, ...] = (
         surface="public",
         handler=handlers.empty_inbox,
         status=204,
-        errors=(FORBIDDEN,),
         development=True,
     ),
     Operation(
@@ -56,7 +53,6 @@ OPERATIONS: tuple[Operation, ...] = (
         handler=handlers.show_callback,
         transaction="none",
         query=tuple(Query(name, {"type": "string"}, f"Shown as `{name}`.") for name in callback.SHOWN),
-        errors=(FORBIDDEN,),
         development=True,
         media_type="text/html",
     ),

@@ -26,12 +26,12 @@ _log = structlog.get_logger("virtual.terminal")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a payment needs of its terminal. Whoever holds `deciding` settles whether an order is charged."""
+    """What a payment needs of its terminal. Whoever holds `asking` has the say on the order alone."""
 
     link: Link
     journal: Journal
     pace: Pace
-    deciding: asyncio.Lock
+    asking: asyncio.Lock
 
 
 async def play(device: Device, entry: Entry, script: Script) -> bool:
@@ -54,7 +54,7 @@ async def play(device: Device, entry: Entry, script: Script) -> bool:
 
 async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None:
     """Write the result of the order down, under an id of its own, before anything is sent."""
-    async with device.deciding:
+    async with device.asking:
         await device.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
 
 
@@ -70,16 +70,17 @@ async def insist(pace: Pace, call: Callable[[], Awaitable[Reply]]) -> Reply:
 
 
 async def _acknowledge(device: Device, entry: Entry) -> bool:
-    await device.journal.put(entry)
-    reply = await insist(device.pace, partial(device.link.acknowledge, entry.lease_id))
-    if reply.status != 200:
-        return await _lost(device, entry, "acknowledged", reply)
-    await device.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
-    return True
+    async with device.asking:
+        await device.journal.put(entry)
+        reply = await insist(device.pace, partial(device.link.acknowledge, entry.lease_id))
+        if reply.status != 200:
+            return await _lost(device, entry, ACKNOWLEDGED, reply)
+        await device.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
+        return True
 
 
 async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
-    async with device.deciding:
+    async with device.asking:
         await device.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
         reply = await insist(device.pace, partial(device.link.progress, entry.lease_id, seq, AUTHORIZING))
         until = str(reply.body.get("until", ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -29,14 +29,20 @@ def _advance(text: str) -> str:
     return text
 
 
+def _true(value: bool) -> bool:  # noqa: FBT001  # a validator's value has no name
+    if not value:
+        raise PydanticCustomError("property_value", "must be true")
+    return value
+
+
 class ClockMove(BaseModel):
     """`POST /dev/clock`: exactly one of its fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    freeze: Literal[True] | None = None
+    freeze: Annotated[bool, AfterValidator(_true)] | None = None
     advance: Annotated[str, AfterValidator(_advance), Field(examples=["PT61S", "15m", "181d"])] | None = None
-    resume: Literal[True] | None = None
+    resume: Annotated[bool, AfterValidator(_true)] | None = None
 
     @model_validator(mode="after")
     def _is_one_move(self) -> Self:

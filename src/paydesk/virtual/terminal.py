@@ -28,16 +28,16 @@ class Terminal:
 
     def __init__(self, link: Link, journal: Journal, pace: Pace | None = None) -> None:
         self._link, self._journal, self._pace = link, journal, pace or Pace()
-        self._deciding = asyncio.Lock()
-        self._device = Device(link, journal, self._pace, self._deciding)
+        self._asking = asyncio.Lock()
+        self._device = Device(link, journal, self._pace, self._asking)
         self._reporter = Reporter(link, journal, self._pace)
         self._running: asyncio.Task[None] | None = None
         self._payment: asyncio.Task[None] | None = None
         self._lease_id = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
         self.operating_mode = ""
-        self.ready = asyncio.Event()
-        """Set once the service has answered the first hello."""
+        self.settled = asyncio.Event()
+        """Set once the service has answered the first hello, be it with a refusal."""
 
     def start(self) -> None:
         """Begin to run in the background."""
@@ -61,6 +61,7 @@ class Terminal:
                 self._report(entry)
             await self._sessions()
         except Ended as ended:
+            self.settled.set()
             self._log.warning("virtual terminal stops", reason=str(ended))
             await self._stop_payment()
             # Results are taken whatever became of the session.
@@ -86,13 +87,13 @@ class Terminal:
                 failures += 1
 
     async def _hello(self) -> None:
-        # While an authorization is being asked for, its journal entry would be read as "asked, not granted".
-        async with self._deciding:
+        # While the service is being asked about an order, the journal is behind: its verdict would be of the past.
+        async with self._asking:
             welcome = await self._link.hello(self._journal.entries.values())
         self.operating_mode = welcome.operating_mode
         for verdict in welcome.leases:
             await self._obey(verdict)
-        self.ready.set()
+        self.settled.set()
 
     async def _obey(self, verdict: Verdict) -> None:
         entry = self._journal.entries.get(verdict.lease_id)
@@ -167,7 +168,7 @@ class Terminal:
 
     async def _give_up(self, lease_id: str) -> bool:
         """Stop working on the order and cross it out; False when it has a result, which is reported all the same."""
-        async with self._deciding:
+        async with self._asking:
             entry = self._journal.entries.get(lease_id)
             if entry is not None and entry.result is not None:
                 return False

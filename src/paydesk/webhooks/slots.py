@@ -13,7 +13,7 @@ RECEIVERS_MAX = 10_000
 class Slots:
     """The slots of one node. A receiver's share widens with every quick success and closes to one with a failure.
 
-    Receivers that fail or are slow have one each, and share half of the slots, so that however many hang, the others go on.
+    Receivers that fail or are slow have one each and share half of all: however many hang, the others go on.
     """
 
     def __init__(self, total: int) -> None:

@@ -22,7 +22,7 @@ def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[
         return [f"must be at most {URL_CHARACTERS_MAX} visible ASCII characters (write a name like café.com as xn--…)"]
     try:
         parsed = URL(url, encoded=True)
-        host, port = parsed.host, parsed.port
+        host, port = (parsed.raw_host or "").lower(), parsed.port
     except ValueError:
         return ["must be a URL"]
     schemes = ("https", "http") if loopback_allowed else ("https",)
@@ -46,7 +46,7 @@ def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[
 
 async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
     """What is wrong with where `url` leads, or None. `url` is one without `faults`."""
-    host = URL(url, encoded=True).host or ""
+    host = (URL(url, encoded=True).raw_host or "").lower()
     address = literal(host)
     try:
         if address is None:

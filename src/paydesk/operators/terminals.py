@@ -1,0 +1,115 @@
+"""Terminals as operators see them, and virtual ones made on the spot (development only)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from paydesk.clock import rfc3339
+from paydesk.oauth import sellers
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, lists
+from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
+from paydesk.operators.schemas import TerminalRequest
+from paydesk.secrets import Secret
+from paydesk.storage.database import Transaction
+from paydesk.terminals import store
+from paydesk.terminals.store import Pos, Terminal
+
+LIST = f"""
+SELECT {", ".join(field.name for field in fields(Terminal))} FROM terminals
+WHERE (seller_id, terminal_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, terminal_id LIMIT $3"""
+
+
+async def create(call: Call) -> Answer:
+    """Add a virtual terminal; it is started once its row is committed, and answered when it has said hello."""
+    audit.require_change(call)
+
+    async def work(tx: Transaction) -> tuple[Terminal, Secret]:
+        terminal = await _create(tx, call.body, call.now_ms)
+        await audit.record(call, tx, "terminals.create", terminal.terminal_id, after=_made(terminal))
+        return terminal, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
+
+    terminal, token = await call.database.write(work)
+    await call.state["fleet"].add(terminal.terminal_id, token.reveal(), terminal.script)
+    return Answer(201, _made(terminal))
+
+
+async def find_all(call: Call) -> Answer:
+    """List the terminals."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, LIST, (first, ""), lambda row: shown(Terminal(*row)), last)
+
+
+def shown(terminal: Terminal) -> dict[str, Any]:
+    """A terminal on the wire."""
+    document = {
+        "id": terminal.terminal_id,
+        "operating_mode": terminal.operating_mode,
+        "seller_id": terminal.seller_id,
+        "store_id": terminal.store_id,
+        "pos_id": terminal.pos_id,
+        "live_mode": bool(terminal.live),
+        "created_date": rfc3339(terminal.created_ms),
+    }
+    if terminal.script is not None:
+        document["script"] = terminal.script
+    if terminal.last_seen_ms is not None:
+        document["last_seen_date"] = rfc3339(terminal.last_seen_ms)
+    return document
+
+
+async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
+    terminal_id, seller_id = store.virtual_id(), await _seller(tx, body)
+    pos = await _pos(tx, seller_id, body, terminal_id, now_ms)
+    if body.operating_mode == "PDV" and (standing := await store.in_pdv(tx, seller_id, pos.pos_id, live=False)):
+        raise POS_TAKEN.because("another terminal in PDV", f"{standing[0]} is in mode PDV there")
+    terminal = await store.create(
+        tx,
+        seller_id=seller_id,
+        pos_id=pos.pos_id,
+        terminal_id=terminal_id,
+        live=False,
+        now_ms=now_ms,
+        is_virtual=True,
+        operating_mode=body.operating_mode,
+        script=body.script,
+    )
+    assert terminal is not None, "the id is new and the point of sale was found in this transaction"
+    return terminal
+
+
+async def _seller(tx: Transaction, body: TerminalRequest) -> int:
+    """The seller that is named, or the one that was there first."""
+    if body.seller_id is None:
+        known = await sellers.find_all(tx)
+        if known:
+            return known[0].seller_id
+    elif await sellers.get(tx, body.seller_id) is not None:
+        return body.seller_id
+    raise SELLER_NOT_FOUND.because("unknown seller")
+
+
+async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_id: str, now_ms: int) -> Pos:
+    """The point of sale that is named, or a new one in the seller's first store, which is made where there is none."""
+    if body.pos_id is not None:
+        pos = await store.find_pos(tx, seller_id, body.pos_id)
+        if pos is None:
+            raise POS_NOT_FOUND.because("not a point of sale of this seller")
+        return pos
+    stores = await store.stores(tx, seller_id) or [await store.create_store(tx, seller_id, "Store", now_ms)]
+    name = terminal_id.rpartition("_")[2]
+    made = await store.create_pos(tx, seller_id, stores[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
+    assert made is not None, "it is named after a terminal that is new"
+    return made
+
+
+def _made(terminal: Terminal) -> dict[str, Any]:
+    return {
+        "id": terminal.terminal_id,
+        "operating_mode": terminal.operating_mode,
+        "script": terminal.script,
+        "seller_id": terminal.seller_id,
+        "store_id": terminal.store_id,
+        "pos_id": terminal.pos_id,
+    }

@@ -1,0 +1,155 @@
+"""The terminals' long poll: what each is to be told next, and what it was told, kept in this node's memory alone.
+
+What is forgotten here is told once more; nothing depends on it. The database has the truth, the memory the manners.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from paydesk.clock import rfc3339
+from paydesk.orders import status
+from paydesk.orders.store import Order
+from paydesk.terminals.leases import Lease
+from paydesk.terminals.modes import TAKES_ORDERS
+from paydesk.terminals.store import OperatingMode
+
+TERMINALS_MAX = 50_000
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the database says of a terminal: its mode, its live order, and the lease it acknowledged last."""
+
+    operating_mode: OperatingMode
+    order: Order | None
+    lease: Lease | None
+
+
+@dataclass(slots=True)
+class Told:
+    """What a terminal was told in its session: the mode, and when which message about which lease went out."""
+
+    session: int = 0
+    operating_mode: OperatingMode | None = None
+    sent: dict[tuple[str, str], float] = field(default_factory=dict)
+    polls: int = 0
+
+
+class Gateway:
+    """What the terminals that poll this node were told, and which poll of each is the newest."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._terminals: dict[str, Told] = {}
+
+    def greeted(self, terminal_id: str, session: int, operating_mode: OperatingMode) -> None:
+        """The terminal said hello and knows its mode."""
+        told = self._told(terminal_id, session)
+        told.operating_mode = operating_mode
+
+    def arrive(self, terminal_id: str) -> int:
+        """The number of a poll that begins; it is the newest until the next one begins."""
+        told = self._terminals.get(terminal_id) or self._told(terminal_id, 0)
+        told.polls += 1
+        return told.polls
+
+    def is_newest(self, terminal_id: str, poll: int) -> bool:
+        """Whether no later poll of the terminal has begun."""
+        told = self._terminals.get(terminal_id)
+        return told is None or told.polls == poll
+
+    def next(
+        self, terminal_id: str, session: int, view: View, now_ms: int, again_seconds: float
+    ) -> tuple[Message | None, float | None]:
+        """The next message, noted as sent; else None and in how many seconds one is to be sent again."""
+        told = self._told(terminal_id, session)
+        if told.operating_mode != view.operating_mode:
+            told.operating_mode = view.operating_mode
+            return {"type": "mode", "operating_mode": view.operating_mode}, None
+        ended = self._ended(told, view.lease)
+        if ended is not None:
+            return ended, None
+        message = due(view, session, now_ms)
+        if message is None:
+            return None, None
+        wait_seconds = self._wait(told, message, again_seconds)
+        return (None, wait_seconds) if wait_seconds > 0 else (message, None)
+
+    def _ended(self, told: Told, lease: Lease | None) -> Message | None:
+        """The news, once in a session, that a lease ended without the terminal's doing."""
+        if lease is None or lease.session != told.session or lease.ended_by not in ("expiry", "taken_over"):
+            return None
+        kind = "expired" if lease.ended_by == "expiry" else "cancel"
+        if (kind, lease.lease_id) in told.sent:
+            return None
+        # Of earlier leases nothing more is said.
+        told.sent = {(kind, lease.lease_id): self._monotonic()}
+        return {"type": kind, "lease_id": lease.lease_id}
+
+    def _wait(self, told: Told, message: Message, again_seconds: float) -> float:
+        key, now = (message["type"], message["lease_id"]), self._monotonic()
+        sent = told.sent.get(key)
+        if sent is not None and now < sent + again_seconds:
+            return sent + again_seconds - now
+        if all(known != key for known in told.sent):
+            told.sent = {known: at for known, at in told.sent.items() if known[0] == "expired" or known[1] == key[1]}
+        told.sent[key] = now
+        return 0
+
+    def _told(self, terminal_id: str, session: int) -> Told:
+        told = self._terminals.pop(terminal_id, None)
+        if told is None:
+            if len(self._terminals) >= TERMINALS_MAX:
+                del self._terminals[next(iter(self._terminals))]
+            told = Told(session)
+        elif told.session != session and session:
+            told.session, told.operating_mode = session, None
+            told.sent = {}
+        self._terminals[terminal_id] = told
+        return told
+
+
+def due(view: View, session: int, now_ms: int) -> Message | None:
+    """What the terminal's live order asks for in this session, if anything; whether it was sent before is not judged."""
+    order = view.order
+    if order is None or order.granted_ms is not None or order.is_overdue(now_ms):
+        return None
+    if order.state == status.CREATED:
+        return offer(order) if view.operating_mode in TAKES_ORDERS else None
+    if order.state == status.CANCELLATION_REQUESTED:
+        return {"type": "cancel", "lease_id": order.ulid}
+    # The session that acknowledged it is over, and the terminal has lost it.
+    lost = view.lease is not None and view.lease.lease_id == order.ulid and view.lease.session != session
+    return offer(order) if order.state == status.AT_TERMINAL and lost else None
+
+
+def offer(order: Order) -> Message:
+    """The order as the terminal needs it; `payment_id` is its reference at the acquirer."""
+    config = msgspec.json.decode(order.config)
+    point = config.get("point", {})
+    told = {
+        "id": order.order_id,
+        "payment_id": f"PAY{order.ulid}",
+        "amount": order.amount,
+        "currency": order.currency,
+        "description": order.description,
+        "external_reference": order.external_reference,
+        "ticket_number": point.get("ticket_number"),
+        "print_on_terminal": point.get("print_on_terminal"),
+        "screen_time": point.get("screen_time"),
+        "payment_method": config.get("payment_method"),
+    }
+    return {
+        "type": "order",
+        "lease_id": order.ulid,
+        "expires_date": rfc3339(order.expires_ms),
+        "order": {name: value for name, value in told.items() if value is not None},
+    }

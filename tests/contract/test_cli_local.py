@@ -1,0 +1,144 @@
+"""Commands that need no running service: their output, their exit codes, and what they say when they can't."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paydesk_process import command
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("dev",), ("pay",), ("apps", "create"), ("terminals", "create"), ("keys", "add"), ("doctor",)],
+    ids=" ".join,
+)
+def test_help_has_examples(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Every command explains itself, with an example."""
+    shown = command(*arguments, "--help", folder=tmp_path)
+    assert shown.returncode == 0
+    assert "Usage: paydesk" in shown.stdout
+    assert not arguments or f"paydesk {' '.join(arguments)}" in shown.stdout.partition("Examples")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nonsense",), "No such command"),
+        (("apps", "create"), "Missing option"),
+        (("terminals", "create"), "say --virtual"),
+        (("operators", "create", "--name", "ana", "--role", "boss"), "There is no role boss"),
+        (("dev", "--port", "70000"), "70000"),
+        (("serve", "--settings", "missing.toml"), "missing.toml: cannot be read"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """Wrong usage is exit code 2 and says on standard error what is wrong."""
+    ended = command(*arguments, folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"PAYDESK_LISTEM": "1"}, "did you mean listen?"),
+        ({"PAYDESK_GRANT_SECONDS": "soon"}, "PAYDESK_GRANT_SECONDS"),
+        ({"PAYDESK_DATABASE_URL": "mysql:x"}, "`sqlite:FILE`, or `postgresql://"),
+    ],
+)
+def test_wrong_settings(variables: dict[str, str], said: str, tmp_path: Path) -> None:
+    """A wrong setting is named, with what was expected."""
+    for arguments in (("migrate",), ("dev",), ("serve",)):
+        ended = command(*arguments, folder=tmp_path, **variables)
+        assert ended.returncode == 2
+        assert said in ended.stderr
+
+
+def test_not_reachable(tmp_path: Path) -> None:
+    """Without a service the exit code is 3, and it is said how to start one."""
+    for arguments in (("apps", "list"), ("pay", "24.90"), ("clock", "freeze"), ("code",)):
+        unknown = command(*arguments, folder=tmp_path)
+        assert unknown.returncode == 3
+        assert "paydesk dev" in unknown.stderr
+    away = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL="http://127.0.0.1:9")
+    assert away.returncode == 3
+    assert "Nobody answers at http://127.0.0.1:9" in away.stderr
+
+
+def test_broken_credentials(tmp_path: Path) -> None:
+    """A credentials file that is none is wrong usage."""
+    (tmp_path / "file.json").write_text("[]")
+    assert command("apps", "list", "--credentials", "file.json", folder=tmp_path).returncode == 2
+    assert command("apps", "list", "--credentials", "lost.json", folder=tmp_path).returncode == 3
+
+
+def test_keys(tmp_path: Path) -> None:
+    """Keys are added and activated in a file that its owner alone reads; the keys themselves are never shown."""
+    missing = command("keys", "list", folder=tmp_path)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "paydesk keys add" in missing.stderr
+    assert command("keys", "add", folder=tmp_path).returncode == 0
+    assert command("keys", "add", folder=tmp_path).returncode == 0
+    assert command("keys", "activate", "9", folder=tmp_path).returncode == 1
+    assert command("keys", "activate", "2", folder=tmp_path).returncode == 0
+    listed = command("keys", "list", "--json", folder=tmp_path)
+    assert json.loads(listed.stdout) == [{"version": 1, "active": False}, {"version": 2, "active": True}]
+    file = tmp_path / "paydesk.keys.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not any(key in listed.stdout + listed.stderr for key in json.loads(file.read_text())["keys"].values())
+
+
+def test_migrate_and_doctor(database_url: str, tmp_path: Path) -> None:
+    """A migrated database has nothing pending and nothing wrong."""
+    variables = {"PAYDESK_DATABASE_URL": database_url}
+    migrated = command("migrate", "--json", folder=tmp_path, **variables)
+    assert json.loads(migrated.stdout) == {"applied": []}
+    checked = command("doctor", "--ledger", "--json", folder=tmp_path, **variables)
+    assert (checked.returncode, json.loads(checked.stdout)) == (0, {"findings": []})
+
+
+def test_operator(database_url: str, tmp_path: Path) -> None:
+    """A new operator's token is in the answer alone; the database has its digest."""
+    made = command("operators", "create", "--name", "ana", "--json", folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
+    assert made.returncode == 0, made.stderr
+    token = json.loads(made.stdout)["token"]
+    assert token.startswith("PDO-")
+    assert len(token) == 44
+    for file in tmp_path.glob("paydesk.db*"):
+        assert token.encode() not in file.read_bytes()
+
+
+def test_openapi(tmp_path: Path) -> None:
+    """The document of the interface is printed, alone on standard output."""
+    printed = command("openapi", folder=tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    assert json.loads(printed.stdout)["openapi"].startswith("3.1")
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, "public_url is not set"),
+        ({"PAYDESK_PUBLIC_URL": "https://pay.example", "PAYDESK_ACQUIRER": "simulator"}, "play money"),
+        ({"PAYDESK_PUBLIC_URL": "https://pay.example"}, "there are no server keys"),
+        ({"PAYDESK_PUBLIC_URL": "https://pay.example", "PAYDESK_OPERATOR_LISTEN": "127.0.0.1:8377"}, "the same"),
+    ],
+)
+def test_serve_refuses(variables: dict[str, str], said: str, tmp_path: Path) -> None:
+    """`serve` does not start half set up or with what is for development, and says what to change."""
+    ended = command("serve", folder=tmp_path, **variables)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_serve_refuses_an_old_database(tmp_path: Path) -> None:
+    """`serve` does not migrate by itself: it says what to run."""
+    assert command("keys", "add", folder=tmp_path).returncode == 0
+    ended = command("serve", folder=tmp_path, PAYDESK_PUBLIC_URL="https://pay.example")
+    assert ended.returncode == 1
+    assert "paydesk migrate" in ended.stderr

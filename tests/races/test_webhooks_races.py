@@ -1,0 +1,81 @@
+"""Promise: every committed event is delivered to each subscription, in order per order, by however many workers."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict
+from contextlib import AsyncExitStack
+
+from aiohttp import web
+
+import webhooks_scene as scene
+from paydesk.clock import MovableClock
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database
+
+ORDERS, VERSIONS, WORKERS = 12, 4, 3
+
+
+async def test_workers_at_once_deliver_each_once(database: Database, database_url: str, clock: MovableClock) -> None:
+    """Three workers at once, on PostgreSQL each a node of its own, tell of every event once and in order."""
+    got = await _race(database, database_url, clock, failures=0)
+    assert set(got.values()) == {1}
+
+
+async def test_order_is_kept_while_attempts_fail(database: Database, database_url: str, clock: MovableClock) -> None:
+    """However often attempts fail, no version of an order arrives before the one before it."""
+    await _race(database, database_url, clock, failures=0.3)
+
+
+async def _race(
+    database: Database, database_url: str, clock: MovableClock, failures: float
+) -> Counter[tuple[str, int]]:
+    dice, order_of_arrival = random.Random(7), defaultdict[str, list[int]](list)
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        order, version = receiver.got[-1].order_and_version
+        await asyncio.sleep(dice.random() / 100)
+        if dice.random() < failures:
+            return web.Response(status=500)
+        order_of_arrival[order].append(version)
+        return web.Response()
+
+    stop = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        receiver = await stack.enter_async_context(scene.receiver(answer))
+        nodes = [database]
+        for _ in range(WORKERS - 1):
+            node = database
+            if database.name == "postgres":
+                node = await open_database(database_url)
+                stack.push_async_callback(node.close)
+            nodes.append(node)
+        workers = [
+            await stack.enter_async_context(scene.worker(node, clock, webhook_retry_seconds=(1,) * 50))
+            for node in nodes
+        ]
+        await scene.subscribe(database, receiver.url)
+        running = [asyncio.create_task(worker.run(stop)) for worker in workers]
+        orders = [scene.order_id() for _ in range(ORDERS)]
+        await asyncio.gather(*(_tell(database, clock, order) for order in orders))
+
+        def all_told() -> bool:
+            clock.advance(50)
+            database.signals.wake(["clock"])
+            return sum(len(versions) for versions in order_of_arrival.values()) >= ORDERS * VERSIONS
+
+        await scene.until(all_told, 30)
+        stop.set()
+        for node in nodes:
+            node.signals.wake(["stop"])
+        await asyncio.gather(*running)
+        for order in orders:
+            assert order_of_arrival[order] == list(range(1, VERSIONS + 1))
+            assert {one.status for one in await scene.deliveries(database, order)} == {"delivered"}
+    return Counter(one.order_and_version for one in receiver.got)
+
+
+async def _tell(database: Database, clock: MovableClock, order: str) -> None:
+    for version in range(1, VERSIONS + 1):
+        await scene.announce(database, clock.now_ms(), order, version)

@@ -1,0 +1,279 @@
+"""A whole service for a test: the application over a real socket, its workers, an application, a seller, terminals.
+
+It runs on the test's own event loop, on the database it is given. Every declared rule holds as in `paydesk serve`; an
+error that an operation answers without declaring it fails the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import aiohttp
+import structlog
+
+from oauth_scene import REDIRECT_URI, Scene, make_scene
+from paydesk.app import EVERY_SURFACE, build_app
+from paydesk.clock import Clock, SystemClock
+from paydesk.http import server
+from paydesk.keys import Keys
+from paydesk.oauth import issuing
+from paydesk.oauth.issuing import Lifetimes
+from paydesk.operation import Surface
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Transaction
+from paydesk.terminals import store as terminals
+from paydesk.workers import WorkerContext, run_all
+
+KEYS = Keys(1, {1: b"k" * 32})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the service answered."""
+
+    status: int
+    headers: Any
+    raw: bytes
+    body: Any
+
+    @property
+    def code(self) -> str:
+        """The code of the first error."""
+        code: str = self.body["errors"][0]["code"] if "errors" in self.body else self.body["error"]
+        return code
+
+    @property
+    def details(self) -> list[str]:
+        """The details of all errors, in their order."""
+        return [detail for error in self.body["errors"] for detail in error["details"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal with the token of its device."""
+
+    id: str
+    token: str
+
+
+@dataclass
+class Service:
+    """A running service and what a test needs to talk to it."""
+
+    base_url: str
+    database: Database
+    clock: Clock
+    scene: Scene
+    session: aiohttp.ClientSession
+    access_token: str
+    live_access_token: str
+    undeclared: list[Any] = field(default_factory=list)
+
+    @property
+    def seller_id(self) -> int:
+        """Whom the tokens act for."""
+        return self.scene.seller.seller_id
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = "",
+        key: str | None = "",
+        headers: dict[str, str] | None = None,
+        data: bytes | None = None,
+    ) -> Reply:
+        """One request. `token` and `key`: empty is a good one of this service, None is none."""
+        sent = dict(headers or {})
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token or self.access_token}"
+        if key is not None and method == "POST":
+            sent["X-Idempotency-Key"] = key or str(uuid.uuid4())
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        async with self.session.request(method, self.base_url + path, json=body, data=data, headers=sent) as answer:
+            raw = await answer.read()
+            is_json = answer.content_type == "application/json" and raw
+            return Reply(answer.status, answer.headers, raw, await answer.json() if is_json else None)
+
+    async def create(self, terminal: Terminal, *, amount: str = "24.90", key: str = "", **fields: Any) -> Reply:
+        """Create an order for the terminal."""
+        return await self.request("POST", "/v1/orders", order_body(terminal.id, amount, **fields), key=key)
+
+    async def get(self, order_id: str) -> dict[str, Any]:
+        """The order as it is."""
+        reply = await self.request("GET", f"/v1/orders/{order_id}")
+        assert reply.status == 200, reply
+        order: dict[str, Any] = reply.body
+        return order
+
+    async def cancel(self, order_id: str, **options: Any) -> Reply:
+        """Cancel the order."""
+        return await self.request("POST", f"/v1/orders/{order_id}/cancel", **options)
+
+    async def terminal(self, *, live: bool = False, mode: terminals.OperatingMode = "PDV") -> Terminal:
+        """A new terminal on a point of sale of its own."""
+
+        async def work(tx: Transaction) -> Terminal:
+            now_ms = self.clock.now_ms()
+            shop = await terminals.create_store(tx, self.seller_id, "Shop", now_ms)
+            pos = await terminals.create_pos(tx, self.seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+            assert pos is not None
+            made = await terminals.create(
+                tx,
+                seller_id=self.seller_id,
+                pos_id=pos.pos_id,
+                terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+                live=live,
+                now_ms=now_ms,
+                operating_mode=mode,
+            )
+            assert made is not None
+            token = await terminals.mint_token(tx, self.seller_id, made.terminal_id, now_ms)
+            return Terminal(made.terminal_id, token.reveal())
+
+        return await self.database.write(work)
+
+    async def device(self, terminal: Terminal) -> Device:
+        """The terminal, played by the test: it has said hello."""
+        device = Device(self, terminal, str(uuid.uuid4()))
+        reply = await device.post("/hello", {"boot_id": device.boot_id, "app_version": "1", "journal": []})
+        assert reply.status == 200, reply
+        return device
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A terminal that a test plays, call by call."""
+
+    service: Service
+    terminal: Terminal
+    boot_id: str
+
+    async def post(self, path: str, body: dict[str, Any]) -> Reply:
+        """A call of the device protocol."""
+        return await self.service.request("POST", f"/device/v1{path}", body, token=self.terminal.token, key=None)
+
+    async def next(self, wait: int = 5) -> Reply:
+        """Poll for a message."""
+        path = f"/device/v1/next?boot_id={self.boot_id}&wait={wait}"
+        return await self.service.request("GET", path, token=self.terminal.token)
+
+    async def ack(self, lease_id: str) -> Reply:
+        """Acknowledge."""
+        return await self.post(f"/leases/{lease_id}/ack", {"boot_id": self.boot_id})
+
+    async def authorizing(self, lease_id: str, seq: int = 1) -> Reply:
+        """Ask for the point of no return."""
+        body = {"boot_id": self.boot_id, "seq": seq, "step": "authorizing"}
+        return await self.post(f"/leases/{lease_id}/progress", body)
+
+    async def result(self, lease_id: str, result_id: str = "", **content: Any) -> Reply:
+        """Report a result."""
+        path = f"/device/v1/leases/{lease_id}/results/{result_id or uuid.uuid4()}"
+        body = {"boot_id": self.boot_id, **content}
+        return await self.service.request("PUT", path, body, token=self.terminal.token)
+
+    async def approve(self, lease_id: str, amount: str = "24.90", **options: Any) -> Reply:
+        """Report an approval."""
+        return await self.result(lease_id, **{**approved(amount), **options})
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+def approved(amount: str = "24.90") -> dict[str, Any]:
+    """The content of an approval."""
+    return {
+        "outcome": "approved",
+        "status_detail": "accredited",
+        "payment_method": {"id": "visa", "type": "credit_card", "installments": 1},
+        "card": {"first_digits": "503175", "last_digits": "6351", "entry_mode": "contactless"},
+        "paid_amount": amount,
+        "authorization_code": "831000",
+        "reference_id": str(uuid.uuid4().int)[:12],
+    }
+
+
+def order_body(terminal_id: str, amount: str = "24.90", **fields: Any) -> dict[str, Any]:
+    """The body that creates an order."""
+    return {
+        "type": "point",
+        "external_reference": "ext_ref_1234",
+        "transactions": {"payments": [{"amount": amount}]},
+        "config": {"point": {"terminal_id": terminal_id, "print_on_terminal": "no_ticket"}},
+        **fields,
+    }
+
+
+@contextlib.asynccontextmanager
+async def running(
+    database: Database,
+    *,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+    workers: bool = True,
+    development: bool = False,
+    surfaces: tuple[Surface, ...] = EVERY_SURFACE,
+    connections_max: int = 200,
+) -> AsyncIterator[Service]:
+    """Run a service on the database until the block ends."""
+    clock = clock or SystemClock()
+    settings = settings or Settings()
+    scene = await make_scene(database)
+    listener = server.bind("127.0.0.1", 0)
+    base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    app = build_app(settings, database, KEYS, clock, development=development, state={}, surfaces=surfaces)
+    ready, stop = asyncio.Event(), asyncio.Event()
+    parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
+    if workers:
+        context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True)
+        parts.append(asyncio.create_task(run_all(context, stop)))
+    await ready.wait()
+    connector = aiohttp.TCPConnector(limit=connections_max)
+    try:
+        async with aiohttp.ClientSession(connector=connector) as session:
+            with structlog.testing.capture_logs() as logged:
+                yield Service(
+                    base_url,
+                    database,
+                    clock,
+                    scene,
+                    session,
+                    await _access_token(scene, live=False),
+                    await _access_token(scene, live=True),
+                )
+            assert not [line for line in logged if line["event"] in ("undeclared", "defect")], logged
+    finally:
+        stop.set()
+        await asyncio.gather(*parts)
+
+
+async def _access_token(scene: Scene, *, live: bool) -> str:
+    async def work(tx: Transaction) -> str:
+        pair = await issuing.mint_chain(
+            tx,
+            KEYS,
+            application_id=scene.application.application_id,
+            seller_id=scene.seller.seller_id,
+            scope="offline_access read write",
+            live=live,
+            now_ms=scene.clock.now_ms(),
+            lifetimes=Lifetimes(15_552_000, 15_552_000),
+        )
+        return pair.access_token
+
+    return await scene.database.write(work)
+
+
+__all__ = ["KEYS", "REDIRECT_URI", "Device", "Reply", "Service", "Terminal", "approved", "order_body", "running"]

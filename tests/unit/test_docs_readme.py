@@ -1,0 +1,65 @@
+"""The README's commands, run as they stand against a service that was started as it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAYDESK = Path(sys.executable).with_name("paydesk")
+START_SECONDS_MAX = 30
+
+
+def _blocks(heading: str, language: str) -> str:
+    """The code of one section of the README, its blocks of that language in their order."""
+    _, _, section = (ROOT / "README.md").read_text().partition(f"\n## {heading}\n")
+    section = re.split(r"^## ", section, maxsplit=1, flags=re.MULTILINE)[0]
+    blocks: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert blocks, heading
+    return "\n".join(blocks)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in which `paydesk dev` runs, as a reader's clone is after `make run`."""
+    folder = tmp_path_factory.mktemp("clone")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
+    with (folder / "log").open("wb") as log:
+        service = subprocess.Popen(
+            [PAYDESK, "dev", "--port", "0"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log
+        )
+    with service:
+        assert service.stdout is not None
+        line = service.stdout.readline()
+        assert line.startswith(b"paydesk ready "), (folder / "log").read_text()
+        yield folder
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(START_SECONDS_MAX) == 0
+
+
+def _run(folder: Path, *command: str, code: str) -> str:
+    done = subprocess.run(
+        command, cwd=folder, input=code, capture_output=True, text=True, timeout=START_SECONDS_MAX, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_whole_path_with_curl(folder: Path) -> None:
+    """From a code to a delivered webhook whose signatures are right, with curl alone."""
+    told = _run(folder, "sh", "-eu", code=_blocks("The whole path with curl alone", "sh"))
+    assert re.search(r"^ORD[0-9A-Z]{26} is processed$", told, re.MULTILINE), told
+    assert re.search(r'"signature_valid": ?true', told), told
+
+
+def test_the_official_client(folder: Path) -> None:
+    """The program for the official Python client creates an order."""
+    told = _run(folder, sys.executable, "-", code=_blocks("With an existing client", "python"))
+    assert re.fullmatch(r"ORD[0-9A-Z]{26} created\n", told), told

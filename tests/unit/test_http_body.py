@@ -1,0 +1,203 @@
+"""Reading bodies: strict syntax, bounds, and faults with their paths in document order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from paydesk.errors import Refusal
+from paydesk.http import body
+from paydesk.orders.schemas import OrderRequest, has_card_number
+
+GOOD: dict[str, Any] = {
+    "type": "point",
+    "transactions": {"payments": [{"amount": "24.90"}]},
+    "config": {"point": {"terminal_id": "T__1"}},
+}
+
+
+def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
+    """The code and the path of each fault."""
+    raw = msgspec.json.encode(document)
+    _, found = body.validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL", **context})
+    return [(fault.kind.code, fault.detail.partition("'")[2].partition("'")[0]) for fault in found]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"{} {}",
+        b'{"a": 1, "a": 2}',
+        b'{"a": "\\ud800"}',
+        b'{"a": "\xff"}',
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b"\xef\xbb\xbf{}",
+        '{"a": 1}'.encode("utf-16"),
+        b'{"a": 01}',
+        b"{'a': 1}",
+        b'{"a": 123456789012345678901}',
+        b'{"a": 0.12345678901234567890123}',
+        b'{"a": "\x00"}',
+        b"[" * 33 + b"]" * 33,
+        b'{"a":' * 33 + b"1" + b"}" * 33,
+    ],
+)
+def test_what_is_not_strict_json_is_a_syntax_error(raw: bytes) -> None:
+    """Duplicate keys, lone surrogates, NaN, a byte order mark, other encodings, depth and long numbers are refused."""
+    with pytest.raises(Refusal) as refused:
+        body.parse_json(raw)
+    assert refused.value.kind.code == "json_syntax_error"
+
+
+@pytest.mark.parametrize("raw", [b"[" * 32 + b"]" * 32, b'{"a": "123456789012345678901234567890"}', b'{"a": 1e20}'])
+def test_what_is_just_within_the_bounds_is_read(raw: bytes) -> None:
+    """32 levels are fine, and so are digits in a string."""
+    body.parse_json(raw)
+
+
+def test_a_key_is_not_repeated_in_the_message() -> None:
+    """A secret that was sent as a key stays out of the answer."""
+    with pytest.raises(Refusal) as refused:
+        body.parse_json(b'{"s3cret": 1, "s3cret": 2}')
+    assert "s3cret" not in refused.value.reason + "".join(refused.value.details)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, []),
+        ({"type": "qr"}, [("property_value", "$.type")]),
+        ({"type": 5}, [("property_type", "$.type")]),
+        ({"description": None}, [("property_type", "$.description")]),
+        ({"description": "a\nb"}, [("property_value", "$.description")]),
+        ({"description": "x" * 151}, [("property_value", "$.description")]),
+        ({"description": "pay 4509 9535 6623 3704 now"}, [("property_value", "$.description")]),
+        ({"external_reference": "a b"}, [("property_value", "$.external_reference")]),
+        ({"external_reference": "a\n"}, [("property_value", "$.external_reference")]),
+        ({"surprise": 1}, [("unsupported_properties", "$.surprise")]),
+        ({"sur prise": 1}, [("unsupported_properties", '$["sur prise"]')]),
+        ({"expiration_time": "PT29S"}, [("property_value", "$.expiration_time")]),
+        ({"expiration_time": "PT3H1S"}, [("property_value", "$.expiration_time")]),
+        ({"expiration_time": "PT30S"}, []),
+        ({"expiration_time": "PT3H"}, []),
+        ({"expiration_time": "P1D"}, [("property_value", "$.expiration_time")]),
+        ({"transactions": {}}, [("minimum_properties", "$.transactions")]),
+        ({"transactions": {"payments": []}}, [("minimum_items", "$.transactions.payments")]),
+        ({"transactions": {"payments": [{"amount": "1.00"}] * 2}}, [("maximum_items", "$.transactions.payments")]),
+        ({"transactions": {"payments": [{"amount": 1}]}}, [("property_type", "$.transactions.payments[0].amount")]),
+        ({"transactions": {"payments": "x"}}, [("property_type", "$.transactions.payments")]),
+        ({"config": {"point": {"terminal_id": ""}}}, [("property_value", "$.config.point.terminal_id")]),
+        ({"config": {"point": {"terminal_id": "x" * 81}}}, [("property_value", "$.config.point.terminal_id")]),
+        ({"total_amount": "24.9", "currency": "BRL"}, []),
+        ({"total_amount": "24.91"}, [("property_value", "$.total_amount")]),
+        ({"currency": "CLP"}, [("property_value", "$.currency")]),
+        ({"processing_mode": "manual"}, [("property_value", "$.processing_mode")]),
+        ({"capture_mode": "automatic_async", "processing_mode": "automatic"}, []),
+        ({"integration_data": {"sponsor": {"id": 7}}}, [("property_type", "$.integration_data.sponsor.id")]),
+    ],
+)
+def test_each_fault_of_an_order_has_its_code_and_path(change: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    """The field rules, one by one."""
+    assert faults({**GOOD, **change}) == expected
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "good"),
+    [
+        ("24.90", "BRL", True),
+        ("24.9", "BRL", True),
+        ("10", "BRL", True),
+        ("0.01", "BRL", True),
+        ("999999999999.99", "BRL", True),
+        ("0", "BRL", False),
+        ("0.00", "BRL", False),
+        ("1000000000000", "BRL", False),
+        ("1.234", "BRL", False),
+        ("-1", "BRL", False),
+        ("+1", "BRL", False),
+        (" 1", "BRL", False),
+        ("1,5", "BRL", False),
+        ("1e3", "BRL", False),
+        ("", "BRL", False),
+        (".5", "BRL", False),
+        ("5.", "BRL", False),
+        ("\u0661", "BRL", False),
+        ("1\n", "BRL", False),
+        ("2490", "CLP", True),
+        ("2490.0", "CLP", False),
+        ("2490.5", "CLP", False),
+    ],
+)
+def test_an_amount_is_a_decimal_string_of_the_currency(amount: str, currency: str, good: bool) -> None:  # noqa: FBT001
+    """Above zero, with no more decimals than the currency has, and never another spelling of a number."""
+    found = faults({**GOOD, "transactions": {"payments": [{"amount": amount}]}}, currency=currency)
+    assert found == ([] if good else [("property_value", "$.transactions.payments[0].amount")])
+
+
+def test_all_faults_are_listed_in_document_order_and_what_is_missing_last() -> None:
+    """One look tells everything that is wrong."""
+    document = {
+        "zzz": 1,
+        "config": {"point": {"print_on_terminal": "maybe"}},
+        "transactions": {"payments": [{"amount": "0", "extra": True}]},
+        "external_reference": "!",
+    }
+    assert faults(document) == [
+        ("unsupported_properties", "$.zzz"),
+        ("property_value", "$.config.point.print_on_terminal"),
+        ("required_properties", "$.config.point.terminal_id"),
+        ("property_value", "$.transactions.payments[0].amount"),
+        ("unsupported_properties", "$.transactions.payments[0].extra"),
+        ("property_value", "$.external_reference"),
+        ("required_properties", "$.type"),
+    ]
+
+
+@pytest.mark.parametrize("document", [[], "x", 1, True])
+def test_a_body_that_is_no_object_has_the_wrong_type(document: Any) -> None:
+    """At the root too."""
+    assert faults(document) == [("property_type", "$")]
+
+
+def test_an_empty_object_needs_properties() -> None:
+    """`{}` is one fault, not one for each field."""
+    assert faults({}) == [("minimum_properties", "$")]
+
+
+def test_installments_are_for_credit_cards() -> None:
+    """With another default_type they are refused, and with none they are not."""
+    point = {"terminal_id": "T__1"}
+    debit = {"default_type": "debit_card", "default_installments": 3}
+    assert faults({**GOOD, "config": {"point": point, "payment_method": debit}}) == [
+        ("property_value", "$.config.payment_method.default_installments")
+    ]
+    credit = {"default_type": "credit_card", "default_installments": 3}
+    assert faults({**GOOD, "config": {"point": point, "payment_method": credit}}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("4509953566233704", True),
+        ("4509-9535-6623-3704", True),
+        ("371180303257522", True),
+        ("4509953566233705", False),
+        ("1234567890123452", False),
+        ("order 20260131142642", False),
+    ],
+)
+def test_a_card_number_is_told_from_other_digits(text: str, found: bool) -> None:  # noqa: FBT001
+    """By its length, its brand's prefix and its check digit."""
+    assert has_card_number(text) is found
+
+
+@pytest.mark.parametrize("raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"\xff=1"])
+def test_a_malformed_form_is_refused(raw: bytes) -> None:
+    """A field sent twice, one without a value, bytes that are no UTF-8."""
+    with pytest.raises(Refusal):
+        body.parse_form(raw)

@@ -1,0 +1,223 @@
+"""Where notifications may go: addresses and URLs, as tables."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from paydesk.webhooks.addresses import AddressRefused, CheckedResolver, allowed
+from paydesk.webhooks.urls import address_fault, faults, with_parameters
+
+PORTS = (443, 8443)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "0.0.0.0",  # noqa: S104 - refused, not bound
+        "0.1.2.3",
+        "10.0.0.1",
+        "100.64.0.1",
+        "100.127.255.255",
+        "127.0.0.1",
+        "127.255.255.254",
+        "169.254.169.254",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.8",
+        "192.0.2.1",
+        "192.88.99.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "198.19.255.255",
+        "198.51.100.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::7f00:1",
+        "::ffff:10.0.0.1",
+        "::ffff:93.184.216.34",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b::a00:1",
+        "64:ff9b::5db8:d822",
+        "64:ff9b:1::1",
+        "100::1",
+        "2001::1",
+        "2001:2::1",
+        "2001:10::1",
+        "2001:20::1",
+        "2001:db8::1",
+        "2002:a00:1::1",
+        "2002:5db8:d822::1",
+        "3fff::1",
+        "5f00::1",
+        "fc00::1",
+        "fd12:3456::1",
+        "fe80::1",
+        "fec0::1",
+        "ff02::1",
+    ],
+)
+def test_address_that_is_not_public_is_not_allowed(address: str) -> None:
+    """Nothing is sent to an address that is private, special, or carries another address within it."""
+    assert not allowed(ip_address(address), loopback_allowed=False)
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "1.1.1.1", "100.63.255.255", "100.128.0.1", "172.32.0.1", "2606:4700::1111"]
+)
+def test_public_address_is_allowed(address: str) -> None:
+    """Public addresses are, up to the edges of what is not."""
+    assert allowed(ip_address(address), loopback_allowed=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"), [("127.0.0.1", True), ("::1", True), ("10.0.0.1", False), ("169.254.169.254", False)]
+)
+def test_development_allows_loopback_alone(address: str, expected: bool) -> None:  # noqa: FBT001 - a row of a table
+    """With loopback allowed, what is private stays refused."""
+    assert allowed(ip_address(address), loopback_allowed=True) is expected
+
+
+def _look_up(*addresses: str) -> Any:
+    def look_up(_host: str, port: int) -> Sequence[Any]:
+        # As socket.getaddrinfo: a row for each kind of socket, and an IPv6 address with two more fields.
+        return [
+            (
+                socket.AF_INET6 if ":" in one else socket.AF_INET,
+                kind,
+                0,
+                "",
+                (one, port, *((0, 0) if ":" in one else ())),
+            )
+            for one in addresses
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+        ]
+
+    return look_up
+
+
+async def test_resolver_hands_on_what_it_checked() -> None:
+    """The addresses of the answer, each once and as a number, so that nothing is looked up again."""
+    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34", "2606:4700::1111"))
+    found = await resolver.resolve("shop.example", 443)
+    await resolver.close()
+    assert [(one["host"], one["port"], one["hostname"]) for one in found] == [
+        ("93.184.216.34", 443, "shop.example"),
+        ("2606:4700::1111", 443, "shop.example"),
+    ]
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "fe80::1%eth0"]])
+async def test_resolver_refuses_the_whole_answer_for_one_address(addresses: list[str]) -> None:
+    """One address that is not public is enough to refuse the name."""
+    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up(*addresses))
+    with pytest.raises(AddressRefused, match=r"shop\.example is at .*, which is not a public address"):
+        await resolver.resolve("shop.example", 443)
+    await resolver.close()
+
+
+def test_socket_is_refused_for_an_address_in_the_url() -> None:
+    """What never met the resolver is checked when its socket is opened."""
+    resolver = CheckedResolver(loopback_allowed=False)
+    with pytest.raises(AddressRefused):
+        resolver.open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443)))
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("http://shop.example/", "must be https"),
+        ("ftp://shop.example/", "must be https"),
+        ("shop.example", "must be https"),
+        ("https://", "must name a host"),
+        ("https:///hooks", "must name a host"),
+        ("https://shop example/", "must be at most 500 visible ASCII characters"),
+        ("https://café.example/", "must be at most 500 visible ASCII characters"),
+        ("https://shop.example\\@10.0.0.1/", "must be at most 500 visible ASCII characters"),
+        ("https://shop.example/" + "x" * 500, "must be at most 500 visible ASCII characters"),
+        ("https://sh%6fp.example/", "must name a host"),
+        ("https://[::1/", "must be a URL"),
+        ("https://shop.example:99999/", "must be a URL"),
+        ("https://me:pw@shop.example/", "must not carry a user or a password"),
+        ("https://@shop.example/", "must not carry a user or a password"),
+        ("https://shop.example/#top", "must not have a fragment"),
+        ("https://shop.example/#", "must not have a fragment"),
+        ("https://shop.example:8080/", "must have one of the ports 443, 8443"),
+        ("https://shop.example/?data.id=1", "must not have a parameter data.id of its own"),
+        ("https://shop.example/?data%2Eid=1", "must not have a parameter data.id of its own"),
+        ("https://shop.example/?a=1&type", "must not have a parameter type of its own"),
+    ],
+)
+def test_url_with_a_fault(url: str, fault: str) -> None:
+    """In production a URL that breaks a rule is told which one."""
+    (found,) = faults(url, ports=PORTS, loopback_allowed=False)
+    assert found.startswith(fault)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://shop.example",
+        "https://shop.example:8443/hooks?a=%C3%A9&types=x",
+        "https://xn--caf-dma.example/",
+        "https://93.184.216.34/",
+        "https://[2606:4700::1111]/",
+    ],
+)
+def test_url_without_a_fault(url: str) -> None:
+    """What keeps the rules is taken."""
+    assert faults(url, ports=PORTS, loopback_allowed=False) == []
+
+
+def test_development_takes_http_and_any_port() -> None:
+    """On a developer's machine a receiver is a plain server on a port of its own."""
+    assert faults("http://localhost:3000/hooks", ports=PORTS, loopback_allowed=True) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("https://shop.example/", None),
+        ("https://10.0.0.1/", "must lead to public addresses only"),
+        ("https://[::1]/", "must lead to public addresses only"),
+    ],
+)
+async def test_address_of_a_url(url: str, fault: str | None) -> None:
+    """Names are looked up, addresses in the URL go through the same check."""
+    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34"))
+    assert await address_fault(url, resolver) == fault
+    await resolver.close()
+
+
+async def test_name_that_cannot_be_found() -> None:
+    """A URL whose host nobody knows is refused."""
+
+    def look_up(_host: str, _port: int) -> Sequence[Any]:
+        raise socket.gaierror("unknown")
+
+    resolver = CheckedResolver(loopback_allowed=False, look_up=look_up)
+    assert await address_fault("https://shop.example/", resolver) == "must name a host that can be found"
+    await resolver.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://shop.example", "/?data.id=ordx&type=order"),
+        ("https://shop.example/a?", "/a?data.id=ordx&type=order"),
+        ("https://shop.example/a?b=%2f+c&", "/a?b=%2f+c&data.id=ordx&type=order"),
+        ("https://shop.example/a?b", "/a?b&data.id=ordx&type=order"),
+    ],
+)
+def test_own_parameters_stay_as_they_are(url: str, expected: str) -> None:
+    """Our two parameters go behind the URL's own, which are not written anew."""
+    assert with_parameters(url, "ordx").raw_path_qs == expected

@@ -1,0 +1,100 @@
+"""Signatures and bodies of notifications, against known values and the official validators."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from mercadopago.webhook import InvalidWebhookSignatureError, WebhookSignatureValidator
+from standardwebhooks import Webhook
+
+from paydesk.keys import Keys
+from paydesk.secrets import Secret
+from paydesk.webhooks import signature
+from paydesk.webhooks.schemas import ACTIONS, notification
+
+SECRET = Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+SECONDS = 1_742_505_638
+
+
+def test_secret_is_derived_and_never_shown() -> None:
+    """The same subscription and generation give the same secret, another of either another one; repr hides it."""
+    keys = Keys(1, {1: b"k" * 32})
+    made = {signature.secret_of(keys, 1, *rest).reveal() for rest in [("a", 1), ("a", 1), ("a", 2), ("b", 1)]}
+    assert len(made) == 3
+    assert all(one.startswith("whsec_") and len(one) == 50 for one in made)
+    assert repr(signature.secret_of(keys, 1, "a", 1)) == "***"
+
+
+def test_x_signature_is_what_the_vendors_validator_computes() -> None:
+    """The key is the whole secret as text; the id is the one of the query."""
+    header = signature.x_signature(SECRET, data_id="ord01", request_id="r-1", seconds=SECONDS)
+    assert header.startswith(f"ts={SECONDS},v1=")
+    WebhookSignatureValidator.validate(
+        header, "r-1", "ord01", SECRET.reveal(), tolerance_seconds=300, now=lambda: SECONDS * 1000
+    )
+    with pytest.raises(InvalidWebhookSignatureError):
+        WebhookSignatureValidator.validate(header, "r-1", "ORD01", SECRET.reveal())
+
+
+@pytest.mark.parametrize(
+    ("change", "valid"),
+    [
+        ({}, True),
+        ({"data_id": "ord02"}, False),
+        ({"request_id": "r-2"}, False),
+        ({"now_seconds": SECONDS + 301}, False),
+        ({"now_seconds": SECONDS - 301}, False),
+        ({"header": ""}, False),
+        ({"header": "ts=x,v1=y"}, False),
+        ({"header": f"ts={SECONDS}"}, False),
+    ],
+)
+def test_verification_of_x_signature(change: dict[str, object], valid: bool) -> None:  # noqa: FBT001 - a row of a table
+    """Any change of what is signed, and any time too far away, is found."""
+    header = signature.x_signature(SECRET, data_id="ord01", request_id="r-1", seconds=SECONDS)
+    arguments = {"header": header, "data_id": "ord01", "request_id": "r-1", "now_seconds": SECONDS} | change
+    assert signature.verify_x_signature(SECRET, **arguments) is valid  # type: ignore[arg-type] # a row of a table
+
+
+def test_each_secret_signs_for_standard_webhooks() -> None:
+    """While a secret is replaced, the holder of either accepts the notification; a changed body nobody."""
+    import time
+
+    other = Secret("whsec_" + "QUJD" * 8)
+    headers = signature.standard_headers([SECRET, other], message_id="m", seconds=int(time.time()), body='{"é":1}')
+    for secret in (SECRET, other):
+        assert Webhook(secret.reveal()).verify('{"é":1}'.encode(), headers) == {"é": 1}
+        assert signature.verify_standard(secret, headers, '{"é":1}'.encode())
+        assert not signature.verify_standard(secret, headers, b"{}")
+
+
+def test_notification_has_the_fields_of_the_interface_in_their_order() -> None:
+    """Ids are strings, times have milliseconds, the data stands last, as it was given."""
+    body = notification(
+        event_id="e",
+        action="order.created",
+        application_id=3676047501096810,
+        user_id=1160535239,
+        live=True,
+        now_ms=1_769_869_602_109,
+        data={"id": "ORD1", "version": 1},
+    )
+    assert list(json.loads(body).items()) == [
+        ("id", "e"),
+        ("action", "order.created"),
+        ("api_version", "v1"),
+        ("application_id", "3676047501096810"),
+        ("type", "order"),
+        ("user_id", "1160535239"),
+        ("live_mode", True),
+        ("date_created", "2026-01-31T14:26:42.109Z"),
+        ("data", {"id": "ORD1", "version": 1}),
+    ]
+
+
+def test_actions_are_those_of_the_table_of_moves() -> None:
+    """What can be subscribed is what the moves of orders tell."""
+    from paydesk.orders import status
+
+    assert set(ACTIONS) == set(status.ACTIONS)

@@ -1,0 +1,42 @@
+"""What may be subscribed, and what a refusal says."""
+
+from __future__ import annotations
+
+import pytest
+
+from paydesk.errors import PROPERTY_VALUE, Refusal
+from paydesk.webhooks.subscriptions import refuse_unfit
+
+
+async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/", actions: tuple[str, ...] = ()) -> str:
+    try:
+        await refuse_unfit(topic=topic, url=url, actions=actions, ports=(443,), loopback_allowed=False)
+    except Refusal as refusal:
+        return "\n".join(refusal.details) if refusal.kind is PROPERTY_VALUE else str(refusal)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("wish", "detail"),
+    [
+        ({}, ""),
+        ({"actions": ("order.created", "order.refund_failed")}, ""),
+        (
+            {"topic": "point_integration_wh"},
+            "'$.topic' - point_integration_wh is no longer sent, its successor is orders",
+        ),
+        ({"topic": "payments"}, "'$.topic' - must be orders"),
+        ({"url": "http://93.184.216.34/"}, "'$.url' - must be https"),
+        ({"url": "https://10.0.0.1/"}, "'$.url' - must lead to public addresses only"),
+        ({"actions": ("order.created", "order.sold")}, "'$.actions[1]' - must be one of order.created, "),
+    ],
+)
+async def test_wish_to_subscribe(wish: dict[str, object], detail: str) -> None:
+    """The earlier topic is told its successor; every other fault names what must be."""
+    found = await _details(**wish)  # type: ignore[arg-type] # a row of a table
+    assert found == detail or (detail and found.startswith(detail))
+
+
+async def test_all_faults_are_told_at_once() -> None:
+    """Topic, URL and actions are checked together."""
+    assert (await _details(topic="x", url="ftp://x", actions=("y",))).count("\n") == 2
