@@ -64,7 +64,7 @@ class DeviceService:
     def offer(self, lease_id: str, amount: str = "24.90", **more: Any) -> Lease:
         """Let the terminal's next poll bring this order."""
         lease = self.leases.setdefault(lease_id, Lease(order(amount, **more)))
-        self.say({"type": "order", "lease_id": lease_id, "expires_date": rfc3339(0), "order": lease.order})
+        self.say({"type": "order", "lease_id": lease_id, "time": self._now(), "order": lease.order})
         return lease
 
     def say(self, message: JsonObject) -> None:
@@ -194,7 +194,7 @@ class DeviceService:
         if not lease.granted:
             lease.granted = True
             lease.until = self._now(self.grant_seconds)
-        return web.json_response({"go": True, "until": lease.until, "time": self._now()})
+        return web.json_response({"go": True, "until": lease.until})
 
     def _now(self, later_seconds: float = 0) -> str:
         return rfc3339(int((time.time() - self.behind_seconds + later_seconds) * 1000))

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+PAYDESK = str(Path(sys.executable).with_name("paydesk"))
 READY_SECONDS_MAX = 30.0
 
 
@@ -27,7 +28,7 @@ def environment(**changes: str) -> dict[str, str]:
 def command(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `paydesk …` in `folder` to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "paydesk.cli", *arguments],
+        [PAYDESK, *arguments],
         cwd=folder,
         env=environment(**variables),
         capture_output=True,
@@ -43,7 +44,7 @@ class Dev:
     def __init__(self, folder: Path, *options: str, **variables: str) -> None:
         self.folder, self.lines, self.errors = folder, list[str](), list[str]()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "paydesk.cli", "dev", *options],
+            [PAYDESK, "dev", *options],
             cwd=folder,
             env=environment(**variables),
             stdout=subprocess.PIPE,

@@ -22,10 +22,11 @@ from paydesk.clock import Clock, SystemClock
 from paydesk.http import server
 from paydesk.keys import Keys
 from paydesk.oauth import issuing
-from paydesk.oauth.issuing import Lifetimes
+from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
+from paydesk.terminals import places
 from paydesk.terminals import store as terminals
 from paydesk.workers import WorkerContext, run_all
 
@@ -123,8 +124,8 @@ class Service:
 
         async def work(tx: Transaction) -> Terminal:
             now_ms = self.clock.now_ms()
-            shop = await terminals.create_store(tx, self.seller_id, "Shop", now_ms)
-            pos = await terminals.create_pos(tx, self.seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+            shop = await places.create_store(tx, self.seller_id, "Shop", now_ms)
+            pos = await places.create_pos(tx, self.seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
             assert pos is not None
             made = await terminals.create(
                 tx,

@@ -20,6 +20,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from paydesk.terminals import store as terminals
+from paydesk.terminals.store import Terminal
 from paydesk.virtual.dev_clock import restore_clock
 from paydesk.virtual.fleet import Fleet
 from paydesk.workers import WorkerContext, run_all
@@ -88,38 +89,43 @@ async def _demo(
     return demo
 
 
-async def _play(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event, stop: asyncio.Event) -> None:
+async def _play(
+    fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event, stop: asyncio.Event
+) -> None:
     """Once the service answers, start the virtual terminals and say so; end them before the service ends."""
     await fleet.start()
+    starting = asyncio.create_task(_start(fleet, context, base_url, ready))
+    stopping = asyncio.create_task(stop.wait())
     try:
-        await _first(ready, stop)
-        if not stop.is_set():
-            await _give_tokens(fleet, context)
-            print(f"paydesk ready {base_url}", flush=True)  # noqa: T201 - others wait for this very line
-            await stop.wait()
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            await stopping
     finally:
+        starting.cancel()
+        stopping.cancel()
+        await asyncio.gather(starting, stopping, return_exceptions=True)
         await fleet.stop()
 
 
-async def _give_tokens(fleet: Fleet, context: WorkerContext) -> None:
-    """Terminals that the fleet's folder doesn't know get a new token: they are new, or the folder was lost."""
-    database, now_ms = context.database, context.clock.now_ms()
-    for one in await database.read(terminals.virtual):
-        if one.terminal_id not in fleet.terminals():
-            mint = partial(terminals.mint_token, seller_id=one.seller_id, terminal_id=one.terminal_id, now_ms=now_ms)
-            token = await database.write(mint)
-            await fleet.add(one.terminal_id, token.reveal(), one.script or seed.SCRIPT)
+async def _start(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event) -> None:
+    await ready.wait()
+    every = await context.database.read(terminals.virtual)
+    # Terminals that the fleet's folder doesn't know get a new token: they are new, or the folder was lost.
+    new = [one for one in every if one.terminal_id not in fleet.terminals()]
+    await asyncio.gather(*(_add(fleet, context, one) for one in new))
+    print(f"paydesk ready {base_url}", flush=True)  # noqa: T201 - others wait for this very line
 
 
-async def _first(*events: asyncio.Event) -> None:
-    """Wait until one of the events is set."""
-    waiting = [asyncio.ensure_future(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+async def _add(fleet: Fleet, context: WorkerContext, one: Terminal) -> None:
+    mint = partial(
+        terminals.mint_token,
+        seller_id=one.seller_id,
+        terminal_id=one.terminal_id,
+        now_ms=context.clock.now_ms(),
+    )
+    token = await context.database.write(mint)
+    await fleet.add(one.terminal_id, token.reveal(), one.script or seed.SCRIPT)
 
 
 def make_folder(folder: Path) -> None:

@@ -6,7 +6,9 @@ inside). Kinds that only one domain answers live in that domain's `errors`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Refusal(Exception):
     message: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     faults: tuple[Fault, ...] = field(default=())
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further members of the error's body."""
 
     def __str__(self) -> str:
         return f"{self.kind.code}: {self.reason}"

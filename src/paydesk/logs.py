@@ -65,5 +65,6 @@ def _console(*, colors: bool) -> Any:
     )
 
 
-def _json(event: Any, **_: Any) -> str:
-    return msgspec.json.encode(event, enc_hook=str).decode()
+def _json(event: dict[str, Any], **_: Any) -> str:
+    first = {name: event.pop(name, None) for name in ("timestamp", "level", "event")}
+    return msgspec.json.encode({**first, **event}, enc_hook=str).decode()

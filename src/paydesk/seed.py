@@ -12,6 +12,7 @@ from paydesk.oauth import applications, sellers
 from paydesk.oauth.applications import Application
 from paydesk.oauth.sellers import Seller
 from paydesk.storage.database import Transaction
+from paydesk.terminals import places
 from paydesk.terminals import store as terminals
 from paydesk.terminals.store import Terminal
 from paydesk.webhooks import subscriptions
@@ -121,12 +122,12 @@ async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Term
     known = [one for one in await terminals.of_seller(tx, seller_id) if one.is_virtual]
     if known:
         return tuple(sorted(known, key=lambda one: (one.created_ms, one.terminal_id)))
-    store = await terminals.create_store(tx, seller_id, STORE, now_ms)
+    store = await places.create_store(tx, seller_id, STORE, now_ms)
     return tuple([await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)])
 
 
 async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int, now_ms: int) -> Terminal:
-    pos = await terminals.create_pos(tx, seller_id, store_id, f"DEMOPOS{number}", f"Demo POS {number}", now_ms)
+    pos = await places.create_pos(tx, seller_id, store_id, f"DEMOPOS{number}", f"Demo POS {number}", now_ms)
     assert pos is not None, "the store is new, and so are the names within it"
     terminal = await terminals.create(
         tx,

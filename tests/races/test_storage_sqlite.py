@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -193,6 +194,25 @@ async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> No
         assert await _count(database) == 1
 
 
+async def test_a_file_that_may_not_grow_fails_its_whole_flush(file: Path) -> None:
+    """The neighbours of a work that found no room are undone with it, and the next flush starts clean."""
+    async with _opened(file) as database:
+        pages = database._writer.execute("PRAGMA page_count").fetchall()[0][0]
+        database._writer.execute(f"PRAGMA max_page_count = {pages}")
+        # Of a statement with many rows SQLite undoes the statement alone: the transaction is the driver's to end.
+        many = f"{ADD.partition('VALUES')[0]} SELECT 'B__' || value || $1, 1 FROM json_each('[1,2,3,4,5,6,7,8,9]')"
+        writes = (
+            _add(database, "A__1"),
+            database.write(lambda tx: tx.run(many, "x" * 100_000)),
+            _add(database, "A__3"),
+        )
+        answers = await asyncio.gather(*writes, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 3
+        assert await _count(database) == 0
+        assert await _add(database, "A__4") == 1
+        assert await _count(database) == 1
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 3 MB."""
@@ -276,6 +296,38 @@ async def test_an_fsync_that_fails_ends_the_process(file: Path) -> None:
     finally:
         apsw.set_default_vfs(previous)
         del disk
+
+
+_ADDS_FOR_EVER = """
+import asyncio, itertools, sys
+from pathlib import Path
+from paydesk.storage.sqlite import SqliteDatabase
+
+async def add(database, names):
+    for name in names:
+        await database.write(lambda tx: tx.run("INSERT INTO terminal_owners VALUES ($1, 1)", f"A__{name}"))
+        print(f"A__{name}", flush=True)
+
+async def main():
+    database, names = SqliteDatabase(Path(sys.argv[1])), itertools.count()
+    await asyncio.gather(*(add(database, names) for _ in range(8)))
+
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_outlives_the_process(file: Path) -> None:
+    """A process that is killed leaves every write that it had answered, and the next one has the file."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _ADDS_FOR_EVER, str(file), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    acknowledged = [await process.stdout.readline() for _ in range(500)]
+    process.kill()
+    acknowledged += (await process.communicate())[0].splitlines(keepends=True)
+    async with _opened(file) as database:
+        kept = {name for (name,) in await database.read(lambda tx: tx.all("SELECT terminal_id FROM terminal_owners"))}
+    assert {line.decode().strip() for line in acknowledged if line.endswith(b"\n")} <= kept
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.51.2"])

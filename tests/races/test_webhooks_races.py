@@ -12,9 +12,10 @@ from aiohttp import web
 import webhooks_scene as scene
 from paydesk.clock import MovableClock
 from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, Transaction
+from paydesk.webhooks import store
 
-ORDERS, VERSIONS, WORKERS = 12, 4, 3
+ORDERS, VERSIONS, WORKERS, CLAIMED = 12, 4, 3, 200
 
 
 async def test_workers_at_once_deliver_each_once(database: Database, database_url: str, clock: MovableClock) -> None:
@@ -26,6 +27,38 @@ async def test_workers_at_once_deliver_each_once(database: Database, database_ur
 async def test_order_is_kept_while_attempts_fail(database: Database, database_url: str, clock: MovableClock) -> None:
     """However often attempts fail, no version of an order arrives before the one before it."""
     await _race(database, database_url, clock, failures=0.3)
+
+
+async def test_one_delivery_has_one_claim(database: Database, database_url: str, clock: MovableClock) -> None:
+    """Of claims made at the same moment by several nodes, no two have the same delivery."""
+    subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
+    for _ in range(CLAIMED):
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+    now_ms = clock.now_ms()
+
+    async def claim(tx: Transaction) -> list[store.Claimed]:
+        return await store.claim(
+            tx, scene.SELLER, subscription_id, now_ms=now_ms, wall_ms=now_ms, until_ms=now_ms + 30_000, limit=20
+        )
+
+    async with AsyncExitStack() as stack:
+        nodes = await _nodes(stack, database, database_url, 4)
+        claims = await asyncio.gather(*(node.write(claim) for _ in range(10) for node in nodes))
+    taken = Counter(one.delivery_id for several in claims for one in several)
+    assert set(taken.values()) == {1}
+    assert {one.attempt for several in claims for one in several} == {1}
+
+
+async def _nodes(stack: AsyncExitStack, database: Database, database_url: str, count: int) -> list[Database]:
+    """On PostgreSQL so many nodes; an SQLite file has one alone."""
+    nodes = [database]
+    while len(nodes) < count:
+        node = database
+        if database.name == "postgres":
+            node = await open_database(database_url)
+            stack.push_async_callback(node.close)
+        nodes.append(node)
+    return nodes
 
 
 async def _race(
@@ -44,13 +77,7 @@ async def _race(
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(scene.receiver(answer))
-        nodes = [database]
-        for _ in range(WORKERS - 1):
-            node = database
-            if database.name == "postgres":
-                node = await open_database(database_url)
-                stack.push_async_callback(node.close)
-            nodes.append(node)
+        nodes = await _nodes(stack, database, database_url, WORKERS)
         workers = [
             await stack.enter_async_context(scene.worker(node, clock, webhook_retry_seconds=(1,) * 50))
             for node in nodes

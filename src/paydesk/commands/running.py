@@ -34,15 +34,17 @@ def dev(
     Prints `paydesk ready http://127.0.0.1:8377` once it answers, and writes a file with all that a client needs.
     Ctrl-C stops it; started again it goes on where it was.
     """
+    given = load_settings()
     from paydesk import dev as development
 
     options = development.Options(host, port, data, credentials or data / "credentials.json")
-    settings = load_settings(**development.overrides(load_settings(), options))
+    settings = load_settings(**development.overrides(given, options))
     run(development.run(options, settings))
 
 
 def serve(settings: SettingsFile = None) -> None:
     """Run the service in production. Refuses to start with anything that is for development only."""
+    given = load_settings(settings)
     from paydesk import serve as production
 
-    run(production.run(load_settings(settings)))
+    run(production.run(given))

@@ -76,7 +76,7 @@ def _listed(refusal: Refusal) -> dict[str, Any]:
     body = {"errors": listed, "error": first["code"], "message": first["message"], "status": refusal.kind.status}
     if refusal.kind is errors.UNAUTHORIZED:
         body["code"] = refusal.kind.code
-    return body
+    return {**body, **refusal.extra}
 
 
 def in_token_dialect(refusal: Refusal) -> Refusal:

@@ -11,8 +11,8 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, SELLER_NOT_FOUND, STORE_NOT_FOUND
 from paydesk.operators.schemas import PosRequest, StoreRequest
-from paydesk.terminals import store
-from paydesk.terminals.store import Pos, Store
+from paydesk.terminals import places
+from paydesk.terminals.places import Pos, Store
 
 STORES = f"""
 SELECT {", ".join(field.name for field in fields(Store))} FROM stores
@@ -29,7 +29,7 @@ async def create_store(call: Call) -> Answer:
     body: StoreRequest = call.body
     if await sellers.get(call.tx, body.seller_id) is None:
         raise SELLER_NOT_FOUND.because("unknown seller")
-    answer = shown_store(await store.create_store(call.tx, body.seller_id, body.name, call.now_ms))
+    answer = shown_store(await places.create_store(call.tx, body.seller_id, body.name, call.now_ms))
     await audit.record(call, call.tx, "stores.create", str(answer["store_id"]), after=answer)
     return Answer(201, answer)
 
@@ -44,11 +44,11 @@ async def create_pos(call: Call) -> Answer:
     """Add a point of sale to a store."""
     audit.require_change(call)
     body: PosRequest = call.body
-    pos = await store.create_pos(
+    pos = await places.create_pos(
         call.tx, body.seller_id, body.store_id, body.external_pos_id, body.name or body.external_pos_id, call.now_ms
     )
     if pos is None:
-        known = await store.stores(call.tx, body.seller_id)
+        known = await places.stores(call.tx, body.seller_id)
         if any(one.store_id == body.store_id for one in known):
             raise EXTERNAL_POS_ID_TAKEN.because("external_pos_id is taken", "'$.external_pos_id' - is taken")
         raise STORE_NOT_FOUND.because("not a store of this seller")

@@ -85,7 +85,7 @@ class SellerRequest(Model):
     name: Name = Field(examples=["Corner shop"])
     country: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["BRA"])]
     currency: Annotated[str, AfterValidator(_currency), Field(examples=["BRL"])]
-    password: Annotated[str, Field(min_length=12, max_length=200, repr=False)] | None = None
+    password: Annotated[str, Field(min_length=12, max_length=200)] | None = Field(None, repr=False)
 
 
 class StoreRequest(Model):

@@ -13,8 +13,9 @@ from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
 from paydesk.operators.schemas import TerminalRequest
 from paydesk.secrets import Secret
 from paydesk.storage.database import Transaction
-from paydesk.terminals import store
-from paydesk.terminals.store import Pos, Terminal
+from paydesk.terminals import places, store
+from paydesk.terminals.places import Pos
+from paydesk.terminals.store import Terminal
 
 LIST = f"""
 SELECT {", ".join(field.name for field in fields(Terminal))} FROM terminals
@@ -93,13 +94,13 @@ async def _seller(tx: Transaction, body: TerminalRequest) -> int:
 async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_id: str, now_ms: int) -> Pos:
     """The point of sale that is named, or a new one in the seller's first store, which is made where there is none."""
     if body.pos_id is not None:
-        pos = await store.find_pos(tx, seller_id, body.pos_id)
+        pos = await places.find_pos(tx, seller_id, body.pos_id)
         if pos is None:
             raise POS_NOT_FOUND.because("not a point of sale of this seller")
         return pos
-    stores = await store.stores(tx, seller_id) or [await store.create_store(tx, seller_id, "Store", now_ms)]
+    stores = await places.stores(tx, seller_id) or [await places.create_store(tx, seller_id, "Store", now_ms)]
     name = terminal_id.rpartition("_")[2]
-    made = await store.create_pos(tx, seller_id, stores[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
+    made = await places.create_pos(tx, seller_id, stores[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
     assert made is not None, "it is named after a terminal that is new"
     return made
 

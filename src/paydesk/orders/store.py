@@ -72,6 +72,8 @@ _LIVE = ", ".join(f"'{name}'" for name in status.LIVE)
 
 FIND = f"SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND order_id = $2"
 
+LOCK = f"{FIND} FOR UPDATE"
+
 LIVE_ON_TERMINAL = f"""
 SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({_LIVE})"""
 
@@ -120,6 +122,12 @@ def _move_sql(move: Move, changed: tuple[str, ...], where: str) -> str:
 async def find(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
     """The order, or None."""
     row = await tx.one(FIND, seller_id, order_id)
+    return Order(*row) if row else None
+
+
+async def lock(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
+    """The order, held until the end of the transaction, or None."""
+    row = await tx.one(LOCK, seller_id, order_id)
     return Order(*row) if row else None
 
 

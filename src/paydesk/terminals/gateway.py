@@ -123,16 +123,19 @@ def due(view: View, session: int, now_ms: int) -> Message | None:
     if order is None or order.granted_ms is not None or order.is_overdue(now_ms):
         return None
     if order.state == status.CREATED:
-        return offer(order) if view.operating_mode in TAKES_ORDERS else None
+        return offer(order, now_ms) if view.operating_mode in TAKES_ORDERS else None
     if order.state == status.CANCELLATION_REQUESTED:
         return {"type": "cancel", "lease_id": order.ulid}
     # The session that acknowledged it is over, and the terminal has lost it.
     lost = view.lease is not None and view.lease.lease_id == order.ulid and view.lease.session != session
-    return offer(order) if order.state == status.AT_TERMINAL and lost else None
+    return offer(order, now_ms) if order.state == status.AT_TERMINAL and lost else None
 
 
-def offer(order: Order) -> Message:
-    """The order as the terminal needs it; `payment_id` is its reference at the acquirer."""
+def offer(order: Order, now_ms: int) -> Message:
+    """The order as the terminal needs it; `payment_id` is its reference at the acquirer.
+
+    `time` is by which clock it expires: in development that one may have been moved since the hello.
+    """
     config = msgspec.json.decode(order.config)
     point = config.get("point", {})
     told = {
@@ -151,5 +154,6 @@ def offer(order: Order) -> Message:
         "type": "order",
         "lease_id": order.ulid,
         "expires_date": rfc3339(order.expires_ms),
+        "time": rfc3339(now_ms),
         "order": {name: value for name, value in told.items() if value is not None},
     }

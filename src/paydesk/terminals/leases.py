@@ -40,7 +40,7 @@ INSERT_SESSION = """INSERT INTO terminal_sessions (seller_id, terminal_id, boot_
 
 BEGIN_SESSION = "UPDATE terminals SET session = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
-INSERT = f"""INSERT INTO leases ({_LEASE}) VALUES ($1, $2, $3, $4, $5, $6, 0, 'acknowledged', NULL, NULL)
+INSERT = f"""INSERT INTO leases ({_LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL)
     ON CONFLICT DO NOTHING"""
 
 FIND = f"SELECT {_LEASE} FROM leases WHERE seller_id = $1 AND lease_id = $2"

@@ -24,7 +24,7 @@ async def next_message(call: Call) -> Handled:
     terminal_id, signals = call.caller.terminal_id, call.database.signals
     gateway: Gateway = call.state["gateway"]
     # A poll that has no session of its own must not end the one that has.
-    await call.database.read(lambda tx: _look(tx, call, boot_id))
+    await call.database.read(lambda tx: _session(tx, call, boot_id))
     poll, polls = gateway.arrive(terminal_id), f"poll:{terminal_id}"
     signals.wake((polls,))
     loop = asyncio.get_running_loop()
@@ -45,17 +45,24 @@ async def next_message(call: Call) -> Handled:
             await waiter.wait(left if again_seconds is None else min(left, again_seconds))
 
 
-async def _look(tx: Transaction, call: Call, boot_id: str) -> tuple[int, View]:
-    """This start's session and what there is to tell. Raises `stale_session`."""
-    seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id
-    newest, own = await leases.sessions_of(tx, seller_id, terminal_id, boot_id)
+async def _session(tx: Transaction, call: Call, boot_id: str) -> int:
+    """The number of this start's session. Raises `stale_session`."""
+    newest, own = await leases.sessions_of(tx, call.caller.seller_id, call.caller.terminal_id, boot_id)
     if own is None or own != newest:
         raise STALE_SESSION.because("no hello" if own is None else f"session {own}, the newest is {newest}")
+    return own
+
+
+async def _look(tx: Transaction, call: Call, boot_id: str) -> tuple[int, View]:
+    """This start's session, and what there is to tell. Raises `stale_session`."""
+    seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id
+    session = await _session(tx, call, boot_id)
     terminal = await store.find(tx, seller_id, terminal_id)
     assert terminal is not None, "a device token belongs to a terminal"
     order = await orders.live_on_terminal(tx, seller_id, terminal_id)
+    # After the order: a lease is as new as the order that it belongs to, or newer.
     lease = await leases.latest(tx, seller_id, terminal_id)
-    return own, View(terminal.operating_mode, order, lease)
+    return session, View(terminal.operating_mode, order, lease)
 
 
 def _boot_id(call: Call) -> str:

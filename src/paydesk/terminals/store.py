@@ -185,7 +185,9 @@ async def lock_all(tx: Transaction, seller_id: int, terminal_ids: Sequence[str])
     known = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
     for pos_id in sorted({terminal.pos_id for terminal in known}):
         await places.lock_pos(tx, seller_id, pos_id)
-    held = [await lock(tx, seller_id, terminal_id) for terminal_id in sorted(terminal.terminal_id for terminal in known)]
+    held = [
+        await lock(tx, seller_id, terminal_id) for terminal_id in sorted(terminal.terminal_id for terminal in known)
+    ]
     return [terminal for terminal in held if terminal is not None]
 
 
@@ -230,4 +232,3 @@ async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_m
     revoked = await tx.run(REVOKE_TOKENS, seller_id, terminal_id, now_ms)
     tx.wake(f"device:{terminal_id}")
     return revoked > 0
-

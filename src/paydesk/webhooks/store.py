@@ -45,7 +45,7 @@ UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
  WHERE seller_id = $1 AND delivery_id IN (
        SELECT due.delivery_id FROM deliveries AS due
         WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.status = 'pending'
-          AND due.next_ms <= $3 AND due.claimed_until_ms <= $4 + $5
+          AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
           AND NOT EXISTS (SELECT 1 FROM deliveries AS earlier
                            WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id
                              AND earlier.subscription_id = $2 AND earlier.version < due.version

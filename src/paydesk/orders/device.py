@@ -1,0 +1,127 @@
+"""What a terminal may do with an order: acknowledge it, tell how far it came, ask for the grant, give it back.
+
+The order's row is held throughout, so that every rule here is decided against the order as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.clock import rfc3339
+from paydesk.errors import Refusal
+from paydesk.operation import Answer, Call, Handled
+from paydesk.orders import status, store
+from paydesk.orders.store import Order
+from paydesk.terminals import leases
+from paydesk.terminals.errors import LEASE_NOT_FOUND, ORDER_CANCELED, ORDER_FINISHED, ORDER_GRANTED
+from paydesk.terminals.leases import Lease
+from paydesk.terminals.schemas import CancelResultRequest, ProgressRequest, SessionRequest
+from paydesk.terminals.sessions import refuse_revoked
+
+AUTHORIZING = "authorizing"
+
+# at_terminal, before the grant -> granted: the point of no return. Cancel and expiry are guarded by the same column.
+GRANT = """UPDATE orders SET granted_ms = $3
+    WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'
+      AND granted_ms IS NULL AND expires_ms > $3"""
+
+
+async def acknowledge(call: Call) -> Handled:
+    """`created → at_terminal`: the terminal has the order. Repeated, it is answered again."""
+    refuse_revoked(call)
+    request: SessionRequest = call.body
+    session = await leases.hold_session(call, request.boot_id)
+    order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
+    if order.state == status.CREATED:
+        return Answer(200, acknowledged(await take(call, order, session)))
+    lease = await leases.find(call.tx, order.seller_id, order.ulid)
+    if order.status not in status.LIVE or lease is None:
+        # Returned, not raised: an order that was overdue is expired now, and stays so.
+        return _over(order)
+    if lease.session == session:
+        return Answer(200, acknowledged(order))
+    return await _resume(call, order, session)
+
+
+async def progress(call: Call) -> Handled:
+    """How far the payment came. `authorizing` asks for the grant; every other step is only written down."""
+    refuse_revoked(call)
+    request: ProgressRequest = call.body
+    session = await leases.hold_session(call, request.boot_id)
+    order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
+    lease = await leases.find(call.tx, order.seller_id, order.ulid)
+    if lease is None:
+        return _over(order) if order.status == "canceled" else LEASE_NOT_FOUND.because("never acknowledged")
+    if order.status == "canceled":
+        return _over(order)
+    if request.step == AUTHORIZING:
+        return await _authorize(call, order, lease, session)
+    if lease.session == session:
+        await leases.advance(call.tx, order.seller_id, order.ulid, request.seq, request.step)
+    return Answer(200, acknowledged(order))
+
+
+async def answer_cancel(call: Call) -> Handled:
+    """The terminal's answer to being asked for the order back: given up before the grant, or not."""
+    refuse_revoked(call)
+    request: CancelResultRequest = call.body
+    await leases.hold_session(call, request.boot_id)
+    order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
+    if request.done and order.status in status.LIVE:
+        canceled = await store.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
+        if canceled is None:
+            return ORDER_GRANTED.because(f"done, but the order is {order.state}")
+        await store.end_lease(call.tx, canceled, "cancel", call.now_ms)
+        return Answer(200, acknowledged(canceled))
+    return Answer(200, acknowledged(order))
+
+
+async def held(call: Call, lease_id: str) -> Order:
+    """The lease's order, held until the end of the transaction. Raises `lease_not_found`."""
+    order = await store.lock(call.tx, call.caller.seller_id, f"ORD{lease_id.upper()}")
+    if order is None or order.terminal_id != call.caller.terminal_id:
+        raise LEASE_NOT_FOUND.because("unknown lease" if order is None else "another terminal's lease")
+    return order
+
+
+async def take(call: Call, order: Order, session: int) -> Order:
+    """Move a created order to its terminal, which holds it from now on."""
+    taken = await store.move(call.tx, status.ACKNOWLEDGE, order, call.now_ms)
+    assert taken is not None, "the row is held and was created a moment ago"
+    await leases.create(call.tx, taken.seller_id, taken.order_id, taken.terminal_id, session, call.now_ms)
+    return taken
+
+
+def acknowledged(order: Order) -> dict[str, Any]:
+    """The order as every answer to a terminal tells it."""
+    return {"order": {"id": order.order_id, "status": order.status, "status_detail": order.status_detail}}
+
+
+async def _resume(call: Call, order: Order, session: int) -> Handled:
+    """A later start of the terminal takes the order up again, as long as nothing can have been charged."""
+    if order.state == status.AT_TERMINAL and order.granted_ms is None:
+        await leases.hand_over(call.tx, order.seller_id, order.ulid, session)
+        return Answer(200, acknowledged(order))
+    canceled = await store.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
+    if canceled is not None:
+        # The earlier start was asked for the order back; this one never began with it.
+        await store.end_lease(call.tx, canceled, "cancel", call.now_ms)
+    return ORDER_CANCELED.because("granted to an earlier session" if canceled is None else "cancel was asked")
+
+
+async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Handled:
+    if lease.session != session:
+        return ORDER_CANCELED.because(f"the lease is session {lease.session}'s")
+    granted_ms = order.granted_ms
+    if granted_ms is None and await call.tx.run(GRANT, order.seller_id, order.order_id, call.now_ms):
+        granted_ms = call.now_ms
+        await leases.advance(call.tx, order.seller_id, order.ulid, call.body.seq, AUTHORIZING)
+    # Once the outcome is unknown, or known, nothing is charged any more.
+    if granted_ms is None or order.state != status.AT_TERMINAL:
+        return ORDER_CANCELED.because(f"the order is {order.state}")
+    return Answer(200, {"go": True, "until": rfc3339(granted_ms + call.settings.grant_seconds * 1000)})
+
+
+def _over(order: Order) -> Refusal:
+    kind = ORDER_CANCELED if order.status in ("canceled", *status.LIVE) else ORDER_FINISHED
+    return kind.because(f"the order is {order.state}")

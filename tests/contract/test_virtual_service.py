@@ -1,0 +1,161 @@
+"""The virtual terminal before the real service: the two sides of the protocol agree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paydesk.clock import MovableClock, SystemClock
+from paydesk.orders.status import FAILED_DETAILS
+from paydesk.storage.database import Database
+from paydesk.virtual import journal as journals
+from paydesk.virtual.fleet import Fleet
+from service import Service, Terminal, running
+
+SCENE_MS = 1_769_869_602_109
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """The service's clock, which stands on the scene's day and runs."""
+    return MovableClock(SCENE_MS - SystemClock().now_ms())
+
+
+@pytest.fixture
+async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
+    """A running service with its workers."""
+    async with running(database, clock=clock, development=True) as service:
+        yield service
+
+
+@pytest.fixture
+async def fleet(service: Service, tmp_path: Path) -> AsyncIterator[Fleet]:
+    """Virtual terminals that know the service's address and nothing more."""
+    fleet = Fleet(service.base_url, tmp_path / "terminals")
+    await fleet.start()
+    yield fleet
+    await fleet.stop()
+
+
+async def _terminal(service: Service, fleet: Fleet, script: str) -> Terminal:
+    terminal = await service.terminal()
+    await fleet.add(terminal.id, terminal.token, script)
+    return terminal
+
+
+async def _create(service: Service, terminal: Terminal, **fields: Any) -> str:
+    reply = await service.create(terminal, **fields)
+    assert reply.status == 201, reply
+    order_id: str = reply.body["id"]
+    return order_id
+
+
+async def _until(service: Service, order_id: str, status: str) -> dict[str, Any]:
+    async with asyncio.timeout(5):
+        while True:
+            order = await service.get(order_id)
+            if order["status"] == status:
+                return order
+            await asyncio.sleep(0.02)
+
+
+async def test_an_approved_order(service: Service, fleet: Fleet) -> None:
+    """The order is processed, with what the terminal told of the payment."""
+    terminal = await _terminal(service, fleet, "approve:0s")
+    order = await _until(service, await _create(service, terminal, amount="24.90"), "processed")
+    (payment,) = order["transactions"]["payments"]
+    assert (payment["status_detail"], payment["paid_amount"]) == ("accredited", "24.90")
+    assert payment["card"] == {"first_digits": "423564", "last_digits": "5682", "entry_mode": "contactless"}
+    assert payment["payment_method"] == {"id": "visa", "type": "credit_card", "installments": 1}
+
+
+async def test_orders_follow_each_other(service: Service, fleet: Fleet) -> None:
+    """A terminal is free for the next order the moment the last one is processed."""
+    terminal = await _terminal(service, fleet, "approve:0s")
+    for number in range(1, 6):
+        await _until(service, await _create(service, terminal, amount=f"{number}"), "processed")
+
+
+@pytest.mark.parametrize("detail", FAILED_DETAILS)
+async def test_a_declined_order(service: Service, fleet: Fleet, detail: str) -> None:
+    """The order fails with the script's detail."""
+    terminal = await _terminal(service, fleet, f"decline:{detail}:0s")
+    order = await _until(service, await _create(service, terminal), "failed")
+    assert order["transactions"]["payments"][0]["status_detail"] == detail
+
+
+async def test_an_order_canceled_at_the_terminal(service: Service, fleet: Fleet) -> None:
+    """The red key cancels the order."""
+    terminal = await _terminal(service, fleet, "cancel:0s")
+    order = await _until(service, await _create(service, terminal), "canceled")
+    assert order["transactions"]["payments"][0]["status_detail"] == "canceled_on_terminal"
+
+
+async def test_a_held_order_is_given_back(service: Service, fleet: Fleet) -> None:
+    """A terminal that holds an order gives it back when the seller asks, and takes the next one."""
+    terminal = await _terminal(service, fleet, "hold")
+    order_id = await _create(service, terminal)
+    await _until(service, order_id, "at_terminal")
+    reply = await service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
+    assert reply.status == 202
+    order = await _until(service, order_id, "canceled")
+    assert order["transactions"]["payments"][0]["status_detail"] == "canceled_by_api"
+    await fleet.set_script(terminal.id, "approve:0s")
+    await _until(service, await _create(service, terminal), "processed")
+
+
+async def test_a_held_order_expires(service: Service, fleet: Fleet, clock: MovableClock) -> None:
+    """A held order that runs out of time is canceled, and the terminal is free again."""
+    terminal = await _terminal(service, fleet, "hold")
+    order_id = await _create(service, terminal, expiration_time="PT30S")
+    await _until(service, order_id, "at_terminal")
+    clock.advance(31_000)
+    service.database.signals.wake(["clock", "expiry"])
+    order = await _until(service, order_id, "canceled")
+    assert order["status_detail"] == "expired"
+    await fleet.set_script(terminal.id, "approve:0s")
+    await _until(service, await _create(service, terminal), "processed")
+
+
+async def test_an_ignored_order_stays_created(service: Service, fleet: Fleet) -> None:
+    """A terminal that never acknowledges leaves the order as it was."""
+    terminal = await _terminal(service, fleet, "ignore")
+    order_id = await _create(service, terminal)
+    await asyncio.sleep(0.2)
+    assert (await service.get(order_id))["status"] == "created"
+
+
+async def test_a_frozen_clock_does_not_stop_payments(service: Service, fleet: Fleet, clock: MovableClock) -> None:
+    """The grant is measured by the service's clock, though the terminal's runs an hour ahead of it."""
+    terminal = await _terminal(service, fleet, "approve:0s")
+    clock.frozen_ms = clock.now_ms() - 3_600_000
+    await _until(service, await _create(service, terminal), "processed")
+
+
+@pytest.mark.parametrize("point", ["acknowledged", "result"])
+async def test_a_restart_in_the_middle_of_a_payment(service: Service, fleet: Fleet, tmp_path: Path, point: str) -> None:
+    """A terminal that is stopped before or after the grant and starts again ends the order once."""
+    terminal = await _terminal(service, fleet, "approve:1.5s" if point == "result" else "hold")
+    order_id = await _create(service, terminal)
+    path = journals.path_of(tmp_path / "terminals", terminal.id)
+    async with asyncio.timeout(5):
+        while not _has_come(path, point):  # noqa: ASYNC110  # a file has no event to wait for
+            await asyncio.sleep(0.01)
+    await fleet.stop()
+    again = Fleet(service.base_url, tmp_path / "terminals")
+    await again.start()
+    await again.add(terminal.id, terminal.token, "approve:0s")
+    await _until(service, order_id, "processed")
+    await again.stop()
+
+
+def _has_come(path: Path, point: str) -> bool:
+    journal = journals.read(path)
+    entries = list(journal.entries.values()) if journal is not None else []
+    if not entries:
+        return False
+    return entries[0].result is not None if point == "result" else entries[0].step == point

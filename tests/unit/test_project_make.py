@@ -1,0 +1,87 @@
+"""The commands of the Makefile: they say what they are, what is missing, and show a payment."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAYDESK = Path(sys.executable).with_name("paydesk")
+
+
+def _scripts(folder: Path) -> Path:
+    """A clone's scripts, without the `.venv` of this one."""
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    return folder
+
+
+def test_make_alone_says_what_there_is() -> None:
+    """Every target that has no file behind it is told with what it does."""
+    told = subprocess.run(["make", "-C", ROOT, "--no-print-directory"], capture_output=True, text=True, check=True)
+    listed = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert listed is not None
+    for target in listed[1].split():
+        assert re.search(rf"^  make {target} +[A-Z]", told.stdout, re.MULTILINE), target
+
+
+def test_a_missing_python_is_named_with_what_to_install(tmp_path: Path) -> None:
+    """On a machine without Python 3.11 the set-up ends with what is needed and how to get it, and makes nothing."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in ("sh", "dirname", "grep", "rm"):
+        (programs / program).symlink_to(shutil.which(program) or "")
+    done = subprocess.run(
+        [_scripts(tmp_path) / "scripts/setup", "run"],
+        env={"PATH": str(programs)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Python 3.11 or newer" in done.stderr
+    assert "apt-get install" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.parametrize("target", [".ci/run", "scripts/setup", "scripts/run"])
+def test_scripts_can_be_run(target: str) -> None:
+    """Each script is executable and stops at the first command that fails."""
+    assert os.access(ROOT / target, os.X_OK)
+    assert re.search(r"^set -eu", (ROOT / target).read_text(), re.MULTILINE)
+
+
+def test_run_plays_a_payment_and_goes_on_until_ctrl_c(tmp_path: Path) -> None:
+    """What `make run` does after its set-up: ready, a processed payment, a delivered webhook, where to go next."""
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/paydesk").symlink_to(PAYDESK)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
+    with subprocess.Popen(
+        [_scripts(tmp_path) / "scripts/run", "--port", "0"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        give_up = threading.Timer(60, os.killpg, (running.pid, signal.SIGKILL))
+        give_up.start()
+        assert running.stdout is not None
+        told = ""
+        for line in running.stdout:
+            told += line
+            if "The log of every request follows" in line:
+                os.killpg(running.pid, signal.SIGINT)
+        give_up.cancel()
+        assert running.wait() == 0, told
+    assert re.search(r"^paydesk ready http://127\.0\.0\.1:\d+$", told, re.MULTILINE), told
+    assert "processed" in told
+    assert re.search("webhook order.processed delivered", told)
+    assert "/docs" in told
