@@ -16,7 +16,7 @@ help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN) ## Start the service for development and watch one payment; ARGS="--port 9000" is passed on
-	@scripts/run $(ARGS)
+	@$(BIN)/python scripts/run.py $(ARGS)
 
 test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
 	@$(BIN)/pytest --numprocesses 2 --dist worksteal --quiet $(ARGS)

@@ -8,7 +8,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -17,6 +17,9 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from postgres_server import PostgresServer
+
+if TYPE_CHECKING:
+    from service import Service
 
 IN_CI = os.environ.get("CI") == "true"
 
@@ -93,3 +96,13 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     opened = await open_database(database_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def service(database: Database) -> AsyncIterator[Service]:
+    """A running service with its workers, on a database of either kind."""
+    # Tests of pure modules need none of what this brings in.
+    from service import running
+
+    async with running(database) as service:
+        yield service

@@ -16,7 +16,7 @@ from typing import Any, Self
 import aiohttp
 import structlog
 
-from oauth_scene import REDIRECT_URI, Scene, make_scene
+from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
 from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.clock import Clock, SystemClock
 from paydesk.http import server
@@ -251,8 +251,8 @@ async def running(
                     clock,
                     scene,
                     session,
-                    await _access_token(scene, live=False),
-                    await _access_token(scene, live=True),
+                    await access_token(scene, clock.now_ms(), live=False),
+                    await access_token(scene, clock.now_ms(), live=True),
                 )
             assert not [line for line in logged if line["event"] in ("undeclared", "defect")], logged
     finally:
@@ -260,16 +260,18 @@ async def running(
         await asyncio.gather(*parts)
 
 
-async def _access_token(scene: Scene, *, live: bool) -> str:
+async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = ALL_SCOPES) -> str:
+    """A new access token of the scene's seller for its application."""
+
     async def work(tx: Transaction) -> str:
         pair = await issuing.mint_chain(
             tx,
             KEYS,
             application_id=scene.application.application_id,
             seller_id=scene.seller.seller_id,
-            scope="offline_access read write",
+            scope=scope,
             live=live,
-            now_ms=scene.clock.now_ms(),
+            now_ms=now_ms,
             lifetimes=Lifetimes(15_552_000, 15_552_000),
         )
         return pair.access_token
@@ -277,4 +279,15 @@ async def _access_token(scene: Scene, *, live: bool) -> str:
     return await scene.database.write(work)
 
 
-__all__ = ["KEYS", "REDIRECT_URI", "Device", "Reply", "Service", "Terminal", "approved", "order_body", "running"]
+__all__ = [
+    "KEYS",
+    "REDIRECT_URI",
+    "Device",
+    "Reply",
+    "Service",
+    "Terminal",
+    "access_token",
+    "approved",
+    "order_body",
+    "running",
+]

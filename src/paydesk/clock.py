@@ -52,7 +52,7 @@ class MovableClock:
             self.frozen_ms += by_ms
 
     def resume(self) -> None:
-        """Run again from where it stands."""
+        """Run again: from where it stands, or with the machine's clock and the old shift where that is later."""
         if self.frozen_ms is not None:
             self.offset_ms = max(self.offset_ms, self.frozen_ms - time.time_ns() // 1_000_000)
             self.frozen_ms = None

@@ -111,6 +111,8 @@ class Operation:
     surface: Surface
     handler: Handler
     status: int = 200
+    further_statuses: tuple[int, ...] = ()
+    """Other statuses of success, with the same body."""
     answer: Any = None
     """The answer's body as a JSON schema (dict), or None where there is none."""
     example: Any = None

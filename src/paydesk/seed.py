@@ -120,10 +120,10 @@ async def _subscription(
 async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Terminal, ...]:
     """The virtual terminals of the demo seller, those that were added later included; the first time a few are made."""
     known = [one for one in await terminals.of_seller(tx, seller_id) if one.is_virtual]
-    if known:
-        return tuple(sorted(known, key=lambda one: (one.created_ms, one.terminal_id)))
-    store = await places.create_store(tx, seller_id, STORE, now_ms)
-    return tuple([await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)])
+    if not known:
+        store = await places.create_store(tx, seller_id, STORE, now_ms)
+        known = [await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)]
+    return tuple(sorted(known, key=lambda one: (one.created_ms, one.terminal_id)))
 
 
 async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int, now_ms: int) -> Terminal:

@@ -67,6 +67,9 @@ class Settings(BaseModel):
     unknown_after_seconds: Positive = Field(
         40, description="No outcome so long after the grant: `check_on_terminal` and an inquiry."
     )
+    cancel_silence_seconds: Positive = Field(
+        30, description="A terminal asked to give an order back that stays silent so long loses it."
+    )
     offer_again_seconds: Positive = Field(10, description="An order offered and not acknowledged is offered again.")
     results_per_lease_max: Positive = Field(20, description="Results that a terminal may report for one lease.")
     webhook_timeout_seconds: Positive = Field(22, description="A delivery's time from name look-up to last byte.")

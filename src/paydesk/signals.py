@@ -17,6 +17,7 @@ class Signals:
     def __init__(self) -> None:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[tuple[str, Callable[[str], None]]] = []
+        self.stopping = False
 
     def listen(self, prefix: str, listener: Callable[[str], None]) -> None:
         """Call `listener(topic)` at every wake of a topic that begins with `prefix`."""
@@ -31,6 +32,11 @@ class Signals:
             for prefix, listener in self._listeners:
                 if topic.startswith(prefix):
                     listener(topic)
+
+    def stop(self) -> None:
+        """The node ends: who waits on `stop` is woken, and whoever sees `stopping` begins to wait no more."""
+        self.stopping = True
+        self.wake(("stop",))
 
     def subscribe(self, *topics: str) -> Waiter:
         """Begin to wait *before* looking in the database, so that no wake in between is missed."""

@@ -44,6 +44,7 @@ class Worker:
 WORKERS = (
     Worker("orders.expiry", expiry.run),
     Worker("orders.unknown", expiry.run_unknown),
+    Worker("orders.silent", expiry.run_silent),
     Worker("webhooks.delivery", delivery.run),
 )
 
@@ -53,7 +54,7 @@ async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Wo
     tasks = [asyncio.create_task(supervise(worker, context, stop), name=worker.name) for worker in workers]
     try:
         await stop.wait()
-        context.database.signals.wake(["stop"])
+        context.database.signals.stop()
         await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
     finally:
         for task in tasks:

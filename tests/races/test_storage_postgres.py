@@ -306,6 +306,21 @@ async def test_commits_that_can_be_lost_are_refused(
         await open_database(postgres_url)
 
 
+async def test_a_database_that_becomes_unsafe_is_unavailable(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """Every new connection is checked, not the first one alone."""
+    name = urlsplit(postgres_url).path.removeprefix("/")
+    async with _opened(postgres_url) as database:
+        assert await _add(database, "A__1") == 1
+        postgres_server.sql(
+            f"ALTER DATABASE {name} SET synchronous_commit = off",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+        )
+        with pytest.raises(Unavailable, match="synchronous_commit"):
+            await _add(database, "A__2")
+
+
 async def test_a_superuser_is_refused(postgres_server: PostgresServer) -> None:
     """Paydesk has a role of its own."""
     with pytest.raises(UnsafeDatabase, match="superuser"):

@@ -136,6 +136,18 @@ async def test_the_log_is_checkpointed(file: Path) -> None:
         assert database._checkpoint_at_pages == 1000
 
 
+async def test_a_heavy_read_does_not_outlast_its_database(file: Path) -> None:
+    """Closing stops a read that would go on for hours, and light reads never waited for it."""
+    for_ever = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+    async with _opened(file) as database:
+        heavy = asyncio.create_task(database.read(lambda tx: tx.one(for_ever), heavy=True))
+        await asyncio.sleep(0.05)
+        assert await _add(database, "A__1") == 1
+        assert await _count(database) == 1
+    with pytest.raises(Unavailable):
+        await heavy
+
+
 async def test_every_connection_is_durable_and_careful(file: Path) -> None:
     """FULL, not NORMAL; keys are checked; nothing is trusted; nothing waits inside the library."""
     async with _opened(file) as database:

@@ -61,7 +61,6 @@ ADVICE = {
     "seller_not_found": "Take the user_id from the list of sellers.",
     "store_not_found": "Take the store_id from the list of stores, of the same seller.",
     "pos_not_found": "Take the pos_id from the list of points of sale, of the same seller.",
-    "subscription_not_found": "Take the id from the list of subscriptions.",
     "email_taken": "Use the seller that there is, or another address.",
     "external_pos_id_taken": "Use the point of sale that there is, or another name.",
     "pos_taken": "Name another point of sale, or none for a new one; or set the other terminal to STANDALONE.",

@@ -104,6 +104,9 @@ def _rules(schema: Schema) -> str:
         rules.append(f"`{schema['const']}`")
     if "enum" in schema:
         rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
+    if "\\x00" in schema.get("pattern", ""):
+        # That text has no control characters goes without saying; the pattern would drown what is said.
+        schema = {key: value for key, value in schema.items() if key != "pattern"}
     told = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}
     rules += [words.format(told[bound]) for bound, words in _BOUNDS if told.get(bound) not in (None, "")]
     return "; ".join(rules).replace("at least 1 characters", "not empty")

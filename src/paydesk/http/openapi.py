@@ -256,7 +256,7 @@ def _responses(row: Operation, shared: _Shared) -> Json:
     for kind in errors_in_order(row):
         by_status.setdefault(kind.status, []).append(kind)
     refusals = {str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())}
-    return {str(row.status): success} | refusals
+    return {str(status): success for status in (row.status, *row.further_statuses)} | refusals
 
 
 def _anything(media_type: str) -> Json:

@@ -23,6 +23,7 @@ from paydesk.http.advice import advice
 from paydesk.operation import Answer, Call, Handler, Operation
 
 ASSETS = {"reference.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+ASSETS_PATH = "/docs/assets/"
 ASSET_SECONDS = 365 * 24 * 3600
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -68,8 +69,8 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 
 def render(operations: Iterable[Operation]) -> str:
-    """The whole reference as one HTML page."""
-    listed = tuple(operations)
+    """The whole reference as one HTML page; its own assets are not worth a reader's time."""
+    listed = [row for row in operations if not row.path.startswith(ASSETS_PATH)]
     environment = Environment(
         loader=PackageLoader("paydesk.http"),
         autoescape=True,
@@ -134,7 +135,7 @@ def _asset(name: str, media_type: str) -> Operation:
     async def show(_: Call) -> Answer:
         return answer
 
-    return _row(f"/docs/assets/{name}", f"docs_{name.replace('.', '_')}", f"Part of the page: {name}", show, media_type)
+    return _row(f"{ASSETS_PATH}{name}", f"docs_{name.replace('.', '_')}", f"Part of the page: {name}", show, media_type)
 
 
 def _content(name: str) -> bytes:

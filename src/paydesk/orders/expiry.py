@@ -1,4 +1,4 @@
-"""Two workers: orders whose time ran out expire to the second, orders whose outcome nobody knows are looked into."""
+"""Workers that wait for what does not come: time that runs out, an outcome, a terminal's answer to a cancel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from paydesk.orders import status, store
+from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 BATCH = 500
 LOOK_AGAIN_SECONDS = 1.0
 Step = Callable[["WorkerContext"], Awaitable[int]]
+Find = Callable[[Transaction, int, int], Awaitable[list[Order]]]
+End = Callable[[Transaction, Order, int], Awaitable[None]]
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
@@ -27,42 +30,53 @@ async def run_unknown(context: WorkerContext, stop: asyncio.Event) -> None:
     await _repeat(unknown_step, context, stop)
 
 
+async def run_silent(context: WorkerContext, stop: asyncio.Event) -> None:
+    """Cancel orders that were asked for and not given back until told to stop."""
+    await _repeat(silent_step, context, stop)
+
+
 async def expire_step(context: WorkerContext) -> int:
-    """Expire up to `BATCH` overdue orders, each in a unit of work of its own; how many."""
-    now_ms = context.clock.now_ms()
-
-    async def find(tx: Transaction) -> list[store.Order]:
-        return await store.overdue(tx, now_ms, BATCH)
-
-    def expire(order: store.Order) -> Awaitable[store.Order]:
-        async def work(tx: Transaction) -> store.Order:
-            return await store.expire_overdue(tx, order, now_ms)
-
-        return context.database.write(work)
-
-    due = await context.database.read(find)
-    await asyncio.gather(*(expire(order) for order in due))
-    return len(due)
+    """Expire overdue orders; how many were due."""
+    return await _each(context, store.overdue, _expire, waited_seconds=0)
 
 
 async def unknown_step(context: WorkerContext) -> int:
-    """Look into up to `BATCH` orders granted long ago whose outcome is still to come; how many."""
+    """Look into orders granted long ago whose outcome is still to come; how many were due."""
+    return await _each(context, store.silent, _check, waited_seconds=context.settings.unknown_after_seconds)
+
+
+async def silent_step(context: WorkerContext) -> int:
+    """Take orders back whose terminal was asked for them and is silent; how many were due."""
+    return await _each(
+        context, store.not_given_back, _take_back, waited_seconds=context.settings.cancel_silence_seconds
+    )
+
+
+async def _expire(tx: Transaction, order: Order, now_ms: int) -> None:
+    await store.expire_overdue(tx, order, now_ms)
+
+
+async def _check(tx: Transaction, order: Order, now_ms: int) -> None:
+    moved = await store.move(tx, status.CHECK, order, now_ms, origin="network")
+    if moved is not None:
+        await store.inquire(tx, moved, "no outcome in time", now_ms)
+
+
+async def _take_back(tx: Transaction, order: Order, now_ms: int) -> None:
+    canceled = await store.move(tx, status.CONFIRM_CANCEL, order, now_ms)
+    if canceled is not None:
+        await store.end_lease(tx, canceled, "cancel", now_ms)
+
+
+async def _each(context: WorkerContext, find: Find, end: End, *, waited_seconds: int) -> int:
+    """Run `end` on up to `BATCH` orders that have waited long enough, each in a unit of work of its own."""
     now_ms = context.clock.now_ms()
-    granted_before_ms = now_ms - context.settings.unknown_after_seconds * 1000
 
-    async def find(tx: Transaction) -> list[store.Order]:
-        return await store.silent(tx, granted_before_ms, BATCH)
+    def work_on(order: Order) -> Awaitable[None]:
+        return context.database.write(lambda tx: end(tx, order, now_ms))
 
-    def check(order: store.Order) -> Awaitable[None]:
-        async def work(tx: Transaction) -> None:
-            moved = await store.move(tx, status.CHECK, order, now_ms, origin="network")
-            if moved is not None:
-                await store.inquire(tx, moved, "no outcome in time", now_ms)
-
-        return context.database.write(work)
-
-    due = await context.database.read(find)
-    await asyncio.gather(*(check(order) for order in due))
+    due = await context.database.read(lambda tx: find(tx, now_ms - waited_seconds * 1000, BATCH))
+    await asyncio.gather(*(work_on(order) for order in due))
     return len(due)
 
 

@@ -23,6 +23,7 @@ from paydesk.orders.store import Order
 from paydesk.terminals import store as terminals
 
 TAKES_ORDERS = ("PDV", "SELF_SERVICE")
+AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 
 
 async def create(call: Call) -> Handled:
@@ -50,14 +51,26 @@ async def get(call: Call) -> Handled:
 
 
 async def cancel(call: Call) -> Handled:
-    """Cancel an order that its terminal has not taken yet."""
-    order = await _found(call)
-    current = await store.expire_overdue(call.tx, order, call.now_ms)
-    canceled = await store.move(call.tx, status.CANCEL, current, call.now_ms)
+    """Cancel an order: at once while it is created, by asking the terminal, with the extra header, once it is there."""
+    order = await store.expire_overdue(call.tx, await _found(call), call.now_ms)
+    canceled = await store.move(call.tx, status.CANCEL, order, call.now_ms)
     if canceled is not None:
         return Answer(200, shown(canceled))
+    if call.headers.get(AT_TERMINAL_HEADER) == "at_terminal":
+        asked = await _ask_terminal(call, order)
+        if asked is not None:
+            return Answer(202, shown(asked))
     # Returned, not raised: an order that was overdue is expired now, and stays so.
     return _not_canceled(await _found(call))
+
+
+async def _ask_terminal(call: Call, order: Order) -> Order | None:
+    """The order, whose terminal is asked to give it back; after the grant the wish is recorded and can't win.
+
+    None where there is nothing to ask: the order is not at a terminal, or its outcome is unknown.
+    """
+    asked = await store.move(call.tx, status.REQUEST_CANCEL, order, call.now_ms, cancel_requested_ms=call.now_ms)
+    return asked or await store.record_wish_to_cancel(call.tx, order, call.now_ms)
 
 
 def _not_canceled(order: Order) -> Refusal:

@@ -161,7 +161,12 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/v1/orders/{order_id}/cancel",
         name="cancel_order",
-        summary="Cancel an order that its terminal has not taken yet",
+        summary="Cancel an order",
+        description=(
+            "A created order is canceled at once. One at its terminal takes the extra header: 202, and the terminal is"
+            " asked; it ends as canceled, or by its outcome when authorizing had been granted before."
+        ),
+        further_statuses=(202,),
         surface="application",
         scope="write",
         idempotent=True,

@@ -100,6 +100,17 @@ SELECT {COLUMNS} FROM orders
 WHERE status = 'at_terminal' AND granted_ms <= $1 AND payment_status_detail <> 'check_on_terminal'
 ORDER BY granted_ms LIMIT $2"""
 
+# The wish comes too late to win, or again: the first one stays.
+RECORD_WISH_TO_CANCEL = f"""
+UPDATE orders SET cancel_requested_ms = COALESCE(cancel_requested_ms, $3)
+WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail <> 'check_on_terminal'
+RETURNING {COLUMNS}"""
+
+NOT_GIVEN_BACK = f"""
+SELECT {COLUMNS} FROM orders
+WHERE payment_status_detail = 'cancellation_requested' AND granted_ms IS NULL AND cancel_requested_ms <= $1
+ORDER BY cancel_requested_ms LIMIT $2"""
+
 INQUIRE = """
 INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms)
 VALUES ($1, $2, $3, $4, 0, $5, $5) ON CONFLICT DO NOTHING"""
@@ -211,6 +222,17 @@ async def next_expiry_ms(tx: Transaction) -> int | None:
 async def silent(tx: Transaction, granted_before_ms: int, limit: int) -> list[Order]:
     """Orders of all sellers that were granted before and whose outcome is still to come."""
     return [Order(*row) for row in await tx.all(SILENT, granted_before_ms, limit)]
+
+
+async def record_wish_to_cancel(tx: Transaction, order: Order, now_ms: int) -> Order | None:
+    """Note that a cancel was asked for; None where the order is not at its terminal or its outcome is unknown."""
+    row = await tx.one(RECORD_WISH_TO_CANCEL, order.seller_id, order.order_id, now_ms)
+    return Order(*row) if row else None
+
+
+async def not_given_back(tx: Transaction, asked_before_ms: int, limit: int) -> list[Order]:
+    """Orders of all sellers whose terminal was asked for them before and has not answered."""
+    return [Order(*row) for row in await tx.all(NOT_GIVEN_BACK, asked_before_ms, limit)]
 
 
 async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from paydesk.signals import Signals
-from paydesk.storage.database import Locked, Row, Unavailable, Work, WorkError
+from paydesk.storage.database import Locked, Row, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
@@ -169,8 +169,15 @@ class PostgresDatabase:
             await asyncio.sleep(BACKOFF_SECONDS * 2**attempts * random.random())  # noqa: S311 - only to part rivals
         raise Unavailable(f"PostgreSQL, {ATTEMPTS_MAX} times: {failure}") from failure
 
+    async def _take(self) -> Connection:
+        try:
+            return await self._connections.take()
+        except UnsafeDatabase as error:
+            # It became unsafe after the start, which `check` would have refused.
+            raise Unavailable(str(error)) from error
+
     async def _write(self, work: Work[T]) -> T:
-        connection = await self._connections.take()
+        connection = await self._take()
         try:
             tx = PostgresTransaction()
             await connection.execute("BEGIN")
@@ -189,14 +196,14 @@ class PostgresDatabase:
 
     async def _read(self, work: Work[T]) -> T:
         # Each statement is a transaction of its own, which is what READ COMMITTED shows anyway.
-        connection = await self._connections.take()
+        connection = await self._take()
         try:
             return await _drive(work, PostgresTransaction(), connection, only_read=True)
         finally:
             self._connections.give_back(connection)
 
     async def _read_heavy(self, work: Work[T]) -> T:
-        connection = await self._connections.take()
+        connection = await self._take()
         try:
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:

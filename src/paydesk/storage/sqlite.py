@@ -19,10 +19,10 @@ import apsw
 import structlog
 
 from paydesk.signals import Signals
-from paydesk.storage.database import Locked, Row, Unavailable, Work, WorkError
+from paydesk.storage.database import Locked, Unavailable, Work, WorkError
 from paydesk.storage.sqlite_file import OUT_OF_SERVICE, FileLock, check_library, connect, fsync_failed
-from paydesk.storage.statements import for_sqlite
-from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
+from paydesk.storage.sqlite_transaction import SqliteTransaction, read
+from paydesk.storage.work import SWALLOWED_AN_ERROR, run_at_once
 
 T = TypeVar("T")
 
@@ -31,48 +31,6 @@ BUSY_RETRY_SECONDS = 0.005
 CHECKPOINT_PAGES = 1000
 
 _log = structlog.get_logger()
-
-
-class SqliteTransaction:
-    """Statements on one connection; nothing in here ever suspends."""
-
-    __slots__ = ("_connection", "_cursor", "ended", "failed", "topics")
-
-    def __init__(self, connection: apsw.Connection, cursor: apsw.Cursor) -> None:
-        self._connection = connection
-        self._cursor = cursor
-        self.ended = False
-        self.failed = False
-        self.topics: list[str] = []
-
-    def _rows(self, sql: str, args: tuple[Any, ...]) -> list[Any]:
-        if self.ended:
-            raise WorkError(USED_AFTER_ITS_END)
-        try:
-            return self._cursor.execute(for_sqlite(sql), args).fetchall()
-        except apsw.Error:
-            self.failed = True
-            raise
-
-    async def one(self, sql: str, *args: Any) -> Row | None:
-        """The only row, or None."""
-        rows = self._rows(sql, args)
-        return rows[0] if rows else None
-
-    async def all(self, sql: str, *args: Any) -> list[Row]:
-        """All rows."""
-        return self._rows(sql, args)
-
-    async def run(self, sql: str, *args: Any) -> int:
-        """How many rows the statement touched."""
-        self._rows(sql, args)
-        return self._connection.changes()
-
-    def wake(self, topic: str) -> None:
-        """Remember whom to wake after the commit."""
-        if self.ended:
-            raise WorkError(USED_AFTER_ITS_END)
-        self.topics.append(topic)
 
 
 class _Unit:
@@ -302,14 +260,14 @@ class SqliteDatabase:
             try:
                 if heavy:
                     return await self._loop.run_in_executor(self._heavy_thread, copy_context().run, self._heavy, work)
-                return _read(work, self._reader, self._reader_cursor)
+                return read(work, self._reader, self._reader_cursor)
             except apsw.BusyError:
                 if self._loop.time() > deadline:
                     raise Locked(f"Another process kept {self._file} locked.") from None
                 await asyncio.sleep(BUSY_RETRY_SECONDS)
 
     def _heavy(self, work: Work[T]) -> T:
-        return _read(work, self._heavy_reader, self._heavy_reader.cursor())
+        return read(work, self._heavy_reader, self._heavy_reader.cursor())
 
     # The end --------------------------------------------------------------------------------------------------------
 
@@ -318,29 +276,15 @@ class SqliteDatabase:
             raise Unavailable(f"{self._file} was closed.")
 
     async def close(self) -> None:
-        """Finish the writes that wait and release the file."""
+        """Finish the writes that wait, stop a heavy read, and release the file."""
         if self._closed:
             return
         self._closed = True
         await self._idle.wait()
+        self._heavy_reader.interrupt()
         await asyncio.to_thread(self._end_threads)
         self._release()
 
     def _end_threads(self) -> None:
         self._commit_thread.shutdown()
         self._heavy_thread.shutdown()
-
-
-def _read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
-    tx = SqliteTransaction(connection, cursor)
-    cursor.execute("BEGIN")
-    try:
-        return run_at_once(work, tx)
-    except apsw.ReadOnlyError as error:
-        raise WorkError(WROTE_IN_A_READ) from error
-    except OUT_OF_SERVICE as error:
-        raise Unavailable(str(error)) from error
-    finally:
-        tx.ended = True
-        if connection.in_transaction:
-            cursor.execute("ROLLBACK")

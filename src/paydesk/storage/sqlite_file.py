@@ -28,8 +28,9 @@ OUT_OF_SERVICE = (
     apsw.PermissionsError,
     apsw.LockedError,
     apsw.ProtocolError,
+    apsw.InterruptError,
 )
-"""Not the work's fault: the disk is full, broken or read-only."""
+"""Not the work's fault: the disk is full, broken or read-only, or the database is being closed."""
 
 _FSYNC_FAILURES = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 

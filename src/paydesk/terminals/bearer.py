@@ -14,7 +14,7 @@ from paydesk.storage.database import Database
 ENTRIES_MAX = 10_000
 REVOKED_GRACE_MS = 7 * 86_400_000
 
-DEVICE_TOKEN = """SELECT d.terminal_id, d.revoked_ms, t.live, s.currency, s.country
+BY_DIGEST = """SELECT d.terminal_id, d.revoked_ms, t.live, s.currency, s.country
     FROM device_tokens d
     JOIN terminals t ON t.seller_id = d.seller_id AND t.terminal_id = d.terminal_id
     JOIN sellers s ON s.seller_id = d.seller_id
@@ -58,7 +58,7 @@ class DeviceBearers:
         if seller_id is None:
             raise UNAUTHORIZED.because("unknown token")
         changes = self._changes
-        row = await self._database.read(lambda tx: tx.one(DEVICE_TOKEN, seller_id, key))
+        row = await self._database.read(lambda tx: tx.one(BY_DIGEST, seller_id, key))
         if row is None:
             raise UNAUTHORIZED.because("unknown token")
         terminal_id, revoked_ms, live, currency, country = row

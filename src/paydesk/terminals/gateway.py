@@ -118,7 +118,7 @@ class Gateway:
 
 
 def due(view: View, session: int, now_ms: int) -> Message | None:
-    """What the terminal's live order asks for in this session, if anything; whether it was sent before is not judged."""
+    """What the terminal's live order asks for in this session, sent before or not."""
     order = view.order
     if order is None or order.granted_ms is not None or order.is_overdue(now_ms):
         return None

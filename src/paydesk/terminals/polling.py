@@ -30,7 +30,7 @@ async def next_message(call: Call) -> Handled:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
     while True:
-        with signals.subscribe(f"terminal:{terminal_id}", polls) as waiter:
+        with signals.subscribe(f"terminal:{terminal_id}", polls, "stop") as waiter:
             session, view = await call.database.read(lambda tx: _look(tx, call, boot_id))
             if not gateway.is_newest(terminal_id, poll):
                 return Answer(204)
@@ -40,7 +40,7 @@ async def next_message(call: Call) -> Handled:
             if message is not None:
                 return Answer(200, message)
             left = deadline - loop.time()
-            if left <= 0:
+            if left <= 0 or signals.stopping:
                 return Answer(204)
             await waiter.wait(left if again_seconds is None else min(left, again_seconds))
 

@@ -94,11 +94,11 @@ COUNT = f"SELECT COUNT(*) {_LISTED}"
 LIST = f"""SELECT t.terminal_id, t.pos_id, t.store_id, p.external_pos_id, t.operating_mode {_LISTED}
     ORDER BY t.terminal_id LIMIT $5 OFFSET $6"""
 
-INSERT_TOKEN = """INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms, revoked_ms)
+INSERT_DEVICE = """INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms, revoked_ms)
     VALUES ($1, $2, $3, $4, NULL)"""
 
 # good -> revoked, all that the terminal has; the first instant stays.
-REVOKE_TOKENS = """UPDATE device_tokens SET revoked_ms = $3
+REVOKE_DEVICE = """UPDATE device_tokens SET revoked_ms = $3
     WHERE seller_id = $1 AND terminal_id = $2 AND revoked_ms IS NULL"""
 
 
@@ -107,7 +107,7 @@ def virtual_id() -> str:
     return f"{VIRTUAL_MODEL}__{secrets.token_hex(6).upper()}"
 
 
-async def create(
+async def create(  # noqa: PLR0913  # a terminal is what it is
     tx: Transaction,
     *,
     seller_id: int,
@@ -223,12 +223,12 @@ async def mint_token(tx: Transaction, seller_id: int, terminal_id: str, now_ms: 
     """A new device token for the terminal; the ones before it are revoked. It is kept as a digest alone."""
     await revoke_tokens(tx, seller_id, terminal_id, now_ms)
     token = f"PDT-{new_hex(TOKEN_BITS)}-{seller_id}"
-    await tx.run(INSERT_TOKEN, seller_id, digest(token), terminal_id, now_ms)
+    await tx.run(INSERT_DEVICE, seller_id, digest(token), terminal_id, now_ms)
     return Secret(token)
 
 
 async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> bool:
     """End what tokens the terminal has; whether there was one. Results of its leases are taken for a while still."""
-    revoked = await tx.run(REVOKE_TOKENS, seller_id, terminal_id, now_ms)
+    revoked = await tx.run(REVOKE_DEVICE, seller_id, terminal_id, now_ms)
     tx.wake(f"device:{terminal_id}")
     return revoked > 0

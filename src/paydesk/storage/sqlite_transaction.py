@@ -1,0 +1,72 @@
+"""The transaction of SQLite: statements on one connection; nothing in here ever suspends."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import apsw
+
+from paydesk.storage.database import Row, Unavailable, Work, WorkError
+from paydesk.storage.sqlite_file import OUT_OF_SERVICE
+from paydesk.storage.statements import for_sqlite
+from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
+
+T = TypeVar("T")
+
+
+class SqliteTransaction:
+    """What a unit of work awaits; `failed` remembers an error of the database that the work may have caught."""
+
+    __slots__ = ("_connection", "_cursor", "ended", "failed", "topics")
+
+    def __init__(self, connection: apsw.Connection, cursor: apsw.Cursor) -> None:
+        self._connection = connection
+        self._cursor = cursor
+        self.ended = False
+        self.failed = False
+        self.topics: list[str] = []
+
+    def _rows(self, sql: str, args: tuple[Any, ...]) -> list[Any]:
+        if self.ended:
+            raise WorkError(USED_AFTER_ITS_END)
+        try:
+            return self._cursor.execute(for_sqlite(sql), args).fetchall()
+        except apsw.Error:
+            self.failed = True
+            raise
+
+    async def one(self, sql: str, *args: Any) -> Row | None:
+        """The only row, or None."""
+        rows = self._rows(sql, args)
+        return rows[0] if rows else None
+
+    async def all(self, sql: str, *args: Any) -> list[Row]:
+        """All rows."""
+        return self._rows(sql, args)
+
+    async def run(self, sql: str, *args: Any) -> int:
+        """How many rows the statement touched."""
+        self._rows(sql, args)
+        return self._connection.changes()
+
+    def wake(self, topic: str) -> None:
+        """Remember whom to wake after the commit."""
+        if self.ended:
+            raise WorkError(USED_AFTER_ITS_END)
+        self.topics.append(topic)
+
+
+def read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
+    """Run a work that only reads, on one snapshot."""
+    tx = SqliteTransaction(connection, cursor)
+    cursor.execute("BEGIN")
+    try:
+        return run_at_once(work, tx)
+    except apsw.ReadOnlyError as error:
+        raise WorkError(WROTE_IN_A_READ) from error
+    except OUT_OF_SERVICE as error:
+        raise Unavailable(str(error)) from error
+    finally:
+        tx.ended = True
+        if connection.in_transaction:
+            cursor.execute("ROLLBACK")

@@ -1,0 +1,383 @@
+"""`paydesk dev` and what talks to it, all of them real processes: seeded, kept over restarts, stopped in time."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paydesk_process import Dev, command, credentials, dev, request
+
+STOP_SECONDS_MAX = 5.0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a running `paydesk dev`, which the tests of this module share."""
+    path = tmp_path_factory.mktemp("dev")
+    with dev(path):
+        yield path
+
+
+def answer(*arguments: str, folder: Path) -> Any:
+    """What a command prints with `--json`."""
+    ended = command(*arguments, "--json", folder=folder)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_credentials_file(folder: Path) -> None:
+    """The file has all that a client needs, and is for its owner alone."""
+    found = credentials(folder)
+    base_url = found["base_url"]
+    assert (folder / ".paydesk" / "credentials.json").stat().st_mode & 0o777 == 0o600
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", base_url)
+    assert re.fullmatch(r"\d{16}", found["client_id"])
+    assert found["redirect_uri"] == f"{base_url}/demo/callback"
+    assert set(found["seller"]) == {"user_id", "email", "password"}
+    assert found["test"]["access_token"].startswith(f"TEST-{found['client_id']}-")
+    assert found["live"]["access_token"].startswith(f"APP_USR-{found['client_id']}-")
+    assert [(one["operating_mode"], one["script"]) for one in found["terminals"]] == [("PDV", "approve")] * 3
+    assert found["webhook"]["secret"].startswith("whsec_")
+    assert found["webhook"]["url"] == found["webhook"]["inbox_url"] == f"{base_url}/demo/inbox"
+    assert re.fullmatch("PDO-[0-9a-f]{40}", found["operator"]["token"])
+
+
+def test_pay(folder: Path) -> None:
+    """A payment is shown a line a move with its time, down to the delivered webhook."""
+    paid = command("pay", "24.90", folder=folder)
+    assert paid.returncode == 0, paid.stderr
+    moves = re.findall(r"^\d\d:\d\d:\d\d\.\d{3}  (created|at_terminal|processed) ", paid.stdout, re.MULTILINE)
+    assert moves == ["created", "at_terminal", "processed"]
+    assert re.search(r"^\d\d:\d\d:\d\d\.\d{3} +webhook order\.processed delivered$", paid.stdout, re.MULTILINE)
+    assert "\x1b" not in paid.stdout
+    _, inbox = request("GET", credentials(folder)["webhook"]["inbox_url"])
+    assert {"order.created", "order.at_terminal", "order.processed"} <= {one["action"] for one in inbox["data"]}
+    assert all(one["signature_valid"] for one in inbox["data"])
+
+
+def test_pay_declined(folder: Path) -> None:
+    """A payment that is not processed is exit code 1, with the reason on standard error."""
+    terminal = answer("terminals", "create", "--virtual", "--script", "decline:card_disabled:0.1s", folder=folder)
+    declined = command("pay", "5", "--terminal", terminal["id"], folder=folder)
+    assert declined.returncode == 1
+    assert "failed: card_disabled" in declined.stderr
+
+
+def test_pay_refused(folder: Path) -> None:
+    """What the service refuses is told in its own words."""
+    refused = command("pay", "0", folder=folder)
+    assert refused.returncode == 1
+    assert "'$.transactions.payments[0].amount' - must be above zero" in refused.stderr
+    elsewhere = command("pay", "1", "--terminal", "NOBODYS__1", folder=folder)
+    assert elsewhere.returncode == 1
+    assert "forbidden_checking_terminal_owner" in elsewhere.stderr
+
+
+def test_terminal_is_there_at_once(folder: Path) -> None:
+    """A virtual terminal is made at a point of sale of its own, and applications see it at once."""
+    made = answer("terminals", "create", "--virtual", "--script", "ignore", folder=folder)
+    assert set(made) == {"id", "operating_mode", "script", "seller_id", "store_id", "pos_id"}
+    assert (made["operating_mode"], made["script"]) == ("PDV", "ignore")
+    found = credentials(folder)
+    url = f"{found['base_url']}/terminals/v1/list?pos_id={made['pos_id']}"
+    _, listed = request("GET", url, found["test"]["access_token"])
+    assert [one["id"] for one in listed["data"]["terminals"]] == [made["id"]]
+    assert made["id"] in {one["id"] for one in answer("terminals", "list", folder=folder)}
+
+
+@pytest.mark.parametrize("script", ["dance", "decline:nothing_like_it"])
+def test_unknown_script(script: str, folder: Path) -> None:
+    """A script that there is not is refused, and those that there are are named."""
+    refused = command("terminals", "create", "--virtual", "--script", script, folder=folder)
+    assert refused.returncode == 1
+    assert "decline:<detail>" in refused.stderr
+
+
+def test_code(folder: Path) -> None:
+    """A minted code stands alone on standard output, and is good for tokens."""
+    minted = command("code", folder=folder)
+    found = credentials(folder)
+    assert re.fullmatch(rf"TG-[0-9a-f]{{40}}-{found['seller']['user_id']}\n", minted.stdout)
+    body = {
+        "client_id": found["client_id"],
+        "client_secret": found["client_secret"],
+        "grant_type": "authorization_code",
+        "code": minted.stdout.strip(),
+        "redirect_uri": found["redirect_uri"],
+        "test_token": "true",
+    }
+    status, tokens = request("POST", f"{found['base_url']}/oauth/token", body=body)
+    assert (status, tokens["live_mode"], tokens["user_id"]) == (200, False, found["seller"]["user_id"])
+
+
+def test_code_with_a_challenge(folder: Path) -> None:
+    """A challenge needs its method, and the address must be the application's."""
+    challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    both = ("--code-challenge", challenge, "--code-challenge-method", "S256")
+    assert answer("code", *both, "--scope", "read", folder=folder)["scope"] == "read"
+    assert "code_challenge_method" in command("code", *both[:2], folder=folder).stderr
+    assert "redirect_uri" in command("code", "--redirect-uri", "https://elsewhere.example/", folder=folder).stderr
+    unknown = command("code", "--client-id", "1", folder=folder)
+    assert unknown.returncode == 1
+    assert "application_not_found" in unknown.stderr
+
+
+def test_applications(folder: Path) -> None:
+    """An application's secret is in the answer that creates it, and in no list."""
+    uri = "https://shop.example/callback"
+    made = answer("apps", "create", "--name", "Shop", "--redirect-uri", uri, "--pkce-required", folder=folder)
+    assert made["pkce_required"]
+    assert made["redirect_uris"] == [uri]
+    listed = answer("apps", "list", folder=folder)
+    assert {"Demo POS", "Shop"} <= {one["name"] for one in listed}
+    assert not any("client_secret" in one for one in listed)
+    refused = command("apps", "create", "--name", "X", "--redirect-uri", "http://shop.example/#a", folder=folder)
+    assert refused.returncode == 1
+    assert "'$.redirect_uris[0]'" in refused.stderr
+
+
+def test_sellers_stores_and_pos(folder: Path) -> None:
+    """A seller gets a password, a store and a point of sale; an e-mail address and an external id belong to one."""
+    arguments = ("sellers", "create", "--email", "Ana@Shop.example", "--name", "Ana", "--country", "ARG")
+    seller = answer(*arguments, "--currency", "ARS", folder=folder)
+    assert seller["email"] == "ana@shop.example"
+    assert len(seller["password"]) == 24
+    taken = command(*arguments, "--currency", "ARS", folder=folder)
+    assert taken.returncode == 1
+    assert "email_taken" in taken.stderr
+    seller_id = str(seller["user_id"])
+    store = answer("stores", "create", "--seller", seller_id, "--name", "Centro", folder=folder)
+    place = ("--seller", seller_id, "--store", str(store["store_id"]), "--external-id", "TILL1")
+    pos = answer("pos", "create", *place, folder=folder)
+    assert (pos["external_pos_id"], pos["name"]) == ("TILL1", "TILL1")
+    assert "external_pos_id_taken" in command("pos", "create", *place, folder=folder).stderr
+    nowhere = ("--seller", seller_id, "--store", "1", "--external-id", "TILL2")
+    assert "store_not_found" in command("pos", "create", *nowhere, folder=folder).stderr
+    assert answer("stores", "list", "--seller", seller_id, folder=folder) == [store]
+    assert answer("pos", "list", "--seller", seller_id, folder=folder) == [pos]
+    at_pos = ("terminals", "create", "--virtual", "--seller", seller_id, "--pos", str(pos["pos_id"]))
+    assert answer(*at_pos, folder=folder)["pos_id"] == pos["pos_id"]
+    assert "pos_taken" in command(*at_pos, folder=folder).stderr
+
+
+def test_subscriptions(folder: Path) -> None:
+    """A subscription's secret is shown once; the earlier topic names its successor; loopback is allowed here."""
+    url = "http://127.0.0.1:9/hooks"
+    made = answer("subscriptions", "create", "--url", url, "--action", "order.failed", "--live", folder=folder)
+    assert made["secret"].startswith("whsec_")
+    assert (made["actions"], made["live_mode"]) == (["order.failed"], True)
+    listed = {one["id"]: one for one in answer("subscriptions", "list", folder=folder)}
+    assert "secret" not in listed[made["id"]]
+    earlier = command("subscriptions", "create", "--url", url, "--topic", "point_integration_wh", folder=folder)
+    assert earlier.returncode == 1
+    assert "its successor is orders" in earlier.stderr
+
+
+def test_order_with_its_history(folder: Path) -> None:
+    """An operator sees an order with each of its moves and notifications, by its id in whatever case."""
+    order_id = command("pay", "3.00", folder=folder).stdout.split()[0]
+    order = answer("orders", "get", order_id.lower(), folder=folder)
+    assert (order["id"], order["status"]) == (order_id, "processed")
+    assert [event["version"] for event in order["events"]] == [1, 2, 3]
+    assert [sent["status"] for sent in order["deliveries"]] == ["delivered"] * 3
+    assert answer("deliveries", "list", "--order", order_id, folder=folder) == order["deliveries"]
+    assert answer("reversals", "list", folder=folder) == []
+    assert isinstance(answer("events", "list", folder=folder), list)
+    unknown = command("orders", "get", "ORD01J67CQQH5904WDBVZEM4JMEP3", folder=folder)
+    assert unknown.returncode == 1
+    assert "order_not_found" in unknown.stderr
+
+
+def test_pages(folder: Path) -> None:
+    """A list that is longer than asked for says how to go on, and the pages together are the whole."""
+    whole = answer("pos", "list", folder=folder)
+    ids: list[int] = []
+    after: tuple[str, ...] = ()
+    while True:
+        page = command("pos", "list", "--limit", "2", *after, "--json", folder=folder)
+        ids += [one["pos_id"] for one in json.loads(page.stdout)]
+        if "--after" not in page.stderr:
+            break
+        after = ("--after", page.stderr.split()[-1])
+    assert ids == [one["pos_id"] for one in whole]
+    assert len(ids) >= 3
+    assert command("pos", "list", "--limit", "201", folder=folder).returncode == 2
+    assert "'after'" in command("pos", "list", "--after", "x", folder=folder).stderr
+
+
+def test_plain_lists(folder: Path) -> None:
+    """Where nobody looks, a list is a line a row with tabs between."""
+    listed = command("terminals", "list", folder=folder)
+    assert all(len(line.split("\t")) == 8 for line in listed.stdout.splitlines())
+
+
+def test_unknown_operator(folder: Path) -> None:
+    """A wrong operator's token is refused, and says nothing more."""
+    refused = command("apps", "list", folder=folder, PAYDESK_OPERATOR_TOKEN="PDO-" + "0" * 40)
+    assert refused.returncode == 1
+    assert "unauthorized" in refused.stderr
+
+
+def test_clock(tmp_path: Path) -> None:
+    """The clock is stopped, moved and let go; an order that waits too long is gone."""
+    with dev(tmp_path):
+        frozen = answer("clock", "freeze", folder=tmp_path)
+        assert frozen["frozen"]
+        terminal = answer("terminals", "create", "--virtual", "--script", "ignore", folder=tmp_path)["id"]
+        found = credentials(tmp_path)
+        body = {
+            "type": "point",
+            "expiration_time": "PT30S",
+            "transactions": {"payments": [{"amount": "1.00"}]},
+            "config": {"point": {"terminal_id": terminal}},
+        }
+        key = {"X-Idempotency-Key": "k1"}
+        _, order = request("POST", f"{found['base_url']}/v1/orders", found["test"]["access_token"], body, key)
+        assert order["created_date"] == frozen["now"]
+        moved = answer("clock", "advance", "61s", folder=tmp_path)
+        assert moved["offset_seconds"] > 50
+        _, seen = request("GET", f"{found['base_url']}/v1/orders/{order['id']}", found["test"]["access_token"])
+        if seen["status"] == "created":
+            # The worker is woken by the move; a look a moment later finds what it did.
+            seen = answer("orders", "get", order["id"], folder=tmp_path)
+        assert (seen["status"], seen["status_detail"]) == ("canceled", "expired")
+        assert not answer("clock", "resume", folder=tmp_path)["frozen"]
+        assert command("clock", "advance", "backwards", folder=tmp_path).returncode == 1
+
+
+def works(found: dict[str, Any]) -> None:
+    """Each of the credentials opens its door."""
+    base_url = found["base_url"]
+    for kind in ("test", "live"):
+        status, _ = request("GET", f"{base_url}/terminals/v1/list", found[kind]["access_token"])
+        assert status == 200
+    refresh = {
+        "client_id": found["client_id"],
+        "client_secret": found["client_secret"],
+        "grant_type": "refresh_token",
+        "refresh_token": found["test"]["refresh_token"],
+    }
+    status, answered = request("POST", f"{base_url}/oauth/token", body=refresh)
+    assert status == 200, answered
+    assert request("GET", f"{base_url}/operator/v1/sellers", found["operator"]["token"])[0] == 200
+
+
+def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
+    """The credentials but for where the service listens."""
+    kept = {name: value for name, value in found.items() if name not in ("base_url", "redirect_uri")}
+    return {**kept, "webhook": found["webhook"]["secret"]}
+
+
+def test_restart(database_url: str, tmp_path: Path) -> None:
+    """Started again, on another port, it has everything, and its credentials still work."""
+    with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:
+        before = credentials(tmp_path)
+        assert command("pay", "24.90", folder=tmp_path).returncode == 0
+        assert running.end() < STOP_SECONDS_MAX
+        assert running.process.returncode == 0
+        assert running.lines == [f"paydesk ready {before['base_url']}\n"]
+    assert not any("Traceback" in line for line in running.errors)
+    with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
+        after = credentials(tmp_path)
+        assert without_addresses(after) == without_addresses(before)
+        works(after)
+        paid = command("pay", "5.00", folder=tmp_path)
+        assert paid.returncode == 0, paid.stderr
+        assert "webhook order.processed delivered" in paid.stdout
+        found = answer("apps", "list", folder=tmp_path)
+        assert [one["redirect_uris"] for one in found] == [[after["redirect_uri"]]]
+
+
+def test_lost_credentials(database_url: str, tmp_path: Path) -> None:
+    """A lost file is minted anew: new secrets for the same application, seller and terminals."""
+    with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:
+        before = credentials(tmp_path)
+        running.end()
+    (tmp_path / ".paydesk" / "credentials.json").unlink()
+    with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
+        after = credentials(tmp_path)
+        works(after)
+        for same in ("client_id", "terminals"):
+            assert after[same] == before[same]
+        assert after["seller"]["user_id"] == before["seller"]["user_id"]
+        assert after["client_secret"] != before["client_secret"]
+        assert after["seller"]["password"] != before["seller"]["password"]
+        assert after["test"] != before["test"]
+        assert after["operator"] != before["operator"]
+        works({**before, "base_url": after["base_url"]})
+
+
+def test_lost_folder_of_terminals(tmp_path: Path) -> None:
+    """Terminals whose journals are lost get new tokens, and take orders again."""
+    with dev(tmp_path) as running:
+        running.end()
+    (folder,) = (tmp_path / ".paydesk" / "terminals").iterdir()
+    for journal in folder.iterdir():
+        journal.unlink()
+    with dev(tmp_path):
+        assert command("pay", "1", folder=tmp_path).returncode == 0
+
+
+def test_broken_credentials_file(tmp_path: Path) -> None:
+    """What in the file no longer works is replaced, and nothing else."""
+    with dev(tmp_path) as running:
+        before = credentials(tmp_path)
+        running.end()
+    file = tmp_path / ".paydesk" / "credentials.json"
+    file.write_text(json.dumps({**before, "live": {"access_token": "gone"}, "operator": None, "client_secret": 5}))
+    with dev(tmp_path):
+        after = credentials(tmp_path)
+        works(after)
+        assert (after["test"], after["seller"]) == (before["test"], before["seller"])
+        assert after["live"] != before["live"]
+
+
+def test_port_in_use(tmp_path: Path) -> None:
+    """A taken port is said, without a traceback, before anything is made."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = command("dev", "--port", str(port), folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"Cannot listen on 127.0.0.1:{port}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / ".paydesk" / "paydesk.db").exists()
+
+
+def test_data_folder_cannot_be_made(tmp_path: Path) -> None:
+    """A data folder that can't be made is said."""
+    (tmp_path / "file").touch()
+    ended = command("dev", "--port", "0", "--data", "file/data", folder=tmp_path)
+    assert ended.returncode == 1
+    assert "file/data cannot be made" in ended.stderr
+
+
+def test_data_in_use(tmp_path: Path) -> None:
+    """A second service on one SQLite file is refused, and so are operators made beside it; looking is allowed."""
+    with dev(tmp_path):
+        second = command("dev", "--port", "0", folder=tmp_path)
+        assert second.returncode == 1
+        assert "in use by another Paydesk process" in second.stderr
+        url = f"sqlite:{tmp_path / '.paydesk' / 'paydesk.db'}"
+        beside = command("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=url)
+        assert beside.returncode == 1
+        assert "in use by another Paydesk process" in beside.stderr
+        looked = command("doctor", "--ledger", folder=tmp_path, PAYDESK_DATABASE_URL=url)
+        assert (looked.returncode, looked.stdout) == (0, "Nothing is wrong.\n")
+
+
+def test_stops_while_it_starts(tmp_path: Path) -> None:
+    """Stopped right at its start it ends as quickly, and the next start is whole."""
+    for _ in range(3):
+        starting = Dev(tmp_path, "--port", "0")
+        try:
+            assert starting.end() < STOP_SECONDS_MAX
+        finally:
+            starting.close()
+    with dev(tmp_path):
+        works(credentials(tmp_path))

@@ -1,0 +1,222 @@
+"""POST /v1/orders: the answer, the fields' rules, and which terminals take an order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+from parties import other_application, other_seller
+from service import Service, order_body, running
+
+FULL = {
+    "type": "point",
+    "external_reference": "ext_ref_1234",
+    "description": "Smartphone",
+    "expiration_time": "PT16M",
+    "total_amount": "24.9",
+    "currency": "BRL",
+    "processing_mode": "automatic",
+    "capture_mode": "automatic_async",
+    "integration_data": {
+        "platform_id": "dev_1",
+        "integrator_id": "dev_2",
+        "corporation_id": "corp_1",
+        "sponsor": {"id": "446566691"},
+    },
+}
+POINT = {"print_on_terminal": "no_ticket", "ticket_number": "S0392JED", "screen_time": "PT30S"}
+PAYMENT_METHOD = {"default_type": "credit_card", "default_installments": 6, "installments_cost": "seller"}
+ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
+
+
+async def test_the_whole_answer(service: Service) -> None:
+    """Everything that was sent is echoed, in the order of the documented fields."""
+    terminal = await service.terminal()
+    point = {"terminal_id": terminal.id, **POINT}
+    sent = order_body(terminal.id, **FULL, config={"point": point, "payment_method": PAYMENT_METHOD})
+    reply = await service.request("POST", "/v1/orders", sent)
+    assert reply.status == 201, reply
+    order = reply.body
+    payment = order["transactions"]["payments"][0]
+    assert list(order.items()) == [
+        ("id", order["id"]),
+        ("type", "point"),
+        ("processing_mode", "automatic"),
+        ("user_id", str(service.seller_id)),
+        ("external_reference", "ext_ref_1234"),
+        ("description", "Smartphone"),
+        ("expiration_time", "PT16M"),
+        ("total_amount", "24.90"),
+        ("country_code", "BRA"),
+        ("currency", "BRL"),
+        ("status", "created"),
+        ("status_detail", "created"),
+        ("live_mode", False),
+        ("version", 1),
+        ("created_date", order["created_date"]),
+        ("last_updated_date", order["created_date"]),
+        ("integration_data", {"application_id": _application(service), **FULL["integration_data"]}),  # type: ignore[dict-item]  # it is one
+        ("config", {"point": point, "payment_method": PAYMENT_METHOD}),
+        (
+            "transactions",
+            {"payments": [{"id": payment["id"], "amount": "24.90", "status": "created", "status_detail": "created"}]},
+        ),
+    ]
+    assert list(payment) == ["id", "amount", "status", "status_detail"]
+    assert list(order["config"]["point"]) == ["terminal_id", "print_on_terminal", "ticket_number", "screen_time"]
+
+
+async def test_defaults_are_written_out(service: Service) -> None:
+    """What was left out and has a default is in the answer; what has none is not there at all."""
+    terminal = await service.terminal()
+    sent = {
+        "type": "point",
+        "transactions": {"payments": [{"amount": "10"}]},
+        "config": {"point": {"terminal_id": terminal.id}},
+    }
+    order = (await service.request("POST", "/v1/orders", sent)).body
+    assert order["expiration_time"] == "PT15M"
+    assert order["config"] == {"point": {"terminal_id": terminal.id, "print_on_terminal": "seller_ticket"}}
+    assert order["integration_data"] == {"application_id": _application(service)}
+    assert not {"external_reference", "description"} & set(order)
+
+
+async def test_ids_and_times(service: Service) -> None:
+    """The payment has the order's own ULID, and times are UTC with milliseconds."""
+    order = (await service.create(await service.terminal())).body
+    assert order["transactions"]["payments"][0]["id"] == f"PAY{order['id'][3:]}"
+    assert _matches(f"ORD{ULID}", order["id"])
+    assert _matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", order["created_date"])
+
+
+@pytest.mark.parametrize("amount", ["10", "10.0", "24.90", "0.01", "007.5", "999999999999.99"])
+async def test_amounts_are_echoed_as_sent(service: Service, amount: str) -> None:
+    """Not a zero is added or taken away."""
+    order = (await service.create(await service.terminal(), amount=amount)).body
+    assert (order["total_amount"], order["transactions"]["payments"][0]["amount"]) == (amount, amount)
+
+
+async def test_a_live_order(service: Service) -> None:
+    """A live token makes a live order on a live terminal."""
+    terminal = await service.terminal(live=True)
+    reply = await service.request("POST", "/v1/orders", order_body(terminal.id), token=service.live_access_token)
+    assert (reply.status, reply.body["live_mode"]) == (201, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "path"),
+    [
+        ({"type": "online"}, "property_value", "$.type"),
+        ({"type": None}, "property_type", "$.type"),
+        ({"surprise": 1}, "unsupported_properties", "$.surprise"),
+        ({"external_reference": "a" * 65}, "property_value", "$.external_reference"),
+        ({"description": "x" * 151}, "property_value", "$.description"),
+        ({"description": "pay 4509 9535 6623 3704"}, "property_value", "$.description"),
+        ({"expiration_time": "PT29S"}, "property_value", "$.expiration_time"),
+        ({"total_amount": "24.91"}, "property_value", "$.total_amount"),
+        ({"currency": "ARS"}, "property_value", "$.currency"),
+        ({"transactions": {"payments": []}}, "minimum_items", "$.transactions.payments"),
+        ({"transactions": {"payments": [{"amount": "1"}] * 2}}, "maximum_items", "$.transactions.payments"),
+        ({"transactions": {}}, "minimum_properties", "$.transactions"),
+        ({"transactions": {"payments": [{"amount": 24.9}]}}, "property_type", "$.transactions.payments[0].amount"),
+        ({"transactions": {"payments": [{"amount": "0.00"}]}}, "property_value", "$.transactions.payments[0].amount"),
+        ({"config": {"point": {"print_on_terminal": "no_ticket"}}}, "required_properties", "$.config.point.terminal_id"),
+    ],
+)
+async def test_a_rule_that_is_broken(service: Service, change: dict[str, Any], code: str, path: str) -> None:
+    """The fault is named with its JSON path, and no order is made."""
+    terminal = await service.terminal()
+    reply = await service.create(terminal, **change)
+    assert (reply.status, reply.code) == (400, code)
+    assert reply.details[0].startswith(f"'{path}' - must ") or reply.details[0].startswith(f"'{path}' - is ")
+    assert (await service.create(terminal)).status == 201
+
+
+async def test_all_faults_at_once(service: Service) -> None:
+    """Every fault is listed in document order, and the first one is told flat beside the list."""
+    change = {"external_reference": "!", "transactions": {"payments": [{"amount": "0", "tip": "1"}]}}
+    reply = await service.create(await service.terminal(), **change)
+    assert [error["code"] for error in reply.body["errors"]] == [
+        "property_value",
+        "property_value",
+        "unsupported_properties",
+    ]
+    assert [detail.partition("'")[2].partition("'")[0] for detail in reply.details] == [
+        "$.external_reference",
+        "$.transactions.payments[0].amount",
+        "$.transactions.payments[0].tip",
+    ]
+    first = reply.body["errors"][0]
+    assert reply.body["error"] == first["code"]
+    assert reply.body["message"] == first["message"]
+    assert reply.body["status"] == 400
+
+
+async def test_a_terminal_that_is_not_the_sellers(service: Service) -> None:
+    """Unknown, another seller's, of the other kind: always the same 403."""
+    stranger = await other_seller(service)
+    foreign = [
+        "NEWLAND_N950__NOWHERE",
+        (await stranger.terminal()).id,
+        (await service.terminal(live=True)).id,
+    ]
+    replies = [await service.request("POST", "/v1/orders", order_body(terminal_id)) for terminal_id in foreign]
+    assert {(reply.status, reply.code) for reply in replies} == {(403, "forbidden_checking_terminal_owner")}
+    assert len({reply.raw for reply in replies}) == 1
+
+
+@pytest.mark.parametrize("mode", ["STANDALONE", "UNDEFINED"])
+async def test_a_terminal_that_takes_no_orders(service: Service, mode: Any) -> None:
+    """A terminal that works by itself, or whose mode was never set, is refused."""
+    reply = await service.create(await service.terminal(mode=mode))
+    assert (reply.status, reply.code) == (409, "terminal_not_in_pdv_mode")
+
+
+async def test_a_self_service_terminal_takes_orders(service: Service) -> None:
+    """SELF_SERVICE is as good as PDV."""
+    assert (await service.create(await service.terminal(mode="SELF_SERVICE"))).status == 201
+
+
+async def test_the_order_in_the_way_is_named_to_its_maker(service: Service) -> None:
+    """A second order on a terminal is refused; only the application that made the first one learns its id."""
+    terminal = await service.terminal()
+    first = (await service.create(terminal)).body["id"]
+    own = await service.create(terminal)
+    other = await (await other_application(service)).create(terminal)
+    assert (own.status, own.code) == (other.status, other.code) == (409, "already_queued_order_on_terminal")
+    assert first in own.details[0]
+    assert other.details == []
+    assert first.encode() not in other.raw
+
+
+async def test_terminals_do_not_wait_for_each_other(service: Service) -> None:
+    """Each terminal has an order of its own."""
+    for _ in range(3):
+        assert (await service.create(await service.terminal())).status == 201
+
+
+async def test_an_overdue_order_is_not_in_the_way(database: Database, clock: MovableClock) -> None:
+    """An order whose time ran out is expired first, worker or not, and the new one is made."""
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        terminal = await service.terminal()
+        overdue = (await service.create(terminal, expiration_time="PT30S")).body["id"]
+        clock.advance(29_999)
+        assert (await service.create(terminal)).status == 409
+        clock.advance(1)
+        assert (await service.create(terminal)).status == 201
+        order = await service.get(overdue)
+        assert (order["status"], order["status_detail"], order["version"]) == ("canceled", "expired", 2)
+
+
+def _application(service: Service) -> str:
+    return str(service.scene.application.application_id)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    import re
+
+    return re.fullmatch(pattern, text) is not None

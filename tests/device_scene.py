@@ -1,0 +1,274 @@
+"""A scene for the tests of terminals: a seller with a terminal, orders on it, and what the terminal says."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from paydesk import ids
+from paydesk.clock import MovableClock
+from paydesk.errors import Refusal
+from paydesk.keys import Keys
+from paydesk.oauth import sellers
+from paydesk.operation import Answer, Call, Caller, Handler
+from paydesk.orders import device, results, status
+from paydesk.orders import store as orders
+from paydesk.orders.status import Move
+from paydesk.orders.store import Order
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Row, Transaction
+from paydesk.terminals import handlers, places, polling, sessions, store
+from paydesk.terminals.gateway import Gateway
+from paydesk.terminals.schemas import (
+    CancelResultRequest,
+    HelloRequest,
+    ProgressRequest,
+    SessionRequest,
+    SetupRequest,
+)
+from paydesk.terminals.store import OperatingMode
+
+START_MS = 1_769_869_602_109
+APPROVED = {
+    "outcome": "approved",
+    "status_detail": "accredited",
+    "payment_method": {"id": "visa", "type": "credit_card", "installments": 1},
+    "card": {"first_digits": "503175", "last_digits": "6351", "entry_mode": "contactless"},
+    "paid_amount": "24.90",
+    "authorization_code": "831000",
+    "reference_id": "115019989861",
+}
+DECLINED = {"outcome": "declined", "status_detail": "insufficient_amount"}
+CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
+UNKNOWN = {"outcome": "unknown"}
+
+
+def new_boot() -> str:
+    """A boot id, as a terminal draws one at every start."""
+    return str(uuid.uuid4())
+
+
+@dataclass
+class Desk:
+    """One seller with a point of sale, and a terminal in mode PDV there."""
+
+    database: Database
+    seller_id: int
+    pos_id: int
+    store_id: int
+    terminal_id: str
+    clock: MovableClock = field(default_factory=lambda: MovableClock(frozen_ms=START_MS))
+    settings: Settings = field(default_factory=Settings)
+    gateway: Gateway = field(default_factory=Gateway)
+    boot_id: str = field(default_factory=new_boot)
+
+    async def handle(
+        self,
+        handler: Handler,
+        body: BaseModel | bytes | None = None,
+        *,
+        paths: Sequence[str] = (),
+        query: Mapping[str, str] | None = None,
+        live: bool = False,
+        terminal_id: str | None = None,
+        revoked: bool = False,
+        in_transaction: bool = True,
+    ) -> Answer | Refusal:
+        """What the handler answers or refuses; a refusal that it raises has undone what it did."""
+        call = Call(
+            settings=self.settings,
+            database=self.database,
+            keys=Keys(1, {1: b"k" * 32}),
+            caller=Caller(
+                self.seller_id,
+                live=live,
+                currency="BRL",
+                country="BRA",
+                terminal_id=terminal_id or self.terminal_id,
+                revoked=revoked,
+            ),
+            now_ms=self.clock.now_ms(),
+            request_id="",
+            clock=self.clock,
+            state={"gateway": self.gateway},
+            body=body,
+            path=paths[-1] if paths else "",
+            paths=tuple(paths),
+            query=query or {},
+        )
+
+        async def work(tx: Transaction) -> Answer | Refusal:
+            call._tx = tx
+            return await handler(call)
+
+        try:
+            return await self.database.write(work) if in_transaction else await handler(call)
+        except Refusal as refusal:
+            return refusal
+
+    async def terminal(
+        self, *, pos_id: int | None = None, operating_mode: OperatingMode = "UNDEFINED", live: bool = False
+    ) -> str:
+        """A further terminal of the seller."""
+        made = await self.database.write(
+            lambda tx: store.create(
+                tx,
+                seller_id=self.seller_id,
+                pos_id=pos_id or self.pos_id,
+                terminal_id=store.virtual_id(),
+                live=live,
+                operating_mode=operating_mode,
+                now_ms=START_MS,
+            )
+        )
+        assert made is not None
+        return made.terminal_id
+
+    async def order(self, *, seconds: int = 900) -> Order:
+        """A new order on the terminal."""
+        now_ms = self.clock.now_ms()
+        order = Order(
+            seller_id=self.seller_id,
+            order_id=f"ORD{ids.ulid(now_ms)}",
+            application_id=1,
+            live=0,
+            terminal_id=self.terminal_id,
+            status="created",
+            status_detail="created",
+            payment_status_detail="created",
+            version=1,
+            currency="BRL",
+            country="BRA",
+            amount="24.90",
+            amount_minor=2490,
+            external_reference="ext_ref_1234",
+            description=None,
+            expiration_time="PT15M",
+            config='{"point":{"terminal_id":"T","print_on_terminal":"seller_ticket"}}',
+            integration_data="{}",
+            created_ms=now_ms,
+            updated_ms=now_ms,
+            expires_ms=now_ms + seconds * 1000,
+        )
+        assert await self.database.write(lambda tx: orders.create(tx, order, now_ms))
+        return order
+
+    async def move(self, move: Move, order: Order) -> Order | None:
+        """Make a move from elsewhere: a cancel, an expiry."""
+        return await self.database.write(lambda tx: orders.move(tx, move, order, self.clock.now_ms()))
+
+    async def now(self, order: Order) -> Order:
+        """The order as it is."""
+        found = await self.database.read(lambda tx: orders.find(tx, order.seller_id, order.order_id))
+        assert found is not None
+        return found
+
+    async def rows(self, sql: str, *args: Any) -> list[Row]:
+        """What a statement finds."""
+        return await self.database.read(lambda tx: tx.all(sql, *args))
+
+    async def hello(self, *journal: dict[str, Any], boot_id: str | None = None) -> Answer | Refusal:
+        """The terminal starts; without a boot id it is the same start as before."""
+        self.boot_id = boot_id or self.boot_id
+        body = HelloRequest.model_validate({"boot_id": self.boot_id, "journal": list(journal)})
+        return await self.handle(sessions.hello, body, in_transaction=False)
+
+    async def next(self, wait: int = 0, boot_id: str | None = None) -> Answer | Refusal:
+        """The terminal polls."""
+        query = {"boot_id": boot_id or self.boot_id, "wait": str(wait)}
+        return await self.handle(polling.next_message, query=query, in_transaction=False)
+
+    async def acknowledge(self, order: Order, boot_id: str | None = None, **caller: Any) -> Answer | Refusal:
+        """The terminal acknowledges."""
+        body = SessionRequest(boot_id=boot_id or self.boot_id)
+        return await self.handle(device.acknowledge, body, paths=[order.ulid], **caller)
+
+    async def progress(self, order: Order, step: str, seq: int = 1, boot_id: str | None = None) -> Answer | Refusal:
+        """The terminal tells how far it came."""
+        body = ProgressRequest.model_validate({"boot_id": boot_id or self.boot_id, "seq": seq, "step": step})
+        return await self.handle(device.progress, body, paths=[order.ulid])
+
+    async def answer_cancel(self, order: Order, *, done: bool) -> Answer | Refusal:
+        """The terminal answers a cancel message."""
+        body = CancelResultRequest(boot_id=self.boot_id, done=done)
+        return await self.handle(device.answer_cancel, body, paths=[order.ulid])
+
+    async def report(
+        self, order: Order, result: dict[str, Any] | bytes, result_id: str | None = None, **caller: Any
+    ) -> Answer | Refusal:
+        """The terminal reports."""
+        raw = result if isinstance(result, bytes) else json.dumps({"boot_id": self.boot_id, **result}).encode()
+        return await self.handle(results.report, raw, paths=[order.ulid, result_id or new_boot()], **caller)
+
+    async def setup(self, *wanted: tuple[str, str], live: bool = False) -> Answer | Refusal:
+        """An application sets modes."""
+        items = [{"id": terminal_id, "operating_mode": mode} for terminal_id, mode in wanted]
+        return await self.handle(handlers.setup, SetupRequest.model_validate({"terminals": items}), live=live)
+
+    async def at_terminal(self) -> Order:
+        """An order that the terminal has acknowledged."""
+        order = await self.order()
+        assert answered(await self.hello())
+        assert answered(await self.acknowledge(order))
+        return await self.now(order)
+
+    async def granted(self) -> Order:
+        """An order that the terminal may authorize."""
+        order = await self.at_terminal()
+        assert answered(await self.progress(order, "authorizing"))["go"] is True
+        return await self.now(order)
+
+
+async def open_desk(database: Database) -> Desk:
+    """The scene on a fresh database."""
+
+    async def work(tx: Transaction) -> Desk:
+        seller = await sellers.create(
+            tx,
+            email="seller@shop.example",
+            name="Corner shop",
+            country="BRA",
+            currency="BRL",
+            password_hash="-",
+            now_ms=START_MS,
+        )
+        assert seller is not None
+        shop = await places.create_store(tx, seller.seller_id, "Main street", START_MS)
+        pos = await places.create_pos(tx, seller.seller_id, shop.store_id, "SUC0101POS", "Till 1", START_MS)
+        assert pos is not None
+        terminal = await store.create(
+            tx,
+            seller_id=seller.seller_id,
+            pos_id=pos.pos_id,
+            terminal_id=store.virtual_id(),
+            live=False,
+            is_virtual=True,
+            operating_mode="PDV",
+            now_ms=START_MS,
+        )
+        assert terminal is not None
+        return Desk(database, seller.seller_id, pos.pos_id, shop.store_id, terminal.terminal_id)
+
+    return await database.write(work)
+
+
+def answered(outcome: Answer | Refusal) -> dict[str, Any]:
+    """The body of the 200 that this must be."""
+    assert isinstance(outcome, Answer), outcome
+    assert outcome.status == 200
+    body = outcome.body if isinstance(outcome.body, dict) else json.loads(bytes(outcome.body))
+    return dict(body)
+
+
+def refused(outcome: Answer | Refusal) -> str:
+    """The code of the refusal that this must be."""
+    assert isinstance(outcome, Refusal), outcome
+    return outcome.kind.code
+
+
+__all__ = ["APPROVED", "CANCELED", "DECLINED", "START_MS", "UNKNOWN", "Desk", "answered", "new_boot", "open_desk", "refused", "status"]

@@ -1,0 +1,39 @@
+"""Who else may talk to a running service: another seller, another application, the same ones with less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oauth_scene import REDIRECT_URI, Scene, make_scene
+from paydesk.oauth import applications
+from paydesk.oauth.applications import Application
+from paydesk.storage.database import Transaction
+from service import Service, access_token
+
+
+async def other_seller(service: Service) -> Service:
+    """The service as another seller sees it, through an application of its own."""
+    return await _seen_by(service, await make_scene(service.database))
+
+
+async def other_application(service: Service) -> Service:
+    """The service as another application of the same seller sees it."""
+    scene, now_ms = service.scene, service.clock.now_ms()
+
+    async def work(tx: Transaction) -> Application:
+        application, _ = await applications.create(
+            tx, name="Kiosk", redirect_uris=(REDIRECT_URI,), scopes="read write", now_ms=now_ms
+        )
+        return application
+
+    return await _seen_by(service, replace(scene, application=await service.database.write(work)))
+
+
+async def _seen_by(service: Service, scene: Scene) -> Service:
+    now_ms = service.clock.now_ms()
+    return replace(
+        service,
+        scene=scene,
+        access_token=await access_token(scene, now_ms, live=False),
+        live_access_token=await access_token(scene, now_ms, live=True),
+    )
