@@ -89,9 +89,7 @@ async def _demo(
     return demo
 
 
-async def _play(
-    fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event, stop: asyncio.Event
-) -> None:
+async def _play(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event, stop: asyncio.Event) -> None:
     """Once the service answers, start the virtual terminals and say so; end them before the service ends."""
     await fleet.start()
     starting = asyncio.create_task(_start(fleet, context, base_url, ready))

@@ -112,7 +112,7 @@ class Operation:
     handler: Handler
     status: int = 200
     further_statuses: tuple[int, ...] = ()
-    """Other statuses of success, with the same body."""
+    """Other statuses of success, with the same body; 204 has none."""
     answer: Any = None
     """The answer's body as a JSON schema (dict), or None where there is none."""
     example: Any = None

@@ -243,20 +243,25 @@ def _request_body(row: Operation, reference: Json) -> Json:
 
 
 def _responses(row: Operation, shared: _Shared) -> Json:
+    success = {status: _success(row, status, shared) for status in (row.status, *row.further_statuses)}
+    by_status: dict[int, list[ErrorKind]] = {}
+    for kind in errors_in_order(row):
+        by_status.setdefault(kind.status, []).append(kind)
+    refusals = {str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())}
+    return {str(status): answer for status, answer in success.items()} | refusals
+
+
+def _success(row: Operation, status: int, shared: _Shared) -> Json:
     success: Json = {"description": row.summary, "headers": {"x-request-id": _header("RequestId")}}
     if row.idempotent:
         success["headers"]["x-idempotent-replayed"] = _header("Replayed")
-    if row.status != 204:
+    if status != 204:
         schema = _anything(row.media_type) if row.answer is None else fields.hoisted(row.answer, shared.schemas)
         media: Json = {"schema": schema}
         if row.example is not None:
             media["example"] = row.example
         success["content"] = {row.media_type: media}
-    by_status: dict[int, list[ErrorKind]] = {}
-    for kind in errors_in_order(row):
-        by_status.setdefault(kind.status, []).append(kind)
-    refusals = {str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())}
-    return {str(status): success for status in (row.status, *row.further_statuses)} | refusals
+    return success
 
 
 def _anything(media_type: str) -> Json:

@@ -11,8 +11,6 @@ INSERT INTO operators (operator_id, name, role, digest, created_ms) VALUES ($1, 
 
 BY_DIGEST = "SELECT operator_id, role FROM operators WHERE digest = $1 AND revoked_ms IS NULL"
 
-REVOKE_NAMED = "UPDATE operators SET revoked_ms = $2 WHERE name = $1 AND revoked_ms IS NULL"
-
 AUDIT = """
 INSERT INTO operator_audit (entry_id, operator_id, action, subject, address, before, after, created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
@@ -49,11 +47,6 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
     """The operator whose token has this digest, or None when there is none or it was revoked."""
     row = await tx.one(BY_DIGEST, digest)
     return Operator(*row) if row else None
-
-
-async def revoke_named(tx: Transaction, name: str, now_ms: int) -> int:
-    """Revoke every token of that name; how many there were."""
-    return await tx.run(REVOKE_NAMED, name, now_ms)
 
 
 async def audit(tx: Transaction, entry: Entry) -> None:

@@ -158,6 +158,7 @@ NEXT = Operation(
     path="/device/v1/next",
     name="device_next",
     summary="Wait for the next message to the terminal",
+    further_statuses=(204,),
     surface="device",
     handler=polling.next_message,
     transaction="none",

@@ -1,0 +1,175 @@
+"""The operators' interface over HTTP: who may do what, what is written down, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from paydesk.operators import tokens
+from paydesk.storage.database import Database
+from service import Service, running
+
+APPLICATION = {"name": "Shop", "redirect_uris": ["https://shop.example/callback"]}
+SELLER = {"email": "ana@shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
+
+
+async def operator(service: Service, role: str = "owner") -> str:
+    """A new operator's token."""
+    token, now_ms = tokens.new(), service.clock.now_ms()
+    await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    return token.reveal()
+
+
+async def audited(database: Database) -> list[Any]:
+    """The audit trail: action, subject, address and what came of it."""
+    return await database.read(
+        lambda tx: tx.all("SELECT action, subject, address, after FROM operator_audit ORDER BY entry_id")
+    )
+
+
+async def test_needs_an_operators_token(database: Database) -> None:
+    """No token, an application's, an unknown one: 401 in the shape of every other surface."""
+    async with running(database) as service:
+        for token in (None, service.access_token, "PDO-" + "0" * 40, "PDO-nonsense"):
+            reply = await service.request("GET", "/operator/v1/sellers", token=token)
+            assert (reply.status, reply.code) == (401, "unauthorized")
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
+        reply = await service.request("GET", "/terminals/v1/list", token=await operator(service))
+        assert reply.status == 401
+
+
+async def test_support_only_reads(database: Database) -> None:
+    """Support sees everything and changes nothing; the others change."""
+    async with running(database, development=True) as service:
+        support, changes = await operator(service, "support"), await operator(service, "operator")
+        for noun in ("applications", "sellers", "stores", "pos", "terminals", "subscriptions", "deliveries",
+                     "reversals", "events"):  # fmt: skip
+            reply = await service.request("GET", f"/operator/v1/{noun}", token=support)
+            assert reply.status == 200, noun
+            assert isinstance(reply.body["data"], list)
+        bodies = {
+            "applications": APPLICATION,
+            "sellers": SELLER,
+            "stores": {"seller_id": service.seller_id, "name": "Centro"},
+            "terminals": {"seller_id": service.seller_id},
+        }
+        for noun, body in bodies.items():
+            reply = await service.request("POST", f"/operator/v1/{noun}", body, token=support)
+            assert (reply.status, reply.code) == (403, "forbidden"), noun
+        assert await audited(database) == []
+        reply = await service.request("POST", "/operator/v1/stores", bodies["stores"], token=changes)
+        assert reply.status == 201
+
+
+async def test_audit(database: Database) -> None:
+    """A change is written down with who, what and from where, and without the secret; a refused one is not."""
+    async with running(database) as service:
+        token = await operator(service)
+        made = await service.request("POST", "/operator/v1/applications", APPLICATION, token=token)
+        assert made.status == 201
+        seller = await service.request("POST", "/operator/v1/sellers", SELLER, token=token)
+        assert seller.status == 201
+        again = await service.request("POST", "/operator/v1/sellers", SELLER, token=token)
+        assert (again.status, again.code) == (409, "email_taken")
+        rows = await audited(database)
+        assert [(row[0], row[1], row[2]) for row in rows] == [
+            ("applications.create", made.body["client_id"], "127.0.0.1"),
+            ("sellers.create", str(seller.body["user_id"]), "127.0.0.1"),
+        ]
+        kept = json.dumps([list(row) for row in rows])
+        assert made.body["client_secret"] not in kept
+        assert seller.body["password"] not in kept
+
+
+@pytest.mark.parametrize(
+    ("noun", "body", "detail"),
+    [
+        ("applications", {**APPLICATION, "redirect_uris": []}, "'$.redirect_uris'"),
+        ("applications", {**APPLICATION, "redirect_uris": ["http://shop.example/"]}, "'$.redirect_uris[0]'"),
+        ("applications", {**APPLICATION, "scopes": "read admin"}, "'$.scopes'"),
+        ("applications", {**APPLICATION, "client_secret": "mine"}, "'$.client_secret'"),
+        ("sellers", {**SELLER, "currency": "EUR"}, "'$.currency'"),
+        ("sellers", {**SELLER, "password": "short"}, "'$.password'"),
+        ("pos", {"seller_id": "x", "store_id": 1, "external_pos_id": "A"}, "'$.seller_id'"),
+        ("subscriptions", {"client_id": 1, "url": "https://a.example/", "topic": "payments"}, "'$.topic'"),
+        ("subscriptions", {"client_id": 1, "url": "https://127.0.0.1/"}, "'$.url'"),
+    ],
+)
+async def test_faults(database: Database, noun: str, body: dict[str, Any], detail: str) -> None:
+    """What is wrong with a body is named by its path."""
+    async with running(database) as service:
+        reply = await service.request("POST", f"/operator/v1/{noun}", body, token=await operator(service))
+        assert reply.status == 400
+        assert reply.details[0].startswith(detail), reply.details
+
+
+async def test_pages(database: Database) -> None:
+    """Pages follow each other by `next` and hold every row once; a limit or cursor that is none is refused."""
+    async with running(database) as service:
+        token, names = await operator(service), [f"Store {number}" for number in range(5)]
+        for name in names:
+            body = {"seller_id": str(service.seller_id), "name": name}
+            assert (await service.request("POST", "/operator/v1/stores", body, token=token)).status == 201
+        found, after = [], ""
+        while True:
+            url = f"/operator/v1/stores?seller={service.seller_id}&limit=2{after}"
+            page = (await service.request("GET", url, token=token)).body
+            found += [store["name"] for store in page["data"]]
+            if "next" not in page:
+                break
+            after = f"&after={page['next']}"
+        assert sorted(found) == names
+        for query in ("limit=0", "limit=201", "limit=x", "after=x", "seller=x"):
+            reply = await service.request("GET", f"/operator/v1/stores?{query}", token=token)
+            assert (reply.status, reply.code) == (400, "property_value"), query
+
+
+async def test_without_development(database: Database) -> None:
+    """Where it is not for development nobody mints codes or makes virtual terminals."""
+    async with running(database, development=False) as service:
+        token = await operator(service)
+        code = await service.request("POST", "/operator/v1/codes", {}, token=token)
+        assert (code.status, code.code) == (404, "not_found")
+        terminal = await service.request("POST", "/operator/v1/terminals", {}, token=token)
+        assert (terminal.status, terminal.code) == (405, "method_not_allowed")
+
+
+async def test_unknown_parties(database: Database) -> None:
+    """What does not exist is named by its kind."""
+    async with running(database, development=True) as service:
+        token = await operator(service)
+        for noun, body, code in (
+            ("stores", {"seller_id": 1, "name": "A"}, "seller_not_found"),
+            ("pos", {"seller_id": service.seller_id, "store_id": 1, "external_pos_id": "A"}, "store_not_found"),
+            ("terminals", {"seller_id": 1}, "seller_not_found"),
+            ("terminals", {"seller_id": service.seller_id, "pos_id": 1}, "pos_not_found"),
+            ("codes", {"client_id": 1, "user_id": service.seller_id}, "application_not_found"),
+        ):
+            reply = await service.request("POST", f"/operator/v1/{noun}", body, token=token)
+            assert (reply.status, reply.code) == (404, code), noun
+        reply = await service.request("GET", "/operator/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3", token=token)
+        assert (reply.status, reply.code) == (404, "order_not_found")
+        reply = await service.request("GET", "/operator/v1/orders/42", token=token)
+        assert (reply.status, reply.code) == (400, "invalid_path_param")
+
+
+async def test_order_with_its_history(database: Database) -> None:
+    """An operator sees the orders of every seller, each with its moves."""
+    async with running(database) as service:
+        token, terminal = await operator(service), await service.terminal()
+        order = (await service.create(terminal)).body
+        seen = await service.request("GET", f"/operator/v1/orders/{order['id'].lower()}", token=token)
+        assert seen.status == 200
+        assert {**order, **seen.body} == seen.body
+        assert [(event["move"], event["status"]) for event in seen.body["events"]] == [("create", "created")]
+
+
+async def test_revoked_at_once(database: Database) -> None:
+    """An operator whose token is revoked is refused with the next request."""
+    async with running(database) as service:
+        token = await operator(service)
+        assert (await service.request("GET", "/operator/v1/sellers", token=token)).status == 200
+        await database.write(lambda tx: tx.run("UPDATE operators SET revoked_ms = 1"))
+        assert (await service.request("GET", "/operator/v1/sellers", token=token)).status == 401

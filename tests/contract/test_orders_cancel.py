@@ -1,0 +1,113 @@
+"""POST /v1/orders/{order_id}/cancel: what ends, and what can't be canceled any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+from parties import other_application, other_seller
+from service import Device, Service
+
+
+async def _created(service: Service) -> str:
+    order_id: str = (await service.create(await service.terminal())).body["id"]
+    return order_id
+
+
+async def _at_terminal(service: Service) -> tuple[Device, str]:
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order_id: str = (await service.create(terminal)).body["id"]
+    offered = await device.next()
+    assert (await device.ack(offered.body["lease_id"])).status == 200
+    return device, order_id
+
+
+async def test_a_created_order(service: Service) -> None:
+    """It is canceled at once, in a new version, and its terminal is free."""
+    terminal = await service.terminal()
+    order = (await service.create(terminal)).body
+    reply = await service.cancel(order["id"])
+    assert reply.status == 200
+    payment = reply.body["transactions"]["payments"][0]
+    assert (reply.body["status"], reply.body["status_detail"], reply.body["version"]) == ("canceled", "canceled", 2)
+    assert (payment["status"], payment["status_detail"]) == ("canceled", "canceled_by_api")
+    assert list(reply.body) == list(order)
+    assert reply.body["last_updated_date"] >= order["last_updated_date"]
+    assert await service.get(order["id"]) == reply.body
+    assert (await service.create(terminal)).status == 201
+
+
+async def test_the_body_is_empty_or_an_empty_object(service: Service) -> None:
+    """Nothing else can be said in a cancel."""
+    for data in (None, b"", b"{}", b" { } "):
+        assert (await service.cancel(await _created(service), data=data)).status == 200, data
+    order_id = await _created(service)
+    for data, code in (
+        (b'{"reason": "x"}', "unsupported_properties"),
+        (b"[]", "property_type"),
+        (b"null", "property_type"),
+        (b"{", "json_syntax_error"),
+    ):
+        reply = await service.cancel(order_id, data=data)
+        assert (reply.status, reply.code) == (400, code), data
+    assert (await service.get(order_id))["status"] == "created"
+
+
+async def test_the_case_of_an_id_does_not_matter(service: Service) -> None:
+    """As in every path."""
+    order_id = await _created(service)
+    assert (await service.cancel(order_id.lower())).body["id"] == order_id
+
+
+async def test_a_canceled_order(service: Service) -> None:
+    """Under a new key it is told that it is canceled already, and nothing changes."""
+    order_id = await _created(service)
+    canceled = await service.cancel(order_id)
+    again = await service.cancel(order_id)
+    assert (again.status, again.code) == (409, "order_already_canceled")
+    assert await service.get(order_id) == canceled.body
+
+
+async def test_the_extra_header_is_ignored_while_created(service: Service) -> None:
+    """It is for orders that are at their terminal."""
+    for value in ("at_terminal", "anything"):
+        reply = await service.cancel(await _created(service), headers={"X-Allow-Cancelable-Status": value})
+        assert (reply.status, reply.body["status"]) == (200, "canceled")
+
+
+async def test_an_order_at_its_terminal(service: Service) -> None:
+    """Without the extra header, or with another value, it can't be canceled."""
+    _, order_id = await _at_terminal(service)
+    for headers in ({}, {"X-Allow-Cancelable-Status": "created"}):
+        reply = await service.cancel(order_id, headers=headers)
+        assert (reply.status, reply.code) == (409, "cannot_cancel_order")
+        assert "at_terminal" in reply.details[0]
+    assert (await service.get(order_id))["status"] == "at_terminal"
+
+
+async def test_a_processed_order(service: Service) -> None:
+    """What is paid is refunded, not canceled."""
+    device, order_id = await _at_terminal(service)
+    await device.authorizing(order_id[3:])
+    assert (await device.approve(order_id[3:])).status == 200
+    reply = await service.cancel(order_id)
+    assert (reply.status, reply.code) == (409, "cannot_cancel_order")
+    assert (await service.get(order_id))["status"] == "processed"
+
+
+async def test_what_is_not_the_callers_does_not_exist(service: Service) -> None:
+    """Another seller, or the other kind of token, cancels nothing; another application of the seller does."""
+    order_id = await _created(service)
+    stranger = await other_seller(service)
+    for reply in (await stranger.cancel(order_id), await service.cancel(order_id, token=service.live_access_token)):
+        assert (reply.status, reply.code) == (404, "order_not_found")
+    assert (await service.get(order_id))["status"] == "created"
+    assert (await (await other_application(service)).cancel(order_id)).status == 200
+
+
+async def test_many_cancels_at_once(service: Service) -> None:
+    """One of them cancels; the others are told so."""
+    order_id = await _created(service)
+    replies = await asyncio.gather(*(service.cancel(order_id) for _ in range(10)))
+    assert sorted(reply.status for reply in replies) == [200] + [409] * 9
+    assert (await service.get(order_id))["version"] == 2

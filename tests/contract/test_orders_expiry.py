@@ -1,0 +1,107 @@
+"""An order's time: it expires to the second, by the worker and by whoever looks at it first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+from service import Service, running
+
+
+@pytest.fixture
+async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
+    """A service whose clock stands still until a test moves it."""
+    clock.freeze()
+    async with running(database, clock=clock) as service:
+        yield service
+
+
+def _advance(service: Service, clock: MovableClock, by_ms: int) -> None:
+    """As `POST /dev/clock` does."""
+    clock.advance(by_ms)
+    service.database.signals.wake(["clock"])
+
+
+async def _until_canceled(service: Service, order_id: str) -> dict[str, Any]:
+    async with asyncio.timeout(5):
+        while (order := await service.get(order_id))["status"] != "canceled":  # noqa: ASYNC110 - as a client polls
+            await asyncio.sleep(0.02)
+    return order
+
+
+def _seconds_between(order: dict[str, Any]) -> float:
+    created, updated = (datetime.fromisoformat(order[name]) for name in ("created_date", "last_updated_date"))
+    return (updated - created).total_seconds()
+
+
+async def test_a_created_order_expires_by_itself(service: Service, clock: MovableClock) -> None:
+    """Not a millisecond early, and without anybody asking."""
+    order_id = (await service.create(await service.terminal(), expiration_time="PT1M30S")).body["id"]
+    _advance(service, clock, 89_999)
+    await asyncio.sleep(0.2)
+    assert (await service.get(order_id))["status"] == "created"
+    _advance(service, clock, 1)
+    order = await _until_canceled(service, order_id)
+    assert (order["status_detail"], order["version"]) == ("expired", 2)
+    assert order["transactions"]["payments"][0]["status_detail"] == "expired"
+    assert _seconds_between(order) == 90
+
+
+async def test_the_default_is_a_quarter_of_an_hour(service: Service, clock: MovableClock) -> None:
+    """What an order that says nothing has."""
+    order_id = (await service.create(await service.terminal())).body["id"]
+    _advance(service, clock, 15 * 60_000)
+    assert _seconds_between(await _until_canceled(service, order_id)) == 900
+
+
+async def test_many_orders_expire_at_once(service: Service, clock: MovableClock) -> None:
+    """All of those whose time ran out, and no other."""
+    due = [(await service.create(await service.terminal(), expiration_time="PT30S")).body["id"] for _ in range(5)]
+    later = (await service.create(await service.terminal(), expiration_time="PT3H")).body["id"]
+    _advance(service, clock, 60_000)
+    for order_id in due:
+        assert (await _until_canceled(service, order_id))["status_detail"] == "expired"
+    assert (await service.get(later))["status"] == "created"
+
+
+async def test_an_order_at_its_terminal_expires_too(service: Service, clock: MovableClock) -> None:
+    """Before the grant there is nothing to wait for."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order_id = (await service.create(terminal, expiration_time="PT30S")).body["id"]
+    await device.ack(order_id[3:])
+    _advance(service, clock, 30_000)
+    assert (await _until_canceled(service, order_id))["version"] == 3
+    late = await device.authorizing(order_id[3:])
+    assert (late.status, late.code) == (409, "order_canceled")
+
+
+async def test_after_the_grant_the_outcome_rules(service: Service, clock: MovableClock) -> None:
+    """An order that is being paid doesn't expire; the approval that comes later counts."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order_id = (await service.create(terminal, expiration_time="PT30S")).body["id"]
+    await device.ack(order_id[3:])
+    assert (await device.authorizing(order_id[3:])).status == 200
+    _advance(service, clock, 35_000)
+    await asyncio.sleep(0.2)
+    assert (await service.get(order_id))["status"] == "at_terminal"
+    await device.approve(order_id[3:])
+    assert (await service.get(order_id))["status"] == "processed"
+
+
+async def test_an_overdue_order_that_is_canceled(database: Database, clock: MovableClock) -> None:
+    """Without a worker too it has expired: it can't be canceled, and it stays expired."""
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        order_id = (await service.create(await service.terminal(), expiration_time="PT30S")).body["id"]
+        clock.advance(30_000)
+        reply = await service.cancel(order_id)
+        assert (reply.status, reply.code) == (409, "order_already_canceled")
+        assert (await service.get(order_id))["status_detail"] == "expired"

@@ -1,0 +1,67 @@
+"""A bare connection to a running service: every byte that is sent is the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.parse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from service import Reply, Service
+
+ANSWER_SECONDS_MAX = 8
+
+
+class Wire:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def answer(self, *, to_head: bool = False) -> Reply:
+        """The next answer. Raises `IncompleteReadError` where the connection ends instead."""
+        async with asyncio.timeout(ANSWER_SECONDS_MAX):
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            status_line, *lines = head.rstrip("\r\n").split("\r\n")
+            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            length = 0 if to_head else int(headers.get("content-length", 0))
+            raw = await self._reader.readexactly(length)
+        return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if raw else None)
+
+    async def is_closed(self) -> bool:
+        """Whether the service ends the connection without a further byte."""
+        async with asyncio.timeout(ANSWER_SECONDS_MAX):
+            try:
+                return await self._reader.read(1) == b""
+            except ConnectionResetError:
+                return True
+
+
+@asynccontextmanager
+async def wire(service: Service) -> AsyncIterator[Wire]:
+    """A connection to the service, closed at the end of the block."""
+    address = urllib.parse.urlsplit(service.base_url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        yield Wire(reader, writer)
+    finally:
+        writer.close()
+
+
+def head(method: str, path: str, *fields: str, host: str = "localhost") -> bytes:
+    """A request's head; `host` may be empty for none."""
+    lines = [f"{method} {path} HTTP/1.1", *([f"Host: {host}"] if host else []), *fields]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+async def exchange(service: Service, request: bytes) -> Reply:
+    """One request on a connection of its own."""
+    async with wire(service) as connection:
+        await connection.send(request)
+        return await connection.answer()
