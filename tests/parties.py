@@ -29,6 +29,11 @@ async def other_application(service: Service) -> Service:
     return await _seen_by(service, replace(scene, application=await service.database.write(work)))
 
 
+async def with_scope(service: Service, scope: str, *, live: bool = False) -> str:
+    """An access token of the service's seller and application that has this scope alone."""
+    return await access_token(service.scene, service.clock.now_ms(), live=live, scope=scope)
+
+
 async def _seen_by(service: Service, scene: Scene) -> Service:
     now_ms = service.clock.now_ms()
     return replace(

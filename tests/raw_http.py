@@ -34,6 +34,11 @@ class Wire:
             raw = await self._reader.readexactly(length)
         return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if raw else None)
 
+    async def close(self) -> None:
+        """End it from this side."""
+        self._writer.close()
+        await self._writer.wait_closed()
+
     async def is_closed(self) -> bool:
         """Whether the service ends the connection without a further byte."""
         async with asyncio.timeout(ANSWER_SECONDS_MAX):

@@ -88,6 +88,7 @@ class Settings(BaseModel):
     keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
 
 
+_WITH_SECRETS = {"database_url"}
 _LISTS = {name for name, field in Settings.model_fields.items() if "tuple" in str(field.annotation)}
 
 
@@ -138,4 +139,5 @@ def _unknown(name: str, where: str) -> str:
 def _explained(fault: Any, origin: Mapping[str, str]) -> str:
     name = str(fault["loc"][0])
     expected = Settings.model_fields[name].description or ""
-    return f"{origin.get(name, name)}: {fault['msg'].lower()} (got {fault['input']!r}). {expected}"
+    got = "***" if name in _WITH_SECRETS else repr(fault["input"])
+    return f"{origin.get(name, name)}: {fault['msg'].lower()} (got {got}). {expected}"

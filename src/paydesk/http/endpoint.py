@@ -55,6 +55,8 @@ class Endpoint:
         self.operation, self.service = operation, service
         self._declared = shared.may_answer(operation)
         self._takes_body = shared.takes_body(operation)
+        # Without a key there is no request to wait for; nothing was done all the same.
+        self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._path = PathRules(operation)
         self._loopback_only = operation.development and operation.surface == "public"
 
@@ -79,7 +81,7 @@ class Endpoint:
         except (Unavailable, KeyMissing) as error:
             reply = refused(errors.SERVICE_UNAVAILABLE.because(str(error)), surface)
         except Locked:
-            reply = refused(errors.RESOURCE_LOCKED.because("a row stayed locked"), surface)
+            reply = refused(self._when_locked.because("a row stayed locked"), surface)
         except (Disconnected, asyncio.CancelledError):
             raise
         except Exception:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from paydesk import ids
 from paydesk.errors import UNAUTHORIZED, Refusal
 from paydesk.http.shared import error_body
 from paydesk.operation import Answer
@@ -57,7 +57,7 @@ def refused(refusal: Refusal, surface: str) -> Reply:
 
 def request_id(sent: str | None) -> str:
     """The caller's own, where it has the form of one; otherwise a new UUID."""
-    return sent if sent is not None and REQUEST_ID.fullmatch(sent) else str(uuid.uuid4())
+    return sent if sent is not None and REQUEST_ID.fullmatch(sent) else ids.uuid()
 
 
 async def send_reply(send: Send, reply: Reply, request_id: str) -> None:

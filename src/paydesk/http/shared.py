@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+from pydantic import BaseModel
 
 from paydesk import errors
 from paydesk.errors import ErrorKind, Refusal
@@ -29,7 +32,7 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
         (has_body and not operation.raw_body, (errors.JSON_SYNTAX_ERROR,)),
-        (operation.body, errors.BODY_FAULTS),
+        (operation.body, body_faults(operation.body) if operation.body is not None else ()),
         (operation.strict_query, (errors.UNSUPPORTED_PROPERTIES,)),
         (operation.idempotent, (errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED)),
         (True, _DEFECTS),
@@ -40,6 +43,27 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
 def takes_body(operation: Operation) -> bool:
     """Whether a body is read at all."""
     return operation.method in ("POST", "PUT", "PATCH")
+
+
+def body_faults(model: type[BaseModel]) -> tuple[ErrorKind, ...]:
+    """The faults that a body of this model can have: what none of its fields demands is not declared."""
+    keywords = set(_keywords(model.model_json_schema()))
+    demanded = {
+        errors.REQUIRED_PROPERTIES: "required",
+        errors.MINIMUM_PROPERTIES: "required",
+        errors.MINIMUM_ITEMS: "minItems",
+        errors.MAXIMUM_ITEMS: "maxItems",
+    }
+    return tuple(kind for kind in errors.BODY_FAULTS if kind not in demanded or demanded[kind] in keywords)
+
+
+def _keywords(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _keywords(part)
 
 
 def may_answer(operation: Operation) -> frozenset[ErrorKind]:

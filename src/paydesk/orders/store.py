@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
+from paydesk import ids
 from paydesk.orders import status
 from paydesk.orders.schemas import notified
 from paydesk.orders.status import Move, State
@@ -67,7 +68,9 @@ class Order:
         return self.status in status.LIVE and self.granted_ms is None and self.expires_ms <= now_ms
 
 
-COLUMNS = ", ".join(field.name for field in fields(Order))
+_NAMES = [field.name for field in fields(Order)]
+COLUMNS = ", ".join(_NAMES)
+_values = attrgetter(*_NAMES)
 _LIVE = ", ".join(f"'{name}'" for name in status.LIVE)
 
 FIND = f"SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND order_id = $2"
@@ -78,7 +81,7 @@ LIVE_ON_TERMINAL = f"""
 SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({_LIVE})"""
 
 CREATE = f"""
-INSERT INTO orders ({COLUMNS}) VALUES ({", ".join(f"${place}" for place in range(1, len(fields(Order)) + 1))})
+INSERT INTO orders ({COLUMNS}) VALUES ({", ".join(f"${place}" for place in range(1, len(_NAMES) + 1))})
 ON CONFLICT DO NOTHING RETURNING order_id"""
 
 RECORD_EVENT = """
@@ -150,7 +153,7 @@ async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) ->
 
 async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
     """Insert the order with its first event; False when its terminal has a live one already."""
-    if await tx.one(CREATE, *astuple(order)) is None:
+    if await tx.one(CREATE, *_values(order)) is None:
         return False
     await _record(tx, status.CREATE, order, now_ms)
     return True
@@ -241,7 +244,7 @@ async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> No
 
 
 async def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
-    event_id = str(uuid.uuid4())
+    event_id = ids.uuid()
     body = notification(
         event_id=event_id,
         action=move.action,

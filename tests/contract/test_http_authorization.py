@@ -1,0 +1,128 @@
+"""401 and 403: which tokens open which door, and what is said to those that don't."""
+
+from __future__ import annotations
+
+import pytest
+
+from parties import other_application, with_scope
+from paydesk.clock import MovableClock
+from paydesk.operators import tokens
+from paydesk.storage.database import Database
+from raw_http import exchange, head
+from service import Reply, Service, running
+
+ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
+MISSING, INVALID = "authorization value not present", "invalid access token"
+
+
+def _refused(reply: Reply, message: str) -> None:
+    assert (reply.status, reply.code, reply.headers["www-authenticate"]) == (401, "unauthorized", "Bearer")
+    assert reply.body["errors"] == [{"code": "unauthorized", "message": message, "details": []}]
+    assert (reply.body["code"], reply.body["message"], reply.body["status"]) == ("unauthorized", message, 401)
+
+
+async def _with(service: Service, *authorization: str) -> Reply:
+    return await exchange(service, head("GET", ORDER, *(f"Authorization: {value}" for value in authorization)))
+
+
+async def test_no_bearer(service: Service) -> None:
+    """Nothing, an empty header, another scheme, two headers: the value is not present."""
+    token = service.access_token
+    for authorization in ([], [""], ["Bearer"], ["Bearer "], ["Basic dTpw"], [token], [f"Bearer {token}"] * 2):
+        _refused(await _with(service, *authorization), MISSING)
+
+
+async def test_a_token_that_is_none(service: Service) -> None:
+    """Garbage, a wrong digit, another seller's number, a token with something after it: invalid."""
+    token = service.access_token
+    changed = token.replace(token[-30], "0" if token[-30] != "0" else "1")
+    for given in ("x", changed, token[:-1], f"{token}0", f"{token} x", "TG-" + "0" * 40 + "-1", "a" * 4000):
+        _refused(await _with(service, f"Bearer {given}"), INVALID)
+
+
+async def test_the_scheme_has_no_case(service: Service) -> None:
+    """`bearer` is as good as `Bearer`; the token itself is taken as it is."""
+    assert (await _with(service, f"bearer {service.access_token}")).status == 404
+    _refused(await _with(service, f"Bearer {service.access_token.lower()}"), INVALID)
+
+
+async def test_a_token_of_another_surface(service: Service) -> None:
+    """A terminal's and an operator's token open no door of applications, nor does an application's open theirs."""
+    terminal, operator = await service.terminal(), tokens.new()
+    await service.database.write(lambda tx: tokens.issue(tx, operator, "anna", "owner", service.clock.now_ms()))
+    for token in (terminal.token, operator.reveal()):
+        for method, path in (("GET", ORDER), ("POST", "/v1/orders"), ("GET", "/terminals/v1/list")):
+            _refused(await service.request(method, path, token=token), INVALID)
+    assert (await service.request("GET", "/operator/v1/sellers", token=operator.reveal())).status == 200
+    for path in ("/operator/v1/sellers", "/device/v1/next"):
+        _refused(await service.request("GET", path), INVALID)
+    _refused(await service.request("GET", "/operator/v1/sellers", token=terminal.token), INVALID)
+
+
+async def test_a_token_whose_time_is_over(database: Database, clock: MovableClock) -> None:
+    """To the second, also when it was good a moment ago."""
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        clock.advance(15_552_000_000 - 1)
+        assert (await service.request("GET", ORDER)).status == 404
+        clock.advance(1)
+        _refused(await service.request("GET", ORDER), INVALID)
+
+
+async def test_who_is_suspended(service: Service) -> None:
+    """An application's suspension stops it alone, with 403."""
+    other = await other_application(service)
+    await service.scene.run(
+        "UPDATE applications SET suspended_ms = 1 WHERE application_id = $1", other.scene.application.application_id
+    )
+    reply = await other.request("GET", ORDER)
+    assert (reply.status, reply.code) == (403, "forbidden")
+    assert (await service.request("GET", ORDER)).status == 404
+
+
+async def test_scopes(service: Service) -> None:
+    """`read` reads and `write` writes; neither does the other's work."""
+    read, write = await with_scope(service, "read"), await with_scope(service, "write")
+    terminal = await service.terminal()
+    assert (await service.request("GET", ORDER, token=read)).status == 404
+    assert (await service.request("GET", "/terminals/v1/list", token=read)).status == 200
+    for method, path, token in (
+        ("GET", ORDER, write),
+        ("GET", "/terminals/v1/list", write),
+        ("POST", "/v1/orders", read),
+        ("POST", f"{ORDER}/cancel", read),
+        ("PATCH", "/terminals/v1/setup", read),
+    ):
+        reply = await service.request(method, path, token=token)
+        assert (reply.status, reply.code) == (403, "insufficient_scope"), path
+    service.access_token = write
+    assert (await service.create(terminal)).status == 201
+
+
+async def test_a_test_order_is_not_asked_for_with_a_live_token(service: Service) -> None:
+    """`X-Test-Token: true` and a live token contradict each other; with a test token it says what is so."""
+    live = service.live_access_token
+    for token, value, status in (
+        (live, "true", 400),
+        (live, "True", 400),
+        (live, "false", 404),
+        (service.access_token, "true", 404),
+    ):
+        reply = await service.request("GET", ORDER, token=token, headers={"X-Test-Token": value})
+        assert reply.status == status, value
+        assert reply.code == ("unsupported_header" if status == 400 else "order_not_found")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+async def test_the_sandbox_header_on_every_route(service: Service, method: str) -> None:
+    """`x-test-scope` is refused wherever it is sent, and on the token endpoint in its own words."""
+    paths = {
+        "GET": (ORDER, "/terminals/v1/list", "/device/v1/next", "/operator/v1/sellers", "/openapi.json", "/docs"),
+        "POST": ("/v1/orders", f"{ORDER}/cancel", "/oauth/token", "/device/v1/hello"),
+        "PATCH": ("/terminals/v1/setup",),
+    }
+    for path in paths[method]:
+        for value in ("sandbox", ""):
+            reply = await service.request(method, path, token=None, headers={"X-Test-Scope": value})
+            expected = "invalid_request" if path.startswith("/oauth/") else "unsupported_header"
+            assert (reply.status, reply.code) == (400, expected), path

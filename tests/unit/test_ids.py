@@ -1,0 +1,41 @@
+"""Ids have their form, come in the order of time, and never twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+
+from paydesk import ids
+
+
+def test_a_ulid_has_its_form_and_sorts_by_time() -> None:
+    """48 bits of time before 80 random ones."""
+    earlier, later = ids.ulid(1_769_869_602_109), ids.ulid(1_769_869_602_110)
+    assert re.fullmatch(ids.ULID_PATTERN, earlier)
+    assert earlier[:10] < later[:10]
+
+
+def test_a_uuid_is_one_of_version_4() -> None:
+    """As RFC 9562 has it."""
+    made = uuid.UUID(ids.uuid())
+    assert (made.version, made.variant) == (4, uuid.RFC_4122)
+
+
+def test_no_id_comes_twice() -> None:
+    """Also across the end of a pool of randomness."""
+    assert len({ids.uuid() for _ in range(5000)} | {ids.ulid(1) for _ in range(5000)}) == 10_000
+
+
+def test_a_forked_child_makes_other_ids_than_its_parent() -> None:
+    """The pool is not shared."""
+    ids.uuid()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, ids.uuid().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        assert pipe.read() != ids.uuid()
