@@ -254,7 +254,8 @@ async def running(
                     await access_token(scene, clock.now_ms(), live=False),
                     await access_token(scene, clock.now_ms(), live=True),
                 )
-            assert not [line for line in logged if line["event"] in ("undeclared", "defect")], logged
+            defects = [line for line in logged if line["event"] in ("undeclared", "defect")]
+            assert not defects, defects
     finally:
         stop.set()
         await asyncio.gather(*parts)

@@ -193,7 +193,10 @@ async def _limit_of_zero(attempt: Attempt) -> Reply:
 
 @way("minimum_items")
 async def _no_items(attempt: Attempt) -> Reply:
-    spoiled = {"create_order": {"transactions": {"payments": []}}, "setup_terminals": {"terminals": []}}
+    spoiled: dict[str, Any] = {
+        "create_order": {"transactions": {"payments": []}},
+        "setup_terminals": {"terminals": []},
+    }
     return await attempt.send(body={**attempt.body, **spoiled[attempt.operation.name]})
 
 

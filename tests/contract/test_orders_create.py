@@ -12,7 +12,7 @@ from paydesk.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Service, order_body, running
 
-FULL = {
+FULL: dict[str, Any] = {
     "type": "point",
     "external_reference": "ext_ref_1234",
     "description": "Smartphone",
@@ -76,7 +76,7 @@ async def test_the_whole_answer(service: Service) -> None:
         ("version", 1),
         ("created_date", order["created_date"]),
         ("last_updated_date", order["created_date"]),
-        ("integration_data", {"application_id": _application(service), **FULL["integration_data"]}),  # type: ignore[dict-item]  # it is one
+        ("integration_data", {"application_id": _application(service), **FULL["integration_data"]}),
         ("config", {"point": point, "payment_method": PAYMENT_METHOD}),
         (
             "transactions",
@@ -136,7 +136,7 @@ async def test_a_rule_that_is_broken(service: Service) -> None:
 
 async def test_all_faults_at_once(service: Service) -> None:
     """Every fault is listed in document order, and the first one is told flat beside the list."""
-    change = {"external_reference": "!", "transactions": {"payments": [{"amount": "0", "tip": "1"}]}}
+    change: dict[str, Any] = {"external_reference": "!", "transactions": {"payments": [{"amount": "0", "tip": "1"}]}}
     reply = await service.create(await service.terminal(), **change)
     assert [error["code"] for error in reply.body["errors"]] == [
         "property_value",

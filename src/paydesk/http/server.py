@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -29,6 +30,7 @@ HEADER_BYTES_MAX = 16 * 1024
 HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
 SWEEP_SECONDS = 0.25
 DRAIN_SECONDS = 3
+LINGER_SECONDS = 1
 BACKLOG = 2048
 
 
@@ -45,9 +47,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     _deadline: float | None = None
     _refusal: ErrorKind | None = None
+    _in_head = False
     _head_bytes = 0
-    _in_head = True
     _header_bytes = 0
+    _ended_in_chunk = False
+    _refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A new connection: it has as long for its first head as any."""
@@ -58,17 +62,20 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and stop at a head that never ends."""
-        if self.transport.is_closing():
+        if self._refused or self.transport.is_closing():
             return
-        self._head_bytes += len(data) if self._in_head else 0
-        super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+        self._unset_keepalive_if_required()
+        self._ended_in_chunk = False
+        self._feed(data)
+        # How much of a chunk belongs to a head that began in its midst is not known; its next chunk counts.
+        self._head_bytes += len(data) if self._in_head and not self._ended_in_chunk else 0
+        if self._in_head and self._head_bytes > HEAD_BYTES_MAX:
             self._refuse(HEADERS_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         """The first byte of a request: its head has a deadline from now."""
         super().on_message_begin()
-        self._in_head, self._header_bytes = True, 0
+        self._in_head, self._head_bytes, self._header_bytes = True, 0, 0
         self._deadline = self.loop.time() + self.head_seconds
 
     def on_url(self, url: bytes) -> None:
@@ -78,60 +85,96 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop_parsing(URI_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header field."""
-        super().on_header(name, value)
+        """One header field; one that comes after the body is counted and dropped, it can't speak for the request."""
         self._header_bytes += len(name) + len(value)
+        if self._in_head:
+            super().on_header(name, value)
         if self._header_bytes > HEADER_BYTES_MAX or len(self.headers) > HEADER_FIELDS_MAX:
             self._stop_parsing(HEADERS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """The head is whole: the body has a deadline from now."""
-        self._in_head, self._head_bytes = False, 0
-        self._deadline = self.loop.time() + self.body_seconds
-        if sum(name == b"content-length" for name, _ in self.headers) > 1:
+        if sum(name == b"content-length" for name, _ in self.headers) > 1 or self.parser.get_method() == b"CONNECT":
             self._stop_parsing(BAD_REQUEST)
+        if self.parser.should_upgrade():
+            return  # The parser stops here, and the head is read again without the offer.
         super().on_headers_complete()
+        self._in_head = False
+        self._deadline = self.loop.time() + self.body_seconds
 
     def on_message_complete(self) -> None:
         """The request is whole; it can't be late any more."""
-        self._deadline = None
+        if self.parser.should_upgrade():
+            return
+        self._deadline, self._ended_in_chunk = None, True
         super().on_message_complete()
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser could not read, in our own shape."""
-        del msg
-        self._refuse(self._refusal or BAD_REQUEST)
-
     def check_deadline(self, now: float) -> None:
-        """Close a connection that has been too slow."""
+        """End a connection that has been too slow."""
         if self._deadline is None or now < self._deadline or self.transport.is_closing():
             return
-        if self._in_head and not self._head_bytes:
-            self.transport.close()  # Nothing was asked, so nothing is answered.
+        if self._refused or not (self._in_head or self.cycle):
+            self.transport.close()  # Nothing more was asked, so nothing is answered.
+        elif self.pipeline:
+            self._deadline = now + self.body_seconds  # Nothing is read while earlier requests are under way.
         else:
             self._refuse(REQUEST_TIMEOUT)
+
+    def _feed(self, data: bytes) -> None:
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as offer:
+                data = self._head_without_offer() + data[offer.args[0] :]
+            except httptools.HttpParserError:
+                self._refuse(self._refusal or BAD_REQUEST)
+                return
+            else:
+                return
+
+    def _head_without_offer(self) -> bytes:
+        """The head as if no other protocol had been offered, for a new parser (RFC 9110 section 7.8).
+
+        The old one takes all that follows for the other protocol, the request's own body too.
+        """
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%s: %s" % field for field in self.headers if field[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        return b"\r\n".join([*lines, b"", b""])
 
     def _stop_parsing(self, kind: ErrorKind) -> None:
         self._refusal = kind
         raise _HeadRefused
 
     def _refuse(self, kind: ErrorKind) -> None:
-        """Answer and close; a request that is being answered already is only cut off."""
-        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
-            url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
-            surface = "token" if url.startswith(b"/oauth/") else "application"
-            body = encode(error_body(surface, kind.because("refused by the server")))
-            identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
-            self.transport.write(
-                STATUS_LINE[kind.status]
-                + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
-                + b"x-request-id: %s\r\nconnection: close\r\n\r\n" % identity.encode()
-                + body
-            )
+        """Answer what can't be read, and end the connection; an earlier request is answered first."""
+        if self._refused:
+            return
+        if self._in_head and self.cycle is not None and not self.cycle.response_complete:
+            self._refused, self._deadline = True, None
+            self.cycle.keep_alive = False
+            return
+        if self.cycle is None or self._in_head or not (self.cycle.response_started or self.pipeline):
+            self.transport.write(self._refusal_bytes(kind))
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self.transport.close()
+        # Closed at once, what the client still sends would make its side drop the answer unread.
+        self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
+        self.transport.write_eof()
+
+    def _refusal_bytes(self, kind: ErrorKind) -> bytes:
+        url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
+        surface = "token" if url.startswith(b"/oauth/") else "application"
+        body = encode(error_body(surface, kind.because("refused by the server")))
+        identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
+        return (
+            STATUS_LINE[kind.status]
+            + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+            + b"x-request-id: %s\r\nconnection: close\r\n\r\n" % identity.encode()
+            + body
+        )
 
 
 class _Server(uvicorn.Server):
