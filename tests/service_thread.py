@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from paydesk.clock import MovableClock
 from paydesk.operators import tokens
 from paydesk.storage.connect import open_database
 from service import Service, Terminal, running
@@ -54,7 +55,7 @@ class _Thread(threading.Thread):
         self._loop = asyncio.get_running_loop()
         database = await open_database(self._database_url)
         try:
-            async with running(database, development=True) as service:
+            async with running(database, clock=MovableClock(), development=True) as service:
                 self.served = await _served(service)
                 self.ready.set()
                 await self._ended.wait()

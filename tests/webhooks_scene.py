@@ -98,13 +98,18 @@ async def receiver(answer: Answering = ok) -> AsyncIterator[Receiver]:
 
 
 async def subscribe(
-    database: Database, url: str, *, actions: tuple[str, ...] = (), live: bool = False
+    database: Database,
+    url: str,
+    *,
+    actions: tuple[str, ...] = (),
+    live: bool = False,
+    application_id: int = APPLICATION,
 ) -> tuple[str, Secret]:
     """Subscribe the application; the subscription's id and its secret."""
 
     async def work(tx: Transaction) -> tuple[subscriptions.Subscription, Secret]:
         return await subscriptions.create(
-            tx, KEYS, application_id=APPLICATION, live=live, url=url, actions=actions, now_ms=0
+            tx, KEYS, application_id=application_id, live=live, url=url, actions=actions, now_ms=0
         )
 
     made, secret = await database.write(work)

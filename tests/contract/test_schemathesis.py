@@ -15,13 +15,16 @@ SECONDS_MAX = 180
 CONFIG = """
 seed = 20260131
 continue-on-failure = true
-workers = 2
 max-redirects = 0
 
 [generation]
 max-examples = {examples}
 deterministic = true
 database = "none"
+
+# A schema can't tell every rule: that two amounts agree, that a terminal is named once, that digits are no card's.
+[checks.positive_data_acceptance]
+enabled = false
 
 [phases.stateful]
 enabled = false

@@ -1,0 +1,97 @@
+"""A node as a process of its own, for tests that kill it: the application of `paydesk serve` and its workers.
+
+`python node_process.py DATABASE_URL PORT` serves until SIGTERM. Beside `serve` it only allows receivers on loopback,
+and it has the tests' own server keys; everything else is seeded through the stores before it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from paydesk import logs, node, settings
+from paydesk.app import build_app
+from paydesk.clock import SystemClock
+from paydesk.http import server
+from paydesk.workers import WorkerContext, run_all
+from service import KEYS
+
+START_SECONDS_MAX = 30.0
+
+
+class NodeProcess:
+    """A node that a test starts, kills and starts again on the same data and port."""
+
+    def __init__(self, database_url: str, folder: Path, **variables: str) -> None:
+        self.port = _free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / f"node-{self.port}.log"
+        self._command = [sys.executable, __file__, database_url, str(self.port)]
+        self._environment = {**os.environ, "PAYDESK_LOG_FORMAT": "json", **variables}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not self._answers():
+            assert self._process.poll() is None, self.log.read_text()[-2000:]
+            assert time.monotonic() < deadline, "the node does not answer"
+            time.sleep(0.02)  # Another process gives no sign of its own.
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        assert self._process is not None, "it runs"
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> None:
+        """SIGTERM, where it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            assert self._process.wait(10) == 0, self.log.read_text()[-2000:]
+
+    def _answers(self) -> bool:
+        try:
+            urllib.request.urlopen(self.base_url + "/nothing", timeout=1)  # noqa: S310 - our own address
+        except urllib.error.HTTPError as answer:
+            answer.close()
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def _free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        return port
+
+
+async def serve(database_url: str, port: int) -> None:
+    """Serve until SIGTERM."""
+    chosen = settings.load(database_url=database_url)
+    logs.configure(chosen.log_format)
+    async with node.database_of(chosen) as database:
+        clock, stop = SystemClock(), asyncio.Event()
+        app = build_app(chosen, database, KEYS, clock, development=False, state={})
+        node.stop_on_signals(stop)
+        context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True)
+        await node.run_together(
+            stop,
+            server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
+            run_all(context, stop),
+        )
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,89 @@
+"""One key, one effect, one answer; one live order per terminal: however many ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from paydesk import ledger
+from paydesk.storage.database import Database
+from service import Reply, Service, Terminal, running
+
+CREATES_WITH_ONE_KEY = 10_000
+CREATES_FOR_ONE_TERMINAL = 200
+CONNECTIONS = 64
+
+
+async def count(database: Database, table: str) -> int:
+    """How many rows the table has."""
+    row = await database.read(lambda tx: tx.one(f"SELECT COUNT(*) FROM {table}"))
+    assert row is not None
+    counted: int = row[0]
+    return counted
+
+
+async def test_ten_thousand_creates_with_one_key_make_one_order(database: Database) -> None:
+    """The very same bytes answer all of them, and all but the first say that they are a replay."""
+    async with running(database, connections_max=CONNECTIONS) as service:
+        terminal = await service.terminal()
+        answers: Counter[tuple[int, bytes]] = Counter()
+        replays = 0
+
+        async def till(creates: int) -> None:
+            nonlocal replays
+            for _ in range(creates):
+                reply = await service.create(terminal, key="the-one-key")
+                answers[reply.status, reply.raw] += 1
+                replays += reply.headers.get("x-idempotent-replayed") == "true"
+
+        share, rest = divmod(CREATES_WITH_ONE_KEY, CONNECTIONS)
+        await asyncio.gather(*(till(share + (place < rest)) for place in range(CONNECTIONS)))
+    ((status, _),) = answers
+    assert status == 201
+    assert answers.total() == CREATES_WITH_ONE_KEY
+    assert replays == CREATES_WITH_ONE_KEY - 1
+    assert [await count(database, table) for table in ("orders", "order_events", "idempotency_keys")] == [1, 1, 1]
+    assert await ledger.check(database) == []
+
+
+async def test_a_terminal_takes_one_order(database: Database) -> None:
+    """Of two hundred creates for one terminal at once one is made, and its answer names what is in the others' way."""
+    async with running(database) as service:
+        terminal = await service.terminal()
+        replies = await asyncio.gather(*(service.create(terminal) for _ in range(CREATES_FOR_ONE_TERMINAL)))
+        made = [reply for reply in replies if reply.status == 201]
+        refused = [reply for reply in replies if reply.status == 409]
+        assert (len(made), len(refused)) == (1, CREATES_FOR_ONE_TERMINAL - 1)
+        assert {reply.code for reply in refused} == {"already_queued_order_on_terminal"}
+        assert all(made[0].body["id"] in reply.details[0] for reply in refused)
+    assert [await count(database, table) for table in ("orders", "order_events", "idempotency_keys")] == [1, 1, 1]
+    assert await ledger.check(database) == []
+
+
+async def test_a_key_that_was_refused_is_good_for_one_order(database: Database) -> None:
+    """Tills that repeat a refused sale under its key, while the terminal becomes free, bring forth one order."""
+    async with running(database) as service:
+        terminal = await service.terminal()
+        first = await service.create(terminal)
+        replies: list[Reply] = []
+        freed = asyncio.Event()
+        tills = [asyncio.create_task(_repeat_until_made(service, terminal, replies, freed)) for _ in range(16)]
+        while len(replies) < len(tills):
+            await asyncio.sleep(0.001)
+        assert (await service.cancel(first.body["id"])).status == 200
+        freed.set()
+        await asyncio.gather(*tills)
+        made = {reply.raw for reply in replies if reply.status == 201}
+        assert len(made) == 1
+        assert {reply.status for reply in replies} == {201, 409}
+    assert await count(database, "orders") == 2
+    assert await ledger.check(database) == []
+
+
+async def _repeat_until_made(service: Service, terminal: Terminal, replies: list[Reply], freed: asyncio.Event) -> None:
+    while True:
+        was_free = freed.is_set()
+        replies.append(await service.create(terminal, key="the-same-sale"))
+        if replies[-1].status == 201:
+            return
+        assert not was_free, replies[-1]
