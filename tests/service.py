@@ -16,6 +16,7 @@ from typing import Any, Self
 import aiohttp
 import structlog
 
+import conformance
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
 from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.clock import Clock, SystemClock
@@ -102,7 +103,9 @@ class Service:
         async with self.session.request(method, self.base_url + path, json=body, data=data, headers=sent) as answer:
             raw = await answer.read()
             is_json = answer.content_type == "application/json" and raw
-            return Reply(answer.status, answer.headers, raw, await answer.json() if is_json else None)
+            document = await answer.json() if is_json else None
+            conformance.check(method, path, answer.status, document)
+            return Reply(answer.status, answer.headers, raw, document)
 
     async def create(self, terminal: Terminal, *, amount: str = "24.90", key: str = "", **fields: Any) -> Reply:
         """Create an order for the terminal."""

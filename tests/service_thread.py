@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from paydesk.clock import MovableClock
 from paydesk.operators import tokens
 from paydesk.storage.connect import open_database
-from service import Service, Terminal, running
+from service import Service, running
 
 START_SECONDS_MAX = 30.0
 
@@ -23,7 +23,8 @@ class Served:
     base_url: str
     access_token: str
     operator_token: str
-    terminal: Terminal
+    device_token: str
+    order_id: str
 
 
 class _Thread(threading.Thread):
@@ -67,7 +68,9 @@ async def _served(service: Service) -> Served:
     operator = tokens.new()
     now_ms = service.clock.now_ms()
     await service.database.write(lambda tx: tokens.issue(tx, operator, "anna", "owner", now_ms))
-    return Served(service.base_url, service.access_token, operator.reveal(), await service.terminal())
+    terminal = await service.terminal()
+    order_id = (await service.create(terminal)).body["id"]
+    return Served(service.base_url, service.access_token, operator.reveal(), terminal.token, order_id)
 
 
 @contextmanager

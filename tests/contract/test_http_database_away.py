@@ -3,19 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from paydesk.storage.connect import open_database
 from paydesk.storage.sqlite import SqliteDatabase
 from postgres_server import PostgresServer
-from service import Reply, Service, order_body, running
+from service import Reply, Service, Terminal, running
+
+RECOVERY_SECONDS_MAX = 20
 
 
-async def _refused(service: Service) -> bool:
-    """Whether every kind of operation says that the service is not available."""
-    replies = [
-        await service.create(await _known_terminal(service)),
-        await service.request("GET", "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"),
-        await service.request("GET", "/terminals/v1/list"),
-    ]
-    return all(_is_unavailable(reply) for reply in replies)
+async def test_postgresql_dies_and_comes_back(postgres_server: PostgresServer, postgres_url: str) -> None:
+    """Reads and writes are refused meanwhile; afterwards the same key tells what became of the request."""
+    database = await open_database(postgres_url)
+    async with running(database) as service:
+        terminal, other = await service.terminal(), await service.terminal()
+        order = (await service.create(terminal, key="before")).body
+        postgres_server.crash()
+        try:
+            assert _is_unavailable(await service.create(other, key="during"))
+            assert _is_unavailable(await service.request("GET", f"/v1/orders/{order['id']}"))
+            assert _is_unavailable(await service.cancel(order["id"]))
+            flat = await service.request("POST", "/oauth/token", service.scene.refresh("TG-" + "0" * 40 + "-1"))
+            assert (flat.status, flat.body["error"]) == (503, "service_unavailable")
+        finally:
+            postgres_server.resume()
+        made = await _until_made(service, other, "during")
+        assert (await service.create(other, key="during")).raw == made.raw
+        assert (await service.create(terminal, key="before")).body == order
+        assert await service.get(order["id"]) == order
+    await database.close()
+
+
+async def test_a_file_that_is_read_only(sqlite_url: str) -> None:
+    """Reads go on, writes are refused, a replay too, and there is nothing left of what was refused."""
+    database = await open_database(sqlite_url)
+    assert isinstance(database, SqliteDatabase)
+    async with running(database, workers=False) as service:
+        terminal, other = await service.terminal(), await service.terminal()
+        order = (await service.create(terminal, key="before")).body
+        database._writer.execute("PRAGMA query_only = ON")
+        assert _is_unavailable(await service.create(other, key="during"))
+        assert _is_unavailable(await service.create(terminal, key="before"))
+        assert await service.get(order["id"]) == order
+        database._writer.execute("PRAGMA query_only = OFF")
+        assert await service.scene.value("SELECT COUNT(*) FROM orders") == 1
+        assert (await service.create(other, key="during")).status == 201
+        assert (await service.create(terminal, key="before")).body == order
+    await database.close()
+
+
+def _is_unavailable(reply: Reply) -> bool:
+    return (reply.status, reply.code, reply.headers["content-type"]) == (503, "service_unavailable", "application/json")
+
+
+async def _until_made(service: Service, terminal: Terminal, key: str) -> Reply:
+    async with asyncio.timeout(RECOVERY_SECONDS_MAX):
+        while (reply := await service.create(terminal, key=key)).status != 201:
+            assert _is_unavailable(reply)
+            await asyncio.sleep(0.2)
+    return reply

@@ -7,6 +7,8 @@ import asyncio
 from parties import other_application, other_seller
 from service import Device, Service
 
+ASKING = {"X-Allow-Cancelable-Status": "at_terminal"}
+
 
 async def _created(service: Service) -> str:
     order_id: str = (await service.create(await service.terminal())).body["id"]
@@ -85,13 +87,48 @@ async def test_an_order_at_its_terminal(service: Service) -> None:
     assert (await service.get(order_id))["status"] == "at_terminal"
 
 
+async def test_an_order_at_its_terminal_is_asked_for(service: Service) -> None:
+    """With the header it is 202 and the terminal is asked; asking again changes nothing; giving it up ends it."""
+    device, order_id = await _at_terminal(service)
+    asked = await service.cancel(order_id, headers=ASKING)
+    payment = asked.body["transactions"]["payments"][0]
+    assert (asked.status, asked.body["status"], asked.body["version"]) == (202, "at_terminal", 3)
+    assert (payment["status"], payment["status_detail"]) == ("at_terminal", "cancellation_requested")
+    again = await service.cancel(order_id, headers=ASKING)
+    assert (again.status, again.body) == (202, asked.body)
+    assert (await device.next()).body["type"] == "cancel"
+    await device.post(f"/leases/{order_id[3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
+    order = await service.get(order_id)
+    assert (order["status"], order["transactions"]["payments"][0]["status_detail"]) == ("canceled", "canceled_by_api")
+
+
+async def test_a_stored_202_is_given_again(service: Service) -> None:
+    """Under its key the answer stays what it was, whatever became of the order."""
+    device, order_id = await _at_terminal(service)
+    asked = await service.cancel(order_id, key="key", headers=ASKING)
+    await device.post(f"/leases/{order_id[3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
+    again = await service.cancel(order_id, key="key", headers=ASKING)
+    assert (again.status, again.raw, again.headers["x-idempotent-replayed"]) == (202, asked.raw, "true")
+
+
+async def test_after_the_grant_a_cancel_cannot_win(service: Service) -> None:
+    """It is 202 and recorded; the order moves no step, and the outcome rules."""
+    device, order_id = await _at_terminal(service)
+    assert (await device.authorizing(order_id[3:])).status == 200
+    reply = await service.cancel(order_id, headers=ASKING)
+    assert (reply.status, reply.body["status"], reply.body["version"]) == (202, "at_terminal", 2)
+    assert (await device.approve(order_id[3:])).status == 200
+    assert (await service.get(order_id))["status"] == "processed"
+
+
 async def test_a_processed_order(service: Service) -> None:
     """What is paid is refunded, not canceled."""
     device, order_id = await _at_terminal(service)
     await device.authorizing(order_id[3:])
     assert (await device.approve(order_id[3:])).status == 200
-    reply = await service.cancel(order_id)
-    assert (reply.status, reply.code) == (409, "cannot_cancel_order")
+    for headers in ({}, ASKING):
+        reply = await service.cancel(order_id, headers=headers)
+        assert (reply.status, reply.code) == (409, "cannot_cancel_order")
     assert (await service.get(order_id))["status"] == "processed"
 
 

@@ -12,6 +12,7 @@ from service import Reply, Service, Terminal, running
 CREATES_WITH_ONE_KEY = 10_000
 CREATES_FOR_ONE_TERMINAL = 200
 CONNECTIONS = 64
+TILLS, SALE = 16, "the-same-sale"
 
 
 async def count(database: Database, table: str) -> int:
@@ -64,26 +65,19 @@ async def test_a_key_that_was_refused_is_good_for_one_order(database: Database) 
     """Tills that repeat a refused sale under its key, while the terminal becomes free, bring forth one order."""
     async with running(database) as service:
         terminal = await service.terminal()
-        first = await service.create(terminal)
-        replies: list[Reply] = []
-        freed = asyncio.Event()
-        tills = [asyncio.create_task(_repeat_until_made(service, terminal, replies, freed)) for _ in range(16)]
-        while len(replies) < len(tills):
-            await asyncio.sleep(0.001)
-        assert (await service.cancel(first.body["id"])).status == 200
-        freed.set()
-        await asyncio.gather(*tills)
-        made = {reply.raw for reply in replies if reply.status == 201}
-        assert len(made) == 1
-        assert {reply.status for reply in replies} == {201, 409}
+        standing = await service.create(terminal)
+        refused = await asyncio.gather(*(service.create(terminal, key=SALE) for _ in range(TILLS)))
+        assert {reply.status for reply in refused} == {409}
+        tills = (_repeat_until_made(service, terminal) for _ in range(TILLS))
+        canceled, *made = await asyncio.gather(service.cancel(standing.body["id"]), *tills)
+        assert canceled.status == 200
+        assert len({reply.raw for reply in made}) == 1
     assert await count(database, "orders") == 2
     assert await ledger.check(database) == []
 
 
-async def _repeat_until_made(service: Service, terminal: Terminal, replies: list[Reply], freed: asyncio.Event) -> None:
-    while True:
-        was_free = freed.is_set()
-        replies.append(await service.create(terminal, key="the-same-sale"))
-        if replies[-1].status == 201:
-            return
-        assert not was_free, replies[-1]
+async def _repeat_until_made(service: Service, terminal: Terminal) -> Reply:
+    async with asyncio.timeout(30):
+        while (reply := await service.create(terminal, key=SALE)).status == 409:
+            assert reply.code == "already_queued_order_on_terminal"
+    return reply

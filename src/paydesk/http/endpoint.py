@@ -105,7 +105,7 @@ class Endpoint:
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
             _check_test_token(request, caller)
-        key_value = idempotency.check(request.all(b"x-idempotency-key")) if operation.idempotent else ""
+        key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request)
         document, model = self._read_body(raw, media_type, caller)

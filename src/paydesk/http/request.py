@@ -32,25 +32,30 @@ class Disconnected(Exception):
 class Request:
     """The head of a request. Header names are lower case; of a header sent twice `headers` has the last."""
 
-    __slots__ = ("address", "headers", "method", "path", "query_string", "raw_headers", "scope")
+    __slots__ = ("_raw_headers", "address", "headers", "method", "path", "query_string", "scope")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query_string: str = scope["query_string"].decode("latin-1")
-        self.raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers}
+        self._raw_headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw_headers}
         client = scope.get("client")
         self.address: str = client[0] if client else ""
 
-    def all(self, name: bytes) -> list[str]:
+    def all(self, name: str) -> list[str]:
         """Every value of a header."""
-        return [value.decode("latin-1") for sent, value in self.raw_headers if sent == name]
+        if name not in self.headers:
+            return []
+        if len(self.headers) == len(self._raw_headers):
+            return [self.headers[name]]
+        raw = name.encode()
+        return [value.decode("latin-1") for sent, value in self._raw_headers if sent == raw]
 
     def bearer(self) -> str | None:
         """The bearer token, or None where there is none. Raises `unauthorized` where the header is another."""
-        values = self.all(b"authorization")
+        values = self.all("authorization")
         if not values:
             return None
         scheme, _, token = values[0].partition(" ")
@@ -81,7 +86,7 @@ class Request:
 
     def check_host(self, names: Collection[str]) -> None:
         """Refuse a request that names no host, or one that is not served here."""
-        hosts = self.all(b"host")
+        hosts = self.all("host")
         if len(hosts) != 1:
             raise BAD_REQUEST.because("not exactly one Host header", "send exactly one Host header")
         if host_name(hosts[0]) not in names:
@@ -108,7 +113,7 @@ class Request:
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:
         """The client's address: what the proxies that are trusted say, otherwise the connection's."""
-        hops = [hop.strip() for value in self.all(b"x-forwarded-for") for hop in value.split(",")]
+        hops = [hop.strip() for value in self.all("x-forwarded-for") for hop in value.split(",")]
         address = self.address
         while hops and address in trusted_proxies:
             address = hops.pop()

@@ -73,11 +73,11 @@ async def find_deliveries(call: Call) -> Answer:
         seller_id = await _owner(call.tx, order_id)
         rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
         return Answer(200, {"data": [_delivery(row) for row in rows]})
-    status = call.query.get("status", "")
-    if status and status not in DELIVERY_STATUSES:
+    status = call.query.get("status")
+    if status is not None and status not in DELIVERY_STATUSES:
         raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(DELIVERY_STATUSES)}")
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status)
+    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status or "")
 
 
 async def find_reversals(call: Call) -> Answer:

@@ -1,0 +1,40 @@
+"""Whether an answer keeps to what its operation declares; every answer that a test gets is looked at."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+
+from paydesk.api import OPERATIONS
+from paydesk.http.shared import may_answer
+from paydesk.operation import Operation
+
+_ROUTES = [
+    (operation.method, re.compile(re.sub(r"\{\w+\}", "[^/]+", operation.path)), operation) for operation in OPERATIONS
+]
+
+
+def check(method: str, path: str, status: int, body: Any) -> None:
+    """Fail where the answer's status is not declared, or the body of a success has not the declared shape."""
+    operation = _operation(method, path.partition("?")[0])
+    if operation is None:
+        return
+    if status in (operation.status, *operation.further_statuses):
+        if operation.answer is not None:
+            _validator(operation.name, operation.surface).validate(body)
+        return
+    assert status in {kind.status for kind in may_answer(operation)}, f"{operation.name} does not declare {status}"
+
+
+def _operation(method: str, path: str) -> Operation | None:
+    found = (operation for of, pattern, operation in _ROUTES if of == method and pattern.fullmatch(path))
+    return next(found, None)
+
+
+@cache
+def _validator(name: str, surface: str) -> jsonschema_rs.Validator:
+    operation = next(row for row in OPERATIONS if (row.name, row.surface) == (name, surface))
+    return jsonschema_rs.validator_for(operation.answer, validate_formats=True)

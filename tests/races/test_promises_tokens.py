@@ -1,0 +1,63 @@
+"""A code mints once and a refresh token has one successor, over the wire: however many ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from paydesk import ledger
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+from service import Reply, Service, running
+
+MANY = 64
+CHAINS = 20
+
+
+async def token(service: Service, body: dict[str, Any]) -> Reply:
+    """Ask the token endpoint."""
+    return await service.request("POST", "/oauth/token", body, token=None, key=None)
+
+
+async def lives(service: Service, access_token: str) -> bool:
+    """Whether the service takes the access token."""
+    reply = await service.request("GET", "/terminals/v1/list", token=access_token)
+    assert reply.status in (200, 401), reply
+    return reply.status == 200
+
+
+async def test_a_code_mints_tokens_that_live_once(database: Database) -> None:
+    """Of 64 exchanges of one code one brings tokens; the others are refused and do them no harm."""
+    clock = MovableClock()
+    async with running(database, clock=clock) as service:
+        service.scene.clock = clock
+        exchange = service.scene.exchange(await service.scene.code())
+        replies = await asyncio.gather(*(token(service, exchange) for _ in range(MANY)))
+        (minted,) = (reply.body for reply in replies if reply.status == 200)
+        assert {reply.code for reply in replies if reply.status != 200} == {"invalid_grant"}
+        assert {reply.status for reply in replies} == {200, 400}
+        assert await lives(service, minted["access_token"])
+        refreshed = await token(service, service.scene.refresh(minted["refresh_token"]))
+        assert refreshed.status == 200
+        assert await lives(service, refreshed.body["access_token"])
+    assert await ledger.check(database) == []
+
+
+async def test_a_refresh_token_has_one_successor_for_all(database: Database) -> None:
+    """64 refreshes of one token bring the same tokens 64 times, and these live; so it goes for many chains at once."""
+    clock = MovableClock(frozen_ms=MovableClock().now_ms())
+    async with running(database, clock=clock) as service:
+        service.scene.clock = clock
+        await asyncio.gather(*(_refresh_at_once(service) for _ in range(CHAINS)))
+    assert await ledger.check(database) == []
+
+
+async def _refresh_at_once(service: Service) -> None:
+    first = (await token(service, service.scene.exchange(await service.scene.code()))).body
+    refresh = service.scene.refresh(first["refresh_token"])
+    replies = await asyncio.gather(*(token(service, refresh) for _ in range(MANY)))
+    assert {(reply.status, reply.raw) for reply in replies} == {(200, replies[0].raw)}
+    successor = replies[0].body
+    assert successor["refresh_token"] != first["refresh_token"]
+    assert await lives(service, successor["access_token"])
+    assert await lives(service, first["access_token"]), "a refresh leaves the earlier access token alone"
