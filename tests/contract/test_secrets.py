@@ -118,8 +118,8 @@ async def _served(
             await database.close()
             node.start()
             yield service, device
-            node.end()
     finally:
+        node.end()
         await database.close()
 
 
