@@ -16,7 +16,7 @@ from paydesk.errors import Refusal
 from paydesk.keys import Keys
 from paydesk.oauth import sellers
 from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.orders import device, results, status
+from paydesk.orders import device, results
 from paydesk.orders import store as orders
 from paydesk.orders.status import Move
 from paydesk.orders.store import Order
@@ -131,8 +131,14 @@ class Desk:
 
     async def order(self, *, seconds: int = 900) -> Order:
         """A new order on the terminal."""
+        order = self.new_order(seconds=seconds)
+        assert await self.database.write(lambda tx: orders.create(tx, order, order.created_ms))
+        return order
+
+    def new_order(self, *, seconds: int = 900) -> Order:
+        """An order that nobody has made yet."""
         now_ms = self.clock.now_ms()
-        order = Order(
+        return Order(
             seller_id=self.seller_id,
             order_id=f"ORD{ids.ulid(now_ms)}",
             application_id=1,
@@ -155,8 +161,6 @@ class Desk:
             updated_ms=now_ms,
             expires_ms=now_ms + seconds * 1000,
         )
-        assert await self.database.write(lambda tx: orders.create(tx, order, now_ms))
-        return order
 
     async def move(self, move: Move, order: Order) -> Order | None:
         """Make a move from elsewhere: a cancel, an expiry."""
@@ -269,6 +273,3 @@ def refused(outcome: Answer | Refusal) -> str:
     """The code of the refusal that this must be."""
     assert isinstance(outcome, Refusal), outcome
     return outcome.kind.code
-
-
-__all__ = ["APPROVED", "CANCELED", "DECLINED", "START_MS", "UNKNOWN", "Desk", "answered", "new_boot", "open_desk", "refused", "status"]

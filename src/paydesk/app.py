@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import urllib.parse
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from starlette.routing import Route, Router
 from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
 from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.http import request_log
 from paydesk.http.endpoint import Endpoint, Service
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
@@ -80,9 +82,11 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    request = Request(scope)
+    started, request = time.perf_counter(), Request(scope)
+    identity = request_id(request.headers.get("x-request-id"))
     surface = "token" if request.path.startswith("/oauth/") else "application"
-    await send_reply(send, refused(refusal, surface), request_id(request.headers.get("x-request-id")))
+    await send_reply(send, refused(refusal, surface), identity)
+    request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal)
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:

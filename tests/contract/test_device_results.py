@@ -142,7 +142,10 @@ async def test_an_approval_is_the_orders_payment(desk: Desk) -> None:
     """What was reported stands in the order, and the lease has ended."""
     order = await desk.granted()
     answer = answered(await desk.report(order, APPROVED))
-    assert answer == {"order": {"id": order.order_id, "status": "processed", "status_detail": "processed"}, "print": True}
+    assert answer == {
+        "order": {"id": order.order_id, "status": "processed", "status_detail": "processed"},
+        "print": True,
+    }
     paid = await desk.now(order)
     assert (paid.paid_minor, paid.tip_minor, paid.reference_id) == (2490, 0, "115019989861")
     assert json.loads(paid.card or "") == APPROVED["card"]

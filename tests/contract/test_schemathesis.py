@@ -54,7 +54,7 @@ phases = { coverage = { enabled = false } }
 
 # Needs the process that plays virtual terminals.
 [[operations]]
-include-operation-id = "create_terminals"
+include-operation-id = "operator_create_terminals"
 enabled = false
 
 # An order that there is, so that it is shown; the ids of others are made up.

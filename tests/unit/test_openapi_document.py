@@ -195,3 +195,9 @@ def test_the_token_surface_takes_forms_too(document: Any) -> None:
     token = document["paths"]["/oauth/seat"]["post"]["requestBody"]["content"]
     assert list(token) == ["application/json", "application/x-www-form-urlencoded"]
     assert list(document["paths"]["/v1/bookings"]["post"]["requestBody"]["content"]) == ["application/json"]
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    """Names are the document's operationIds, and idempotency keys are kept under them."""
+    names = [operation.name for operation in OPERATIONS]
+    assert len(set(names)) == len(names)

@@ -16,7 +16,7 @@ import structlog
 from paydesk import errors
 from paydesk.clock import Clock
 from paydesk.errors import Refusal
-from paydesk.http import body, idempotency, shared
+from paydesk.http import body, idempotency, request_log, shared
 from paydesk.http.idempotency import Key, Stored
 from paydesk.http.path import PathRules
 from paydesk.http.reply import Receive, Reply, Scope, Send, answered, refused, request_id, send_reply
@@ -70,7 +70,7 @@ class Endpoint:
         except Disconnected:
             return
         await send_reply(send, reply, identity)
-        _log(request, reply, identity, started)
+        request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
 
     async def _answer(self, request: Request, receive: Receive, identity: str) -> Reply:
         surface = self.operation.surface
@@ -220,17 +220,3 @@ def _check_test_token(request: Request, caller: Caller) -> None:
             "X-Test-Token with a live token",
             message="X-Test-Token asks for a test order, but the access token is a live one; send a TEST-… token.",
         )
-
-
-def _log(request: Request, reply: Reply, identity: str, started: float) -> None:
-    fields: dict[str, Any] = {
-        "method": request.method,
-        "path": request.path,
-        "status": reply.status,
-        "ms": round((time.perf_counter() - started) * 1000, 1),
-        "request_id": identity,
-    }
-    if reply.refusal is not None:
-        fields["error"] = reply.refusal.kind.code
-        fields["reason"] = reply.refusal.reason
-    log.info("request", **fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from paydesk.errors import (
     URI_TOO_LONG,
     ErrorKind,
 )
+from paydesk.http import request_log
 from paydesk.http.reply import encode, request_id
 from paydesk.http.shared import error_body
 from paydesk.settings import Settings
@@ -167,8 +169,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:
         url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
         surface = "token" if url.startswith(b"/oauth/") else "application"
-        body = encode(error_body(surface, kind.because("refused by the server")))
+        refusal = kind.because("refused by the server")
+        body = encode(error_body(surface, refusal))
         identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
+        path = url.partition(b"?")[0].decode("latin-1")
+        request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal)
         return (
             STATUS_LINE[kind.status]
             + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)

@@ -39,7 +39,7 @@ def _list(noun: str, handler: Handler, item: dict[str, Any], *query: Query, erro
     return Operation(
         method="GET",
         path=f"{BASE}/{noun}",
-        name=f"list_{noun}",
+        name=f"operator_list_{noun}",
         summary=f"List {noun}",
         surface="operator",
         handler=handler,
@@ -54,7 +54,7 @@ def _create(noun: str, handler: Handler, body: type[BaseModel], answer: dict[str
     return Operation(
         method="POST",
         path=f"{BASE}/{noun}",
-        name=f"create_{noun}",
+        name=f"operator_create_{noun}",
         summary=more.pop("summary"),
         surface="operator",
         handler=handler,

@@ -1,0 +1,151 @@
+"""What must hold when a terminal and others act at once: the grant, the cancel, the expiry, the mode, the results."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from device_scene import APPROVED, DECLINED, Desk, new_boot, open_desk
+from paydesk.errors import Refusal
+from paydesk.operation import Answer
+from paydesk.orders import status
+from paydesk.orders import store as orders
+from paydesk.orders.store import Order
+from paydesk.storage.database import Database, Transaction
+from paydesk.terminals import store
+
+ROUNDS = 200
+FEW = 40
+
+
+@pytest.fixture
+async def desk(database: Database) -> Desk:
+    """A seller with a terminal that has said hello."""
+    desk = await open_desk(database)
+    await desk.hello()
+    return desk
+
+
+def done(outcome: object) -> bool:
+    """Whether a handler said yes."""
+    return isinstance(outcome, Answer) and outcome.status == 200
+
+
+async def test_ack_and_cancel_never_both(desk: Desk) -> None:
+    """Whichever is first, the other is refused, and the history has one of them."""
+    for _ in range(ROUNDS):
+        order = await desk.order()
+        acked, canceled = await asyncio.gather(desk.acknowledge(order), desk.move(status.CANCEL, order))
+        assert done(acked) != (canceled is not None)
+        current = await desk.now(order)
+        assert current.state == (status.AT_TERMINAL if done(acked) else status.CANCELED_BY_API)
+        assert current.version == 2
+        await desk.move(status.CANCEL_ON_TERMINAL, order)
+
+
+async def test_authorizing_excludes_cancel_and_expiry(desk: Desk) -> None:
+    """The grant and what would end the order never both succeed."""
+    for number in range(FEW):
+        order = await desk.order(seconds=30)
+        await desk.acknowledge(order)
+        other = status.REQUEST_CANCEL if number % 2 else status.EXPIRE
+        granted, ended = await asyncio.gather(desk.progress(order, "authorizing"), desk.move(other, order))
+        assert done(granted) != (ended is not None)
+        assert ((await desk.now(order)).granted_ms is not None) == done(granted)
+        await desk.report(order, DECLINED)
+
+
+async def test_two_results_at_once_make_one_outcome(desk: Desk) -> None:
+    """One is taken, the other is recorded; an approval is the payment or a late approval, never nothing."""
+    for _ in range(FEW):
+        order = await desk.order()
+        await desk.acknowledge(order)
+        await desk.progress(order, "authorizing")
+        approved, declined = await asyncio.gather(desk.report(order, APPROVED), desk.report(order, DECLINED))
+        assert done(approved) != done(declined)
+        processed = (await desk.now(order)).state == status.PROCESSED
+        reversals = await desk.rows("SELECT 1 FROM reversals WHERE order_id = $1", order.order_id)
+        assert (processed, len(reversals)) in ((True, 0), (False, 1))
+
+
+async def test_the_same_result_many_times_is_one(desk: Desk) -> None:
+    """Every repeat has the same answer."""
+    order = await desk.granted()
+    result_id = new_boot()
+    outcomes = await asyncio.gather(*(desk.report(order, APPROVED, result_id) for _ in range(10)))
+    assert all(done(outcome) for outcome in outcomes)
+    assert len(await desk.rows("SELECT 1 FROM results")) == 1
+
+
+async def test_an_approval_against_the_expiry_is_never_lost(desk: Desk) -> None:
+    """Without a grant: processed, or expired with a reversal."""
+    for _ in range(FEW):
+        order = await desk.order()
+        await desk.acknowledge(order)
+        await asyncio.gather(desk.report(order, APPROVED), desk.move(status.EXPIRE, order))
+        processed = (await desk.now(order)).state == status.PROCESSED
+        reversals = await desk.rows("SELECT 1 FROM reversals WHERE order_id = $1", order.order_id)
+        assert (processed, len(reversals)) in ((True, 0), (False, 1))
+
+
+async def test_of_two_starts_one_is_the_newest(desk: Desk) -> None:
+    """Sessions are numbered without a gap or a double, and only the newest may speak."""
+    boots = [new_boot() for _ in range(8)]
+
+    async def start(boot_id: str) -> Answer | Refusal:
+        own = Desk(desk.database, desk.seller_id, desk.pos_id, desk.store_id, desk.terminal_id, boot_id=boot_id)
+        return await own.hello()
+
+    assert all(done(outcome) for outcome in await asyncio.gather(*(start(boot_id) for boot_id in boots)))
+    numbers = await desk.rows("SELECT session FROM terminal_sessions ORDER BY session")
+    assert [row[0] for row in numbers] == list(range(1, 10))
+    order = await desk.order()
+    speaking = [boot_id for boot_id in boots if done(await desk.acknowledge(order, boot_id=boot_id))]
+    assert len(speaking) == 1
+
+
+async def test_a_takeover_and_a_grant_end_in_one_session(desk: Desk) -> None:
+    """When the new session is told to resume, the old one was not granted."""
+    for _ in range(FEW):
+        order = await desk.order()
+        await desk.acknowledge(order)
+        earlier = desk.boot_id
+        entry = {"lease_id": order.ulid, "last_step": "acknowledged"}
+        granted, hello = await asyncio.gather(
+            desk.progress(order, "authorizing", boot_id=earlier), desk.hello(entry, boot_id=new_boot())
+        )
+        assert isinstance(hello, Answer)
+        assert [lease["verdict"] for lease in hello.body["leases"]] == ["hold" if done(granted) else "resume"]
+        await desk.report(order, DECLINED)
+
+
+async def test_setup_and_create_leave_no_order_on_a_standalone_terminal(desk: Desk) -> None:
+    """Both lock the terminal's row; a mode change and a live order exclude each other."""
+
+    async def create(order: Order) -> bool:
+        async def work(tx: Transaction) -> bool:
+            terminal = await store.for_order(tx, desk.seller_id, desk.terminal_id)
+            assert terminal is not None
+            return terminal.operating_mode == "PDV" and await orders.create(tx, order, order.created_ms)
+
+        return await desk.database.write(work)
+
+    for _ in range(FEW):
+        order = desk.new_order()
+        created, changed = await asyncio.gather(create(order), desk.setup((desk.terminal_id, "STANDALONE")))
+        assert created != done(changed)
+        if created:
+            await desk.move(status.CANCEL, order)
+        await desk.setup((desk.terminal_id, "PDV"))
+
+
+async def test_two_setups_make_one_pdv_terminal(desk: Desk) -> None:
+    """Of different terminals at one point of sale at most one becomes PDV."""
+    others = [await desk.terminal() for _ in range(4)]
+    for _ in range(10):
+        await desk.setup((desk.terminal_id, "STANDALONE"), *((other, "STANDALONE") for other in others))
+        outcomes = await asyncio.gather(*(desk.setup((other, "PDV")) for other in others))
+        assert sum(done(outcome) for outcome in outcomes) == 1
+        in_pdv = await desk.rows("SELECT terminal_id FROM terminals WHERE operating_mode = 'PDV'")
+        assert len(in_pdv) == 1

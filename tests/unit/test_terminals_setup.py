@@ -1,0 +1,176 @@
+"""List and setup, the rows they stand on, and device tokens; through the handlers, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from device_scene import START_MS, Desk, answered, open_desk, refused
+from paydesk.errors import Refusal
+from paydesk.orders import status
+from paydesk.storage.database import Database
+from paydesk.terminals import handlers, places, store
+from paydesk.terminals.bearer import DeviceBearers
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+async def desk(database: Database) -> Desk:
+    """A seller with a terminal in mode PDV."""
+    return await open_desk(database)
+
+
+async def modes(desk: Desk) -> dict[str, str]:
+    """The mode of every terminal."""
+    return {row[0]: row[1] for row in await desk.rows("SELECT terminal_id, operating_mode FROM terminals")}
+
+
+async def test_list_shows_the_terminals_of_the_tokens_kind(desk: Desk) -> None:
+    """A live terminal is not among the test ones."""
+    await desk.terminal(live=True)
+    body = answered(await desk.handle(handlers.list_terminals))
+    assert body["paging"] == {"total": 1, "offset": 0, "limit": 50}
+    assert body["data"]["terminals"] == [
+        {
+            "id": desk.terminal_id,
+            "terminal_id": desk.terminal_id,
+            "pos_id": desk.pos_id,
+            "store_id": str(desk.store_id),
+            "external_pos_id": "SUC0101POS",
+            "operating_mode": "PDV",
+        }
+    ]
+
+
+async def test_list_pages_and_filters(desk: Desk) -> None:
+    """The limit is clamped, pages don't overlap, an unknown store has none."""
+    for _ in range(3):
+        await desk.terminal()
+    pages = [
+        answered(await desk.handle(handlers.list_terminals, query={"limit": "2", "offset": offset}))
+        for offset in ("0", "2", "4")
+    ]
+    seen = [terminal["id"] for page in pages for terminal in page["data"]["terminals"]]
+    assert len(seen) == len(set(seen)) == 4
+    assert answered(await desk.handle(handlers.list_terminals, query={"limit": "51"}))["paging"]["limit"] == 50
+    for query in ({"store_id": "1"}, {"pos_id": "1"}):
+        assert answered(await desk.handle(handlers.list_terminals, query=query))["paging"]["total"] == 0
+    by_store = {"store_id": str(desk.store_id), "pos_id": str(desk.pos_id)}
+    assert answered(await desk.handle(handlers.list_terminals, query=by_store))["paging"]["total"] == 4
+
+
+@pytest.mark.parametrize("name", ["limit", "offset", "store_id", "pos_id"])
+@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "9" * 16, "²"])
+async def test_list_refuses_what_is_no_number(desk: Desk, name: str, text: str) -> None:
+    """Neither words nor negative numbers are counted with."""
+    assert refused(await desk.handle(handlers.list_terminals, query={name: text})) == "property_value"
+
+
+async def test_setup_sets_all_or_none(desk: Desk) -> None:
+    """One unknown terminal undoes the whole call and is named by its path."""
+    other = await desk.terminal()
+    refusal = await desk.setup((other, "STANDALONE"), ("NO__SUCH", "PDV"))
+    assert refused(refusal) == "terminal_not_found"
+    assert isinstance(refusal, Refusal)
+    assert refusal.details == ("'$.terminals[1]' - is not known",)
+    assert (await modes(desk))[other] == "UNDEFINED"
+    answered(await desk.setup((other, "STANDALONE"), (desk.terminal_id, "SELF_SERVICE")))
+    assert await modes(desk) == {other: "STANDALONE", desk.terminal_id: "SELF_SERVICE"}
+
+
+async def test_setup_knows_no_terminal_of_the_other_kind(desk: Desk) -> None:
+    """A live token does not see a test terminal."""
+    assert refused(await desk.setup((desk.terminal_id, "STANDALONE"), live=True)) == "terminal_not_found"
+
+
+async def test_setup_refuses_the_same_terminal_twice(desk: Desk) -> None:
+    """The second one is at fault."""
+    refusal = await desk.setup((desk.terminal_id, "PDV"), (desk.terminal_id, "STANDALONE"))
+    assert refused(refusal) == "property_value"
+    assert isinstance(refusal, Refusal)
+    assert "$.terminals[1]" in refusal.details[0]
+
+
+async def test_one_pdv_terminal_for_each_pos_judged_on_the_end(desk: Desk) -> None:
+    """A second is refused, changing places in one call is not; live and test don't count together."""
+    other, live = await desk.terminal(), await desk.terminal(live=True)
+    assert refused(await desk.setup((other, "PDV"))) == "precondition_failed"
+    answered(await desk.setup((other, "PDV"), (desk.terminal_id, "STANDALONE")))
+    assert refused(await desk.setup((desk.terminal_id, "PDV"), (other, "PDV"))) == "precondition_failed"
+    answered(await desk.setup((live, "PDV"), live=True))
+    assert await modes(desk) == {desk.terminal_id: "STANDALONE", other: "PDV", live: "PDV"}
+
+
+async def test_a_terminal_that_holds_an_order_keeps_its_mode(desk: Desk) -> None:
+    """The mode it has is a no-op; once the order has ended it may change."""
+    order = await desk.order()
+    assert refused(await desk.setup((desk.terminal_id, "STANDALONE"))) == "terminal_busy"
+    answered(await desk.setup((desk.terminal_id, "PDV")))
+    await desk.move(status.CANCEL, order)
+    answered(await desk.setup((desk.terminal_id, "STANDALONE")))
+
+
+async def test_an_overdue_order_holds_nothing_up(desk: Desk) -> None:
+    """It expires first."""
+    order = await desk.order(seconds=30)
+    desk.clock.advance(30_000)
+    answered(await desk.setup((desk.terminal_id, "STANDALONE")))
+    assert (await desk.now(order)).state == status.EXPIRED
+
+
+async def test_a_terminal_id_is_unique_over_all_sellers(desk: Desk) -> None:
+    """An id that somebody has can't be had again; neither can a place that is not the seller's."""
+    again = await desk.database.write(
+        lambda tx: store.create(
+            tx,
+            seller_id=desk.seller_id,
+            pos_id=desk.pos_id,
+            terminal_id=desk.terminal_id,
+            live=True,
+            now_ms=START_MS,
+        )
+    )
+    taken = await desk.database.write(
+        lambda tx: places.create_pos(tx, desk.seller_id, desk.store_id, "SUC0101POS", "Till 2", START_MS)
+    )
+    nowhere = await desk.database.write(lambda tx: places.create_pos(tx, desk.seller_id, 1, "X", "Till 3", START_MS))
+    assert (again, taken, nowhere) == (None, None, None)
+
+
+async def test_a_device_token_stands_for_its_terminal(desk: Desk) -> None:
+    """The token itself is nowhere in the database."""
+    bearers = DeviceBearers(desk.database, 5)
+    token = await mint(desk)
+    caller = await bearers.caller(token, START_MS)
+    assert (caller.seller_id, caller.terminal_id, caller.live, caller.revoked) == (
+        desk.seller_id,
+        desk.terminal_id,
+        False,
+        False,
+    )
+    assert token not in str([list(row) for row in await desk.rows("SELECT * FROM device_tokens")])
+
+
+async def test_a_replaced_device_token_reports_for_seven_days(desk: Desk) -> None:
+    """At once it is good for results alone, then for nothing."""
+    bearers = DeviceBearers(desk.database, 5)
+    token = await mint(desk)
+    await bearers.caller(token, START_MS)
+    assert not (await bearers.caller(await mint(desk), START_MS)).revoked
+    assert (await bearers.caller(token, START_MS + 7 * DAY_MS - 1)).revoked
+    with pytest.raises(Refusal, match="revoked long ago"):
+        await bearers.caller(token, START_MS + 7 * DAY_MS)
+
+
+@pytest.mark.parametrize("token", [None, "", "PDT-", "PDT-00-1", "TG-00-1", "PDT-" + "0" * 40 + "-1"])
+async def test_no_device_token_is_nobody(desk: Desk, token: str | None) -> None:
+    """What was never minted opens nothing."""
+    with pytest.raises(Refusal) as refusal:
+        await DeviceBearers(desk.database, 5).caller(token, START_MS)
+    assert refusal.value.kind.code == "unauthorized"
+
+
+async def mint(desk: Desk) -> str:
+    """A new device token of the terminal."""
+    secret = await desk.database.write(lambda tx: store.mint_token(tx, desk.seller_id, desk.terminal_id, START_MS))
+    return secret.reveal()

@@ -1,0 +1,95 @@
+"""The table of verdicts, and the masking of what terminals report."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from paydesk.orders.reports import masked, received
+from paydesk.orders.results import ORIGINS
+from paydesk.orders.status import FAILED_DETAILS
+from paydesk.terminals.schemas import STEPS
+from paydesk.terminals.verdicts import TABLE, Progress, Standing, judge, progress_of
+
+
+def test_the_table_has_a_verdict_for_everything() -> None:
+    """No pair of progress and standing is left open."""
+    assert set(TABLE) == {(progress, standing) for progress in get_args(Progress) for standing in get_args(Standing)}
+
+
+@pytest.mark.parametrize("standing", get_args(Standing))
+@pytest.mark.parametrize("step", ["", "offered", "acknowledged", *STEPS])
+def test_a_result_is_always_reported(step: str, standing: Standing) -> None:
+    """Whatever else is known, the result says more."""
+    assert judge(step, standing, has_result=True) == ("report", "none")
+
+
+@pytest.mark.parametrize(
+    ("step", "standing", "verdict"),
+    [
+        ("offered", "created", "forget"),
+        ("offered", "ended", "forget"),
+        ("offered", "open", "resume"),
+        ("acknowledged", "open", "resume"),
+        ("pin_entered", "open", "resume"),
+        ("acknowledged", "overdue", "abort"),
+        ("card_requested", "canceling", "abort"),
+        ("authorizing", "open", "abort"),
+        ("authorizing", "granted", "hold"),
+        ("acknowledged", "granted", "hold"),
+        ("authorizing", "unknown", "hold"),
+        ("authorizing", "ended", "forget"),
+    ],
+)
+def test_the_verdicts(step: str, standing: Standing, verdict: str) -> None:
+    """As the protocol has them."""
+    assert judge(step, standing, has_result=False)[0] == verdict
+
+
+@pytest.mark.parametrize("progress", get_args(Progress))
+def test_what_may_have_been_charged_is_never_resumed(progress: Progress) -> None:
+    """After the grant a terminal holds still."""
+    assert {TABLE[progress, standing][0] for standing in ("granted", "unknown")} == {"hold"}
+
+
+def test_steps_after_the_grant_count_as_authorizing() -> None:
+    """Removing the card and printing come after asking the acquirer."""
+    assert {step for step in STEPS if progress_of(step) == "authorizing"} == {
+        "authorizing",
+        "card_removal",
+        "printing",
+    }
+
+
+def test_every_failed_detail_has_an_origin() -> None:
+    """An order that fails says where it broke."""
+    assert set(ORIGINS) == set(FAILED_DETAILS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5031755734530604",
+        "5031 7557 3453 0604",
+        "5031-7557-3453-0604",
+        "[5,0,3,1,7,5,5,7,3,4,5,3,0]",
+        "\\u0035031755734530604",
+    ],
+)
+def test_card_numbers_are_masked(text: str) -> None:
+    """However they are written."""
+    assert masked(f"x{text}y") in ("x***y", "x[***]y")
+
+
+def test_amounts_and_short_numbers_stay() -> None:
+    """Evidence is kept."""
+    assert masked('{"paid_amount": "24.90", "reference_id": "115019989861"}').count("*") == 0
+
+
+def test_the_digest_leaves_the_boot_id_out() -> None:
+    """The same result of another start is the same result."""
+    one = received(b'{"outcome": "unknown", "boot_id": "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"}')
+    other = received(b'{"boot_id": "1b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51", "outcome": "unknown"}')
+    assert one.report is not None
+    assert one.digest == other.digest
