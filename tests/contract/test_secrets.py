@@ -178,8 +178,8 @@ async def _use_in_wrong_places(service: Service, device: Device, used: Used) -> 
         await _in_headers(service, secret)
         await _in_bodies(service, device, secret)
     for secret in used.tokens.values():
-        await _in_paths(service, device, order["id"][3:], secret)
-    assert (await device.result(order["id"][3:], **DECLINED)).status == 200
+        await _in_paths_and_names(service, device, order["id"][3:], secret)
+    await device.result(order["id"][3:], **DECLINED)
 
 
 async def _in_queries(service: Service, secret: str) -> None:
@@ -206,7 +206,7 @@ async def _in_bodies(service: Service, device: Device, secret: str) -> None:
     await service.request("POST", "/oauth/token", dict.fromkeys(names, secret), token=None)
     await service.request("POST", "/oauth/token", {**service.scene.credentials(), secret: secret}, token=None)
     order = order_body(device.terminal.id)
-    for body in ({**order, secret: secret}, {**order, "type": secret}, order_body(secret), secret, [secret]):
+    for body in ({**order, "secret": secret}, {**order, "type": secret}, order_body(secret), secret, [secret]):
         await service.request("POST", "/v1/orders", body)
     await service.request("POST", "/v1/orders", data=json.dumps(order).encode() + secret.encode())
     await service.request("PATCH", "/terminals/v1/setup", {"terminals": [{"id": secret, "operating_mode": "PDV"}]})
@@ -214,12 +214,13 @@ async def _in_bodies(service: Service, device: Device, secret: str) -> None:
     await device.post("/hello", {"boot_id": secret, "journal": [{"lease_id": secret}]})
 
 
-async def _in_paths(service: Service, device: Device, lease_id: str, secret: str) -> None:
+async def _in_paths_and_names(service: Service, device: Device, lease_id: str, secret: str) -> None:
     quoted = urllib.parse.quote(secret, safe="")
     for path in (f"/{quoted}", f"/v1/orders/{quoted}", f"/operator/v1/orders/{quoted}", f"/device/v1/{quoted}"):
         await service.request("GET", path)
     await service.request("POST", f"/v1/orders/{quoted}/cancel")
     await device.ack(quoted)
+    await service.request("POST", "/v1/orders", {**order_body(device.terminal.id), secret: secret})
     await device.result(lease_id, quoted, **DECLINED)
     await device.result(lease_id, **{**approved(), "outcome": secret})
     await service.request("GET", "/livez", headers={"X-Request-Id": secret})

@@ -120,6 +120,19 @@ async def test_a_takeover_and_a_grant_end_in_one_session(desk: Desk) -> None:
         await desk.report(order, DECLINED)
 
 
+async def test_no_grant_after_a_takeover_that_knows_nothing(desk: Desk) -> None:
+    """A terminal that lost its journal is told to hold whatever its earlier start was granted."""
+    for _ in range(ROUNDS):
+        order = await desk.order()
+        await desk.acknowledge(order)
+        granted, hello = await asyncio.gather(
+            desk.progress(order, "authorizing", boot_id=desk.boot_id), desk.hello(boot_id=new_boot())
+        )
+        assert isinstance(hello, Answer)
+        assert [lease["verdict"] for lease in hello.body["leases"]] == (["hold"] if done(granted) else [])
+        await desk.report(order, DECLINED)
+
+
 async def test_setup_and_create_leave_no_order_on_a_standalone_terminal(desk: Desk) -> None:
     """Both lock the terminal's row; a mode change and a live order exclude each other."""
 

@@ -8,6 +8,7 @@ import jsonschema_rs
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from paydesk.api import OPERATIONS
 from paydesk.errors import BODY_FAULTS, ErrorKind
 from paydesk.http import openapi, reference
 from paydesk.operation import Answer, Call, Operation, Query

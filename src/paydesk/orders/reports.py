@@ -11,6 +11,7 @@ import jiter
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from paydesk import redaction
 from paydesk.money import AMOUNT_PATTERN
 from paydesk.orders.status import FAILED_DETAILS
 
@@ -100,9 +101,9 @@ def received(raw: bytes) -> Received:
 
 
 def masked(text: str) -> str:
-    """The text without card numbers and without what a database can't hold, cut to a bounded length."""
+    """The text without card numbers, secrets and what a database can't hold, cut to a bounded length."""
     plain = _ESCAPED_DIGIT.sub(r"\1", text).replace("\0", "\ufffd")
-    return _CARD_NUMBER.sub(MASK, plain)[:BODY_CHARACTERS_MAX]
+    return _CARD_NUMBER.sub(MASK, redaction.redacted(plain))[:BODY_CHARACTERS_MAX]
 
 
 def _digest(kept: str) -> bytes:
