@@ -85,7 +85,7 @@ async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
     started, request = time.perf_counter(), Request(scope)
     identity = request_id(request.headers.get("x-request-id"))
     surface = "token" if request.path.startswith("/oauth/") else "application"
-    await send_reply(send, refused(refusal, surface), identity)
+    await send_reply(scope, send, refused(refusal, surface), identity)
     request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal)
 
 

@@ -69,7 +69,7 @@ class Endpoint:
             reply = await self._answer(request, receive, identity)
         except Disconnected:
             return
-        await send_reply(send, reply, identity)
+        await send_reply(scope, send, reply, identity)
         request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
 
     async def _answer(self, request: Request, receive: Receive, identity: str) -> Reply:

@@ -21,6 +21,10 @@ Send = Callable[[Message], Awaitable[None]]
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
+IN_ONE_PIECE = "paydesk.in_one_piece"
+"""An extension of our server: a call that takes status, headers and body, and says whether it could send them."""
+
+_NO_EXTENSIONS: dict[str, Any] = {}
 encode = msgspec.json.Encoder().encode
 
 
@@ -60,13 +64,17 @@ def request_id(sent: str | None) -> str:
     return sent if sent is not None and REQUEST_ID.fullmatch(sent) else ids.uuid()
 
 
-async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
-    """Send it."""
-    headers = [(b"x-request-id", request_id.encode())]
+async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
+    """Send it: in one piece where the server can, in the two messages of ASGI elsewhere."""
+    headers = [("x-request-id", request_id)]
     if reply.status != 204:
-        headers.append((b"content-length", str(len(reply.body)).encode()))
+        headers.append(("content-length", str(len(reply.body))))
     if reply.body:
-        headers.append((b"content-type", reply.media_type.encode()))
-    headers += [(name.encode(), value.encode("latin-1")) for name, value in reply.headers]
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        headers.append(("content-type", reply.media_type))
+    headers += reply.headers
+    in_one_piece = scope.get("extensions", _NO_EXTENSIONS).get(IN_ONE_PIECE)
+    if in_one_piece is not None and in_one_piece(reply.status, headers, reply.body):
+        return
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
     await send({"type": "http.response.body", "body": reply.body})

@@ -7,11 +7,12 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from paydesk.errors import (
     BAD_REQUEST,
@@ -22,7 +23,7 @@ from paydesk.errors import (
     ErrorKind,
 )
 from paydesk.http import request_log
-from paydesk.http.reply import encode, request_id
+from paydesk.http.reply import IN_ONE_PIECE, encode, request_id
 from paydesk.http.shared import error_body
 from paydesk.settings import Settings
 
@@ -101,6 +102,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return  # The parser stops here, and the head is read again without the offer.
         super().on_headers_complete()
+        extensions: dict[str, Any] = {IN_ONE_PIECE: partial(self._send_in_one_piece, self.cycle)}
+        self.scope["extensions"] = extensions
         self._in_head = False
         self._deadline = self.loop.time() + self.body_seconds
 
@@ -121,6 +124,28 @@ class BoundedProtocol(HttpToolsProtocol):
             self._deadline = now + self.body_seconds  # Nothing is read while earlier requests are under way.
         else:
             self._refuse(REQUEST_TIMEOUT)
+
+    def _send_in_one_piece(
+        self, cycle: RequestResponseCycle, status: int, headers: list[tuple[str, str]], body: bytes
+    ) -> bool:
+        """Send a whole answer with one write; what uvicorn does in two steps costs four times as much.
+
+        False, and nothing sent, in the rare case that only those two steps know how to handle.
+        """
+        if self.flow.write_paused or cycle.disconnected or cycle.response_started or cycle.scope["method"] == "HEAD":
+            return False
+        assert not any("\r" in value or "\n" in value for _, value in headers), "a header that ends its line"
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
+        defaults = b"".join([b"%s: %s\r\n" % default for default in cycle.default_headers])
+        ending = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.transport.write(b"".join([STATUS_LINE[status], defaults, lines, ending, body]))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+        return True
 
     def _feed(self, data: bytes) -> None:
         while True:
