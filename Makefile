@@ -1,7 +1,7 @@
 # `make` alone says what there is. Every target sets .venv up by itself, from git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format lock generate clean
+.PHONY: help run test bench check format lock generate clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -20,6 +20,9 @@ run: $(RUN) ## Start the service for development and watch one payment; ARGS="--
 
 test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
 	@$(BIN)/pytest --numprocesses 2 --dist worksteal --quiet $(ARGS)
+
+bench: $(DEV) ## Measure what a node does a second, on both databases; ARGS="--runs 1 --seconds 2" is passed on
+	@$(BIN)/python -m bench $(ARGS)
 
 check: $(DEV) ## Lint, format, types, who imports whom, generated files
 	@$(BIN)/ruff check

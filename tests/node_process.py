@@ -59,6 +59,11 @@ class NodeProcess:
             self._process.terminate()
             assert self._process.wait(10) == 0, self.log.read_text()[-2000:]
 
+    def close(self) -> None:
+        """Leave nothing of it behind, whatever became of the test."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
     def _answers(self) -> bool:
         try:
             urllib.request.urlopen(self.base_url + "/nothing", timeout=1)  # noqa: S310 - our own address

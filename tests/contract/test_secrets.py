@@ -8,7 +8,7 @@ import random
 import urllib.parse
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,13 +71,15 @@ async def test_no_secret_is_in_a_log_or_in_the_database(
     request: pytest.FixtureRequest, database_url: str, tmp_path: Path, inbox: Receiver
 ) -> None:
     """Every kind of secret is used, in its right place and in wrong ones; then logs and files are searched."""
-    node, used = NodeProcess(database_url, tmp_path, **VARIABLES), Used()
-    async with _served(node, database_url, inbox, used) as (service, device):
-        await _use_in_right_places(service, device, used)
-        await _use_in_wrong_places(service, device, used)
-        await _use_card_numbers(service, device, used)
-        await until(lambda: len(inbox.got) >= 3)
-        assert used.found_in(_database_files(request, database_url, tmp_path)) == []
+    used = Used()
+    with closing(NodeProcess(database_url, tmp_path, **VARIABLES)) as node:
+        async with _served(node, database_url, inbox, used) as (service, device):
+            await _use_in_right_places(service, device, used)
+            await _use_in_wrong_places(service, device, used)
+            await _use_card_numbers(service, device, used)
+            await until(lambda: len(inbox.got) >= 3)
+            assert used.found_in(_database_files(request, database_url, tmp_path)) == []
+        node.end()
     log = node.log.read_bytes()
     assert log.count(b'"event":"request"') > 100, "there is a log to search"
     assert used.found_in(log) == []
@@ -121,7 +123,6 @@ async def _served(
             node.start()
             yield service, device
     finally:
-        node.end()
         await database.close()
 
 

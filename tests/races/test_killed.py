@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import time
 import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,10 @@ import aiohttp
 
 from node_process import NodeProcess
 from oauth_scene import make_scene
-from paydesk import ledger
 from paydesk.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
+from paydesk_process import command
 from service import Device, Reply, Service, access_token, approved, order_body
 from webhooks_scene import Receiver, receiver, subscribe
 
@@ -102,22 +104,23 @@ async def test_no_answered_change_is_lost_and_none_happens_twice(database_url: s
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     chance = random.Random(seed)
-    node = NodeProcess(database_url, tmp_path, **VARIABLES)
-    async with receiver() as inbox, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session:
-        service, loads, stop = await _seeded(database_url, node, session, inbox, chance)
-        node.start()
-        tasks = [asyncio.create_task(load.run()) for load in loads]
-        for _ in range(KILLS):
-            await asyncio.sleep(chance.uniform(*PAUSE_SECONDS))
-            node.kill()
-            await asyncio.to_thread(node.start)
-        stop.set()
-        await asyncio.wait_for(asyncio.gather(*tasks), 30)
-        records = [load.record for load in loads]
-        await _check_orders(service, records)
-        await _wait_for_deliveries(records, inbox)
-        node.end()
-    await _check_ledger(database_url, records)
+    timeout = aiohttp.ClientTimeout(5)
+    with closing(NodeProcess(database_url, tmp_path, **VARIABLES)) as node:
+        async with receiver() as inbox, aiohttp.ClientSession(timeout=timeout) as session:
+            service, loads, stop = await _seeded(database_url, node, session, inbox, chance)
+            node.start()
+            tasks = [asyncio.create_task(load.run()) for load in loads]
+            for _ in range(KILLS):
+                await asyncio.sleep(chance.uniform(*PAUSE_SECONDS))
+                node.kill()
+                await asyncio.to_thread(node.start)
+            stop.set()
+            await asyncio.wait_for(asyncio.gather(*tasks), 30)
+            records = [load.record for load in loads]
+            await _check_orders(service, records)
+            await _wait_for_deliveries(records, inbox)
+            node.end()
+    await _check_ledger(database_url, tmp_path, records)
     print(_summary(records, inbox))  # noqa: T201 - the figures of a run with -s
 
 
@@ -160,11 +163,13 @@ async def _wait_for_deliveries(records: list[Record], inbox: Receiver) -> None:
         assert versions == [1, 2, 3], (order_id, versions)
 
 
-async def _check_ledger(database_url: str, records: list[Record]) -> None:
+async def _check_ledger(database_url: str, folder: Path, records: list[Record]) -> None:
+    doctor = await asyncio.to_thread(
+        command, "doctor", "--ledger", "--json", folder=folder, PAYDESK_DATABASE_URL=database_url
+    )
+    assert (doctor.returncode, json.loads(doctor.stdout)) == (0, {"findings": []}), doctor.stderr
     database: Database = await open_database(database_url)
     try:
-        assert [str(finding) for finding in await ledger.check(database)] == []
-        assert [str(finding) for finding in await ledger.integrity(database)] == []
         row = await database.read(lambda tx: tx.one("SELECT COUNT(*) FROM orders"))
         assert row is not None
         assert row[0] == sum(len(record.keys) for record in records), "one key, one order"

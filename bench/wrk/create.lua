@@ -1,0 +1,14 @@
+-- Creates, each with a key of its own on a free terminal of its own.
+dofile(os.getenv("BENCH_FOLDER") .. "/common.lua")
+local number = tonumber(os.getenv("BENCH_FIRST"))
+local headers = {["Authorization"] = "Bearer " .. seed.access_token, ["Content-Type"] = "application/json"}
+local body = '{"type":"point","external_reference":"ext_ref_1234","description":"Smartphone","transactions":{"payments":'
+  .. '[{"amount":"24.90"}]},"config":{"point":{"terminal_id":"NEWLAND_N950__N%d","print_on_terminal":"no_ticket"}}}'
+
+function request()
+  number = number + 1
+  headers["X-Idempotency-Key"] = "key-" .. number
+  return wrk.format("POST", "/v1/orders", headers, string.format(body, 100000000 + number))
+end
+
+function response(status) response_check(status, 201) end

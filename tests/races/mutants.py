@@ -1,0 +1,329 @@
+"""Deliberate defects, one a promise: each is made in a copy of the sources, and a test must notice it there.
+
+`python tests/races/mutants.py` runs all of them and prints a table; a word runs those that it occurs in, and `--write`
+keeps the table in MUTANTS.md. It is no part of `make test`: it takes some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TABLE = Path(__file__).with_name("MUTANTS.md")
+COPIED = ("src", "tests", "docs", "pyproject.toml")
+SECONDS_MAX = 300
+
+ORDERS = "tests/races/test_promises_orders.py"
+OUTCOMES = "tests/races/test_promises_outcomes.py"
+TOKENS = "tests/races/test_promises_tokens.py"
+KILLED = "tests/races/test_killed.py"
+WEBHOOKS = "tests/races/test_webhooks_races.py"
+SECRETS = "tests/contract/test_secrets.py"
+CLIENTS = "tests/contract/test_clients.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A defect: what it breaks, what is wrong, the text it replaces in a file of `src/paydesk`, and who notices."""
+
+    promise: str
+    defect: str
+    file: str
+    before: str
+    after: str
+    test: str
+    which: str = ""
+
+
+MUTANTS = (
+    Mutant(
+        "An acknowledged change is never lost",
+        "SQLite: a write is answered a tenth of a second before its commit",
+        "storage/sqlite.py",
+        "        self._commit_thread.submit(self._commit, units)\n",
+        "        self._answer(units)\n"
+        "        self._loop.call_later(0.1, self._commit_thread.submit, self._commit, units)\n",
+        KILLED,
+        "sqlite",
+    ),
+    Mutant(
+        "One key, one effect, one answer",
+        "the key is looked up before it is claimed",
+        "http/idempotency.py",
+        "    if await tx.one(CLAIM, *key.columns, digest, now_ms) is not None:\n"
+        "        return None\n"
+        "    row = await tx.one(REPLAY, *key.columns)\n",
+        "    row = await tx.one(REPLAY, *key.columns)\n"
+        "    if row is None:\n"
+        "        await tx.one(CLAIM, *key.columns, digest, now_ms)\n"
+        "        return None\n",
+        ORDERS,
+        "ten_thousand and postgres",
+    ),
+    Mutant(
+        "One key, one effect, one answer",
+        "a refusal keeps its key",
+        "http/idempotency.py",
+        "    await tx.run(RELEASE, *key.columns)\n",
+        "    del tx, key\n",
+        "tests/contract/test_http_idempotency.py",
+    ),
+    Mutant(
+        "One key, one effect, one answer",
+        "the answer is not stored with its effect",
+        "http/endpoint.py",
+        "                await idempotency.keep(tx, key, reply.status, reply.body)\n",
+        "                pass\n",
+        ORDERS,
+        "ten_thousand and sqlite",
+    ),
+    Mutant(
+        "A history is a path without gaps",
+        "a move raises the version by two",
+        "orders/store.py",
+        "SET version = version + 1,",
+        "SET version = version + 2,",
+        OUTCOMES,
+        "cancel_and_acknowledge and sqlite",
+    ),
+    Mutant(
+        "A history is a path in the table of moves",
+        "a move has no guard",
+        "orders/store.py",
+        "AND order_id = $2 AND {move.guard}{where",
+        "AND order_id = $2{where",
+        OUTCOMES,
+        "cancel_and_acknowledge",
+    ),
+    Mutant(
+        "One live order per terminal",
+        "the index is not unique",
+        "storage/migrations/0001_initial.sql",
+        "CREATE UNIQUE INDEX orders_live_on_terminal",
+        "CREATE INDEX orders_live_on_terminal",
+        ORDERS,
+        "a_terminal_takes_one",
+    ),
+    Mutant(
+        "One live order per terminal",
+        "creating an order does not lock its terminal",
+        "terminals/store.py",
+        '"SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"',
+        '"SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2"',
+        ORDERS,
+        "refused and postgres",
+    ),
+    Mutant(
+        "Cancel and the terminal exclude each other",
+        "what a terminal does is decided on a row that is not held",
+        "orders/store.py",
+        'LOCK = f"{FIND} FOR UPDATE"',
+        "LOCK = FIND",
+        OUTCOMES,
+        "cancel and postgres",
+    ),
+    Mutant(
+        "Cancel and the grant exclude each other",
+        "an order is given back after its grant",
+        "orders/status.py",
+        '    (CANCELED_BY_API,),\n    "order.canceled",\n    before_grant=True,\n',
+        '    (CANCELED_BY_API,),\n    "order.canceled",\n    before_grant=False,\n',
+        OUTCOMES,
+        "cancel_and_the_grant",
+    ),
+    Mutant(
+        "Cancel and the grant exclude each other",
+        "a terminal that was asked for its order back is granted",
+        "orders/device.py",
+        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n      AND granted_ms IS NULL",
+        "AND status = 'at_terminal'\n      AND granted_ms IS NULL",
+        OUTCOMES,
+        "cancel_and_the_grant",
+    ),
+    Mutant(
+        "The grant and expiry exclude each other",
+        "an order expires after its grant",
+        "orders/status.py",
+        '(EXPIRED,), "order.canceled", before_grant=True',
+        '(EXPIRED,), "order.canceled", before_grant=False',
+        OUTCOMES,
+        "grant_and_expiry",
+    ),
+    Mutant(
+        "An approved payment is never lost",
+        "a late approval is recorded and not given back",
+        "orders/results.py",
+        '    if report.outcome != "approved" or _is_the_payment(order, report):\n',
+        "    if True:\n",
+        OUTCOMES,
+        "result_and_expiry and sqlite",
+    ),
+    Mutant(
+        "Every event is delivered at least once",
+        "a delivery counts as delivered before it is sent",
+        "webhooks/store.py",
+        "UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1\n",
+        "UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1, status = 'delivered'\n",
+        KILLED,
+        "sqlite",
+    ),
+    Mutant(
+        "In order per order and subscription",
+        "a delivery is claimed while an earlier one is open",
+        "webhooks/store.py",
+        "                             AND earlier.status = 'pending')\n        ORDER BY due.next_ms LIMIT $6",
+        "                             AND earlier.status = 'none')\n        ORDER BY due.next_ms LIMIT $6",
+        WEBHOOKS,
+    ),
+    Mutant(
+        "Deliveries are committed with their event",
+        "a move announces nothing",
+        "webhooks/outbox.py",
+        " WHERE topic = 'orders' AND application_id",
+        " WHERE topic = 'order' AND application_id",
+        CLIENTS,
+        "validators_take",
+    ),
+    Mutant(
+        "A code mints once",
+        "the claim of a code does not look whether it was exchanged",
+        "oauth/store.py",
+        "WHERE seller_id = $1 AND digest = $2 AND exchanged_ms IS NULL AND expired_ms IS NULL",
+        "WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL",
+        TOKENS,
+        "mints and postgres",
+    ),
+    Mutant(
+        "A refresh token has one successor",
+        "the claim of a successor does not look at the generation",
+        "oauth/store.py",
+        "SET generation = generation + 1\n    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND",
+        "SET generation = generation + 1\n    WHERE seller_id = $1 AND chain_id = $2 AND $3 > 0 AND",
+        TOKENS,
+        "successor and postgres",
+    ),
+    Mutant(
+        "A revoked token stops working at once",
+        "the cache of bearers does not hear of revocations",
+        "oauth/bearer.py",
+        '        database.signals.listen("chain:", self._chain_changed)\n',
+        "",
+        "tests/contract/test_oauth_bearer.py",
+    ),
+    Mutant(
+        "No secret is in a log",
+        "log lines are not masked",
+        "logs.py",
+        "            redact,\n",
+        "",
+        SECRETS,
+        "sqlite",
+    ),
+    Mutant(
+        "No secret is in the database",
+        "what can't be read of a result is kept as it came",
+        "orders/reports.py",
+        "_CARD_NUMBER.sub(MASK, redaction.redacted(plain))",
+        "plain",
+        SECRETS,
+        "sqlite",
+    ),
+    Mutant(
+        "No secret is in the database",
+        "device tokens are kept in clear",
+        "terminals/store.py",
+        "INSERT_DEVICE, seller_id, digest(token), terminal_id",
+        "INSERT_DEVICE, seller_id, token.encode(), terminal_id",
+        SECRETS,
+        "sqlite",
+    ),
+    Mutant(
+        "Official clients take our signatures",
+        "the id is signed in upper case",
+        "webhooks/signature.py",
+        'f"id:{data_id};request-id:',
+        'f"id:{data_id.upper()};request-id:',
+        CLIENTS,
+        "validators_take",
+    ),
+)
+
+
+def made(mutant: Mutant, folder: Path) -> None:
+    """Make the defect in the copy. Fails where the text to replace is not there exactly once."""
+    file = folder / "src" / "paydesk" / mutant.file
+    text = file.read_text()
+    assert text.count(mutant.before) == 1, f"{mutant.defect}: does not apply to {mutant.file} any more"
+    file.write_text(text.replace(mutant.before, mutant.after))
+
+
+def passes(test: str, which: str, folder: Path) -> bool:
+    """Whether the test passes in the copy."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+    if which:
+        command += ["-k", which]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    finished = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+    assert finished.returncode in (0, 1), finished.stdout[-2000:] + finished.stderr[-2000:]
+    return finished.returncode == 0
+
+
+def copied(folder: Path) -> Path:
+    """The project without what is made from it."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
+def tried(mutant: Mutant) -> str:
+    """One line of the table."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="paydesk-mutant-", ignore_cleanup_errors=True) as name:
+        folder = copied(Path(name))
+        made(mutant, folder)
+        caught = not passes(mutant.test, mutant.which, folder)
+    test = f"`{mutant.test.removeprefix('tests/')}`" + (f" ({mutant.which})" if mutant.which else "")
+    seconds = round(time.monotonic() - started)
+    return f"| {mutant.promise} | {mutant.defect} | {test} | {'caught' if caught else 'NOT CAUGHT'} | {seconds} s |"
+
+
+def sound(mutants: list[Mutant]) -> None:
+    """Every test passes where nothing is wrong; otherwise a caught mutant would say nothing."""
+    with tempfile.TemporaryDirectory(prefix="paydesk-mutant-", ignore_cleanup_errors=True) as name:
+        folder = copied(Path(name))
+        for test, which in sorted({(mutant.test, mutant.which) for mutant in mutants}):
+            assert passes(test, which, folder), f"{test} ({which}) fails without any mutant"
+
+
+def main(words: list[str]) -> int:
+    """Try the mutants that have every word; 1 when one is not caught."""
+    write, words = "--write" in words, [word for word in words if not word.startswith("--")]
+    chosen = [mutant for mutant in MUTANTS if all(word in f"{mutant.promise} {mutant.defect}" for word in words)]
+    sound(chosen)
+    lines = ["| Promise | Mutant | Test | Result | Took |", "|---|---|---|---|---|"]
+    print("\n".join(lines), flush=True)  # noqa: T201 - a script's answer
+    for mutant in chosen:
+        lines.append(tried(mutant))
+        print(lines[-1], flush=True)  # noqa: T201 - the same
+    if write:
+        introduction = TABLE.read_text().partition("| Promise")[0]
+        TABLE.write_text(introduction + "\n".join(lines) + "\n")
+    return int(any("NOT CAUGHT" in line for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
