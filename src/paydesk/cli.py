@@ -55,14 +55,21 @@ app.add_typer(maintenance.operators, name="operators")
 app.add_typer(maintenance.keys, name="keys")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"paydesk {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _every_command(
     *,
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and end.")] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and end."),
+    ] = False,
 ) -> None:
-    if version:
-        typer.echo(f"paydesk {__version__}")
-        raise typer.Exit
+    """Nothing is common to all commands but what ends before them."""
 
 
 def main() -> None:

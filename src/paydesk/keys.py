@@ -69,8 +69,11 @@ def read(path: Path) -> Keys:
 
 
 def add(path: Path, *, activate: bool) -> int:
-    """Add a new random key to the file, which is made where it is missing, and return its version."""
-    document: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"active": 0, "keys": {}}
+    """Add a new random key to the file, which is made where it is missing, and return its version.
+
+    Raises `KeysError` where the file is there and can't be used.
+    """
+    document: dict[str, Any] = _document(path) if path.exists() else {"active": 0, "keys": {}}
     keys: dict[str, str] = document["keys"]
     version = max((int(known) for known in keys), default=0) + 1
     keys[str(version)] = secrets.token_hex(32)
@@ -80,10 +83,16 @@ def add(path: Path, *, activate: bool) -> int:
 
 def activate(path: Path, version: int) -> None:
     """Make what comes from now on with the key of `version`. Raises `KeysError` where the file lacks it."""
-    document = json.loads(path.read_text())
+    document = _document(path)
     if str(version) not in document["keys"]:
         raise KeysError(f"{path}: has no key of version {version}; it has {', '.join(document['keys'])}")
     _write(path, version, document["keys"])
+
+
+def _document(path: Path) -> dict[str, Any]:
+    read(path)
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
 
 
 def _write(path: Path, active: int, keys: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine
@@ -67,4 +68,5 @@ def listen(host: str, port: int) -> socket.socket:
         return server.bind(host, port)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StartRefused(f"Cannot listen on {host}:{port}: {reason}. Is another Paydesk running there?") from None
+        question = " Is another Paydesk running there?" if error.errno == errno.EADDRINUSE else ""
+        raise StartRefused(f"Cannot listen on {host}:{port}: {reason}.{question}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -127,6 +127,8 @@ class Operation:
     """Whether an unknown query parameter is refused."""
     headers: tuple[Query, ...] = ()
     """Headers of its own, for the docs."""
+    touches: Callable[[Call], Iterable[str]] | None = None
+    """All that a `write` may change or lock, by name: it may share a transaction with those that touch other things."""
     idempotent: bool = False
     path_pattern: str = ""
     """A regular expression that the path's last parameter must match, in upper case; else `invalid_path_param`."""

@@ -14,7 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 PREFIX = "PAYDESK_"
 CLIENT_VARIABLES = frozenset({"PAYDESK_CREDENTIALS", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN", "PAYDESK_SETTINGS"})
 
-Positive = Annotated[int, Field(gt=0)]
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise PydanticCustomError("address", "must be an IP address") from None
+
+
+def _expiration(text: str) -> str:
+    seconds = durations.seconds_of(text)
+    if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
+        raise PydanticCustomError("expiration", "must be a duration from PT30S to PT3H")
+    return text
+
+
+# The upper bound keeps sums of instants within a database's integer.
+Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
+Port = Annotated[int, Field(gt=0, le=65_535)]
 
 
 class SettingsError(Exception):
@@ -44,7 +60,7 @@ class Settings(BaseModel):
     operator_listen: str = Field(
         "127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$", description="Where `serve` listens for operators."
     )
-    trusted_proxies: tuple[str, ...] = Field(
+    trusted_proxies: tuple[Annotated[str, AfterValidator(_address)], ...] = Field(
         (), description="Addresses whose X-Forwarded-For is believed, comma-separated."
     )
     log_format: Literal["auto", "json", "text"] = Field(
@@ -61,7 +77,9 @@ class Settings(BaseModel):
     )
     bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a bearer's look-up is remembered.")
     idempotency_days: Positive = Field(30, description="A key of create or cancel is kept so long.")
-    order_expiration_default: str = Field("PT15M", description="`expiration_time` where an order has none.")
+    order_expiration_default: Annotated[str, AfterValidator(_expiration)] = Field(
+        "PT15M", description="`expiration_time` where an order has none."
+    )
     order_amount_minor_min: Positive = Field(1, description="The smallest amount of an order, in minor units.")
     grant_seconds: Positive = Field(60, description="A terminal may go to the acquirer so long after the grant.")
     unknown_after_seconds: Positive = Field(
@@ -77,7 +95,7 @@ class Settings(BaseModel):
         (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400),
         description="Pauses between a delivery's attempts, comma-separated.",
     )
-    webhook_ports: tuple[Positive, ...] = Field((443, 8443), description="Ports a webhook URL may have.")
+    webhook_ports: tuple[Port, ...] = Field((443, 8443), description="Ports a webhook URL may have.")
     webhook_concurrency_max: Positive = Field(64, description="Deliveries under way at once on a node.")
     acquirer: Literal["none", "simulator"] = Field(
         "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
@@ -121,6 +139,8 @@ def _from_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: is not TOML: it is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path}: is not TOML: {error}") from None
 

@@ -111,6 +111,8 @@ async def test_a_test_order_is_not_asked_for_with_a_live_token(service: Service)
         reply = await service.request("GET", ORDER, token=token, headers={"X-Test-Token": value})
         assert reply.status == status, value
         assert reply.code == ("unsupported_header" if status == 400 else "order_not_found")
+    reply = await service.request("GET", "/terminals/v1/list", token=live, headers={"X-Test-Token": "true"})
+    assert reply.status == 200, "there it asks for nothing"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])

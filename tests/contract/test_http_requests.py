@@ -87,6 +87,19 @@ async def test_unknown_parameters_are_ignored(service: Service) -> None:
     assert (reply.status, reply.code) == (404, "order_not_found")
 
 
+async def test_what_no_database_can_hold(service: Service) -> None:
+    """A NUL in a path or in the query is the caller's fault, on either database."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    poll = await service.request("GET", "/device/v1/next?boot_id=%00", token=terminal.token)
+    assert (poll.status, poll.code) == (400, "property_value")
+    for path in ("ack", "results/7"):
+        method = "POST" if path == "ack" else "PUT"
+        url = f"/device/v1/leases/%00/{path}"
+        reply = await service.request(method, url, {"boot_id": device.boot_id}, token=terminal.token, key=None)
+        assert (reply.status, reply.code) == (404, "lease_not_found"), path
+
+
 async def test_no_answer_says_what_serves_it(service: Service) -> None:
     """Nothing tells the server's make."""
     for path in (ORDER, "/nowhere"):

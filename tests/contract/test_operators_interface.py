@@ -151,6 +151,10 @@ async def test_unknown_parties(database: Database) -> None:
             assert (reply.status, reply.code) == (404, code), noun
         reply = await service.request("GET", "/operator/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3", token=token)
         assert (reply.status, reply.code) == (404, "order_not_found")
+        reply = await service.request("GET", "/operator/v1/deliveries?order=%00", token=token)
+        assert (reply.status, reply.code) == (404, "order_not_found")
+        reply = await service.request("GET", "/operator/v1/deliveries?after=1.%00", token=token)
+        assert (reply.status, reply.code) == (400, "property_value")
         reply = await service.request("GET", "/operator/v1/orders/42", token=token)
         assert (reply.status, reply.code) == (400, "invalid_path_param")
 

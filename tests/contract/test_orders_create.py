@@ -9,6 +9,9 @@ import pytest
 
 from parties import other_application, other_seller
 from paydesk.clock import MovableClock
+from paydesk.orders import store
+from paydesk.storage import postgres
+from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from service import Service, order_body, running
 
@@ -209,6 +212,27 @@ async def test_an_overdue_order_is_not_in_the_way(database: Database, clock: Mov
         assert (await service.create(terminal)).status == 201
         order = await service.get(overdue)
         assert (order["status"], order["status_detail"], order["version"]) == ("canceled", "expired", 2)
+
+
+async def test_an_order_that_ends_meanwhile_is_not_in_the_way(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancel between meeting the order and looking at it clears the way, where nodes work side by side."""
+    database = await open_database(postgres_url)
+    async with running(database) as service:
+        terminal = await service.terminal()
+        standing = [(await service.create(terminal)).body["id"]]
+        perform = postgres._perform
+
+        async def cancel_before_the_look(statement: Any, connection: Any) -> Any:
+            if statement.sql == store.LIVE_ON_TERMINAL and standing:
+                assert (await service.cancel(standing.pop())).status == 200
+            return await perform(statement, connection)
+
+        monkeypatch.setattr(postgres, "_perform", cancel_before_the_look)
+        assert (await service.create(terminal)).status == 201
+        assert not standing
+    await database.close()
 
 
 def _application(service: Service) -> str:

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from paydesk.clock import MovableClock
+from paydesk.orders import expiry
+from paydesk.orders import store as orders
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from service import Service, running
+from paydesk.workers import WorkerContext
+from service import KEYS, Service, running
 
 
 @pytest.fixture
@@ -105,3 +109,18 @@ async def test_an_overdue_order_that_is_canceled(database: Database, clock: Mova
         reply = await service.cancel(order_id)
         assert (reply.status, reply.code) == (409, "order_already_canceled")
         assert (await service.get(order_id))["status_detail"] == "expired"
+
+
+async def test_an_order_whose_outcome_is_unknown_is_never_due(database: Database, clock: MovableClock) -> None:
+    """It waits for the acquirer's word, granted or not, and the worker for expiry looks past it."""
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        terminal = await service.terminal()
+        device = await service.device(terminal)
+        order_id = (await service.create(terminal, expiration_time="PT30S")).body["id"]
+        await device.ack(order_id[3:])
+        assert (await device.result(order_id[3:], outcome="unknown")).status == 200
+        clock.advance(60_000)
+        assert await expiry.expire_step(WorkerContext(database, Settings(), clock, KEYS)) == 0
+        assert await database.read(orders.next_expiry_ms) is None
+        assert (await service.get(order_id))["status_detail"] == "check_on_terminal"

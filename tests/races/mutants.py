@@ -112,13 +112,13 @@ MUTANTS = (
         "a_terminal_takes_one",
     ),
     Mutant(
-        "One live order per terminal",
+        "No live order where none are taken",
         "creating an order does not lock its terminal",
         "terminals/store.py",
         '"SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"',
         '"SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2"',
         ORDERS,
-        "refused and postgres",
+        "takes_none and postgres",
     ),
     Mutant(
         "Cancel and the terminal exclude each other",

@@ -1,8 +1,9 @@
-"""One key, one effect, one answer; one live order per terminal: however many ask at once."""
+"""One key, one effect, one answer; one live order per terminal, and none where none are taken: whoever asks at once."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 
 from paydesk import ledger
@@ -13,6 +14,7 @@ CREATES_WITH_ONE_KEY = 10_000
 CREATES_FOR_ONE_TERMINAL = 200
 CONNECTIONS = 64
 TILLS, SALE = 16, "the-same-sale"
+TERMINALS, ROUNDS = 20, 10
 
 
 async def count(database: Database, table: str) -> int:
@@ -59,6 +61,37 @@ async def test_a_terminal_takes_one_order(database: Database) -> None:
         assert all(made[0].body["id"] in reply.details[0] for reply in refused)
     assert [await count(database, table) for table in ("orders", "order_events", "idempotency_keys")] == [1, 1, 1]
     assert await ledger.check(database) == []
+
+
+async def test_no_order_meets_a_terminal_that_takes_none(database: Database) -> None:
+    """An order and a change to STANDALONE at once: one of them is refused, whichever, and its refusal says why."""
+    async with running(database) as service:
+        terminals = [await service.terminal() for _ in range(TERMINALS)]
+        won: Counter[str] = Counter()
+        for _ in range(ROUNDS):
+            won.update(await asyncio.gather(*(_create_against_setup(service, terminal) for terminal in terminals)))
+    assert set(won) == {"order", "mode"}
+    assert await ledger.check(database) == []
+
+
+async def _create_against_setup(service: Service, terminal: Terminal) -> str:
+    calls = [service.create(terminal), _set_mode(service, terminal, "STANDALONE")]
+    first = random.randrange(2)
+    replies = await asyncio.gather(calls[first], calls[1 - first])
+    created, changed = replies[first], replies[1 - first]
+    if created.status == 201:
+        assert (changed.status, changed.code) == (409, "terminal_busy")
+        assert (await service.cancel(created.body["id"])).status == 200
+        return "order"
+    assert (created.status, created.code) == (409, "terminal_not_in_pdv_mode")
+    assert changed.status == 200
+    assert (await _set_mode(service, terminal, "PDV")).status == 200
+    return "mode"
+
+
+async def _set_mode(service: Service, terminal: Terminal, mode: str) -> Reply:
+    body = {"terminals": [{"id": terminal.id, "operating_mode": mode}]}
+    return await service.request("PATCH", "/terminals/v1/setup", body)
 
 
 async def test_a_key_that_was_refused_is_good_for_one_order(database: Database) -> None:

@@ -189,6 +189,10 @@ def test_installments_are_for_credit_cards() -> None:
         ("4509953566233705", False),
         ("1234567890123452", False),
         ("order 20260131142642", False),
+        ("table 12 4509 9535 6623 3704", True),
+        ("4509953566233704 2 pieces", True),
+        ("4509953566233704 22", True),
+        ("14509953566233704", False),
     ],
 )
 def test_a_card_number_is_told_from_other_digits(text: str, found: bool) -> None:  # noqa: FBT001

@@ -51,6 +51,15 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise Failure(str(error)) from None
 
 
+async def check_tables(database: Database) -> None:
+    """Refuse a database that lacks tables of this version. Raises `Failure`."""
+    from paydesk.storage.migrate import pending
+
+    missing = await pending(database)
+    if missing:
+        raise Failure(f"The database lacks {', '.join(missing)}: run `paydesk migrate`.")
+
+
 @asynccontextmanager
 async def opened(settings: Settings, *, exclusive: bool = True) -> AsyncIterator[Database]:
     """The database of the settings, closed at the end."""

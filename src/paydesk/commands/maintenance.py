@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.local import SettingsFile, load_settings, opened, run
+from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
 from paydesk.commands.options import AsJson, examples, group, note, show, show_list
 
 operators = group("Operators: who may use `paydesk` on a service.")
@@ -55,6 +55,7 @@ def doctor(
 
     async def work() -> list[str]:
         async with opened(load_settings(settings), exclusive=False) as database:
+            await check_tables(database)
             found = await checks.integrity(database)
             return [str(one) for one in (*found, *(await checks.check(database) if ledger else ()))]
 
@@ -95,6 +96,7 @@ def create_operator(
 
     async def work() -> str:
         async with opened(load_settings(settings)) as database:
+            await check_tables(database)
             now_ms = SystemClock().now_ms()
             return await database.write(lambda tx: tokens.issue(tx, token, name, role, now_ms))
 

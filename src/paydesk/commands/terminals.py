@@ -28,7 +28,7 @@ def create(
         bool, typer.Option("--virtual", help="A virtual terminal, there at once (in `paydesk dev`).")
     ] = False,
     script: Annotated[
-        str, typer.Option(help="How it behaves: approve, decline:<detail>, cancel, ignore or hold.")
+        str, typer.Option(help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore` or `hold`.")
     ] = "approve",
     seller: Annotated[
         int | None, typer.Option(metavar="USER_ID", help="Whose it is. [default: the demo seller]")

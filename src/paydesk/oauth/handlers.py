@@ -26,6 +26,11 @@ class Grant(Protocol):
 GRANTS: dict[str, Grant] = {"authorization_code": authorization_code, "refresh_token": refresh_token}
 
 
+def code_or_token(call: Call) -> tuple[str, ...]:
+    """What a request for tokens touches: the one code or refresh token that it redeems."""
+    return tuple(f"{name}:{call.body.get(name)}" for name in ("code", "refresh_token") if name in call.body)
+
+
 async def token(call: Call) -> Answer | Refusal:
     """Exchange a code for tokens, or refresh them (RFC 6749 sections 4.1.3 and 6)."""
     request = schemas.request(call.body)

@@ -15,6 +15,7 @@ TOKEN = Operation(
     surface="token",
     handler=handlers.token,
     transaction="write",
+    touches=handlers.code_or_token,
     body=TokenRequest,
     answer=TokenAnswer.model_json_schema(),
     example={

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paydesk import ids
 from paydesk.clock import rfc3339
 from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call
@@ -26,8 +27,11 @@ MOVES = """
 SELECT version, event_id, action, move, status, status_detail, payment_status_detail, created_ms
 FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
 
+# An attempt that is under way has not failed yet, so it doesn't count.
 _DELIVERY = """
-seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms, created_ms, ended_ms"""
+seller_id, delivery_id, subscription_id, order_id, version, status,
+attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+next_ms, created_ms, ended_ms"""
 
 DELIVERIES_OF_ORDER = f"""
 SELECT {_DELIVERY} FROM deliveries WHERE seller_id = $1 AND order_id = $2 ORDER BY version, subscription_id"""
@@ -92,7 +96,8 @@ async def find_events(call: Call) -> Answer:
 
 
 async def _owner(tx: Transaction, order_id: str) -> int:
-    row = await tx.one(OWNER, order_id)
+    # What is no id at all may have characters that a database refuses.
+    row = await tx.one(OWNER, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
     if row is None:
         raise ORDER_NOT_FOUND.because("no seller has this order")
     return int(row[0])

@@ -77,7 +77,7 @@ def _after(query: Mapping[str, str], first: Key) -> Key:
     if cursor is None:
         return first
     parts = cursor.split(".", len(first) - 1)
-    if len(parts) != len(first):
+    if len(parts) != len(first) or not cursor.isprintable():
         raise PROPERTY_VALUE.because("cursor is none of ours", "'after' - must be the `next` of a page")
     return tuple(
         number("after", part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True)

@@ -62,7 +62,8 @@ def _script(text: str) -> str:
         raise _wrong(f"must be one of {virtual_scripts.available()}") from None
 
 
-Id = Annotated[int, Field(ge=1), BeforeValidator(_digits)]
+# What is larger than a database's integer is nobody's id.
+Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from paydesk import ids
 from paydesk.clock import rfc3339
 from paydesk.errors import Refusal
 from paydesk.operation import Answer, Call, Handled
@@ -61,6 +62,11 @@ async def progress(call: Call) -> Handled:
     return Answer(200, acknowledged(order))
 
 
+def lease_of(call: Call) -> tuple[str, ...]:
+    """What a terminal does with a lease touches its order and the terminal itself."""
+    return (f"order:ORD{call.paths[0].upper()}", f"terminal:{call.caller.terminal_id}")
+
+
 async def answer_cancel(call: Call) -> Handled:
     """The terminal's answer to being asked for the order back: given up before the grant, or not."""
     refuse_revoked(call)
@@ -78,7 +84,9 @@ async def answer_cancel(call: Call) -> Handled:
 
 async def held(call: Call, lease_id: str) -> Order:
     """The lease's order, held until the end of the transaction. Raises `lease_not_found`."""
-    order = await store.lock(call.tx, call.caller.seller_id, f"ORD{lease_id.upper()}")
+    order_id = f"ORD{lease_id.upper()}"
+    # What is no id at all may have characters that a database refuses.
+    order = await store.lock(call.tx, call.caller.seller_id, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
     if order is None or order.terminal_id != call.caller.terminal_id:
         raise LEASE_NOT_FOUND.because("unknown lease" if order is None else "another terminal's lease")
     return order

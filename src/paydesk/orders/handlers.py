@@ -26,6 +26,16 @@ TAKES_ORDERS = ("PDV", "SELF_SERVICE")
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 
 
+def terminal_of_new(call: Call) -> tuple[str, ...]:
+    """What creating an order touches: its terminal, and what stands there."""
+    return (f"terminal:{call.body.config.point.terminal_id}",)
+
+
+def order_of(call: Call) -> tuple[str, ...]:
+    """What is done to one order touches it alone."""
+    return (f"order:{call.path}",)
+
+
 async def create(call: Call) -> Handled:
     """A new order for a terminal: at most one live order there, and none on a terminal that takes none."""
     tx, caller, order = call.tx, call.caller, _new(call)
@@ -36,13 +46,21 @@ async def create(call: Call) -> Handled:
     if terminal.operating_mode not in TAKES_ORDERS:
         raise TERMINAL_NOT_IN_PDV_MODE.because(f"mode is {terminal.operating_mode}")
     if not await store.create(tx, order, call.now_ms):
-        standing = await store.live_on_terminal(tx, caller.seller_id, order.terminal_id)
-        assert standing is not None, "the terminal's row is locked, so what was in the way still is"
-        cleared = await store.expire_overdue(tx, standing, call.now_ms)
-        if cleared.status in status.LIVE:
-            raise _in_the_way(call, standing)
-        assert await store.create(tx, order, call.now_ms), "nothing stands in the way any more"
+        await _clear_the_way(call, order.terminal_id)
+        created = await store.create(tx, order, call.now_ms)
+        assert created, "the terminal's row is locked, so nothing new can stand in the way"
     return Answer(201, shown(order))
+
+
+async def _clear_the_way(call: Call, terminal_id: str) -> None:
+    """Expire the order that stands on the terminal where it is overdue; otherwise raise a refusal that names it."""
+    standing = await store.live_on_terminal(call.tx, call.caller.seller_id, terminal_id)
+    if standing is None:
+        # It ended since the insert met it: a cancel, the expiry and a result lock the order, not its terminal.
+        return
+    cleared = await store.expire_overdue(call.tx, standing, call.now_ms)
+    if cleared.status in status.LIVE:
+        raise _in_the_way(call, standing)
 
 
 async def get(call: Call) -> Handled:

@@ -73,13 +73,23 @@ def _installments(count: int, info: ValidationInfo) -> int:
     return count
 
 
-_DIGITS = re.compile(r"(?<!\d)(?:\d[ -]?){14,18}\d(?!\d)", re.ASCII)
+# Digits in groups, as cards show them; a number that stands before or behind a card's is a group of its own.
+_DIGIT_GROUPS = re.compile(r"\d+(?:[ -]\d+)*", re.ASCII)
 _BRANDS = re.compile(r"3[47]\d{13}|(?:4|5[1-5]|2[2-7]|50|5[06-9]|6)\d+", re.ASCII)
 
 
 def has_card_number(text: str) -> bool:
     """Whether the text carries a full card number: 15, 16 or 19 digits, a known brand's prefix, Luhn."""
-    return any(_is_card_number(re.sub("[ -]", "", found[0])) for found in _DIGITS.finditer(text))
+    return any(_carries_card_number(re.split("[ -]", found[0])) for found in _DIGIT_GROUPS.finditer(text))
+
+
+def _carries_card_number(groups: list[str]) -> bool:
+    """Whether groups that follow one another make a card number."""
+    return any(
+        _is_card_number("".join(groups[first:end]))
+        for first in range(len(groups))
+        for end in range(first + 1, min(first + 19, len(groups)) + 1)
+    )
 
 
 def _is_card_number(digits: str) -> bool:

@@ -67,7 +67,7 @@ class Order(msgspec.Struct, frozen=True):
 
     def is_overdue(self, now_ms: int) -> bool:
         """Whether its time ran out while it still could expire."""
-        return self.status in status.LIVE and self.granted_ms is None and self.expires_ms <= now_ms
+        return self.expires_ms <= now_ms and self.granted_ms is None and self.state in status.EXPIRE.sources
 
 
 COLUMNS = ", ".join(Order.__struct_fields__)
@@ -92,11 +92,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
 END_LEASE = """
 UPDATE leases SET ended_ms = $3, ended_by = $4 WHERE seller_id = $1 AND lease_id = $2 AND ended_ms IS NULL"""
 
-OVERDUE = f"""
-SELECT {COLUMNS} FROM orders
-WHERE status IN ({_LIVE}) AND granted_ms IS NULL AND expires_ms <= $1 ORDER BY expires_ms LIMIT $2"""
+# The index is on what is live; the move's own guard leaves out what no longer expires, or it would be due for ever.
+_CAN_EXPIRE = f"status IN ({_LIVE}) AND {status.EXPIRE.guard}"
 
-NEXT_EXPIRY = f"SELECT MIN(expires_ms) FROM orders WHERE status IN ({_LIVE}) AND granted_ms IS NULL"
+OVERDUE = f"""
+SELECT {COLUMNS} FROM orders WHERE {_CAN_EXPIRE} AND expires_ms <= $1 ORDER BY expires_ms LIMIT $2"""
+
+NEXT_EXPIRY = f"SELECT MIN(expires_ms) FROM orders WHERE {_CAN_EXPIRE}"
 
 SILENT = f"""
 SELECT {COLUMNS} FROM orders

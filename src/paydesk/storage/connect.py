@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paydesk.signals import Signals
-from paydesk.storage.database import Database, UnsafeDatabase
+from paydesk.storage.database import Database, Unavailable, UnsafeDatabase
 
 
 async def open_database(
@@ -40,4 +40,9 @@ def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Databa
 
     if name in ("", ":memory:"):
         raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): what is only in memory is lost with the process.")
-    return SqliteDatabase(Path(name).absolute(), signals=signals, exclusive=exclusive)
+    file = Path(name).absolute()
+    if file.is_dir():
+        raise UnsafeDatabase(f"{file} is a folder; SQLite needs a file (`sqlite:FILE`).")
+    if not exclusive and not file.exists():
+        raise Unavailable(f"{file} does not exist; PAYDESK_DATABASE_URL=sqlite:FILE says which database is meant.")
+    return SqliteDatabase(file, signals=signals, exclusive=exclusive)

@@ -6,7 +6,7 @@ error: the driver may run it again, and together with others. *Raise to undo, re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from paydesk.signals import Signals
@@ -19,6 +19,10 @@ Row = Sequence[Any]
 
 class Transaction(Protocol):
     """What a unit of work may await. SQL has `$1` placeholders and stays within the subset both databases share."""
+
+    @property
+    def writes(self) -> int:
+        """A number that grows with every row the transaction changes."""
 
     async def one(self, sql: str, *args: Any) -> Row | None:
         """The only row, or None."""
@@ -42,8 +46,11 @@ class Database(Protocol):
     name: str
     signals: Signals
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
         """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.
+
+        `touches` names all that the work may change or lock (a key, an order, a terminal, a token): it may then share
+        a transaction with works that touch something else. Without it the work may have to run alone.
 
         Raises `Unavailable` when nothing was done or when the outcome is unknown, `Locked` when a row that the work
         needs stayed locked by another for 10 seconds.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
 import asyncpg
 
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Row, Unavailable, UnsafeDatabase, Work, WorkError
+from paydesk.storage.postgres_batch import Unit, run_in_step, take
 from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
@@ -23,6 +25,10 @@ T = TypeVar("T")
 
 ATTEMPTS_MAX = 5
 BACKOFF_SECONDS = 0.01
+
+BATCH_UNITS_MAX = 128
+BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
+"""A row that a stranger holds must not keep a whole batch waiting: the units are then run alone."""
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,
@@ -58,10 +64,11 @@ class _Statement:
 class PostgresTransaction:
     """Statements as requests to the driver, which alone knows the connection."""
 
-    __slots__ = ("ended", "topics")
+    __slots__ = ("ended", "topics", "writes")
 
     def __init__(self) -> None:
         self.ended = False
+        self.writes = 0
         self.topics: list[str] = []
 
     async def one(self, sql: str, *args: Any) -> Row | None:
@@ -79,9 +86,8 @@ class PostgresTransaction:
     async def run(self, sql: str, *args: Any) -> int:
         """How many rows the statement touched."""
         self._refuse_when_ended()
-        tag: str = await _Statement("run", sql, args)
-        count = tag.rpartition(" ")[2]
-        return int(count) if count.isdigit() else 0
+        count: int = await _Statement("run", sql, args)
+        return count
 
     def wake(self, topic: str) -> None:
         """Remember whom to wake after the commit."""
@@ -91,6 +97,42 @@ class PostgresTransaction:
     def _refuse_when_ended(self) -> None:
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
+
+
+class _Waiting(Unit):
+    """A unit of work that waits for a batch, with its caller's answer."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self, work: Work[Any], touches: Iterable[str], answer: asyncio.Future[Any]) -> None:
+        super().__init__(work, touches)
+        self.answer = answer
+
+    @property
+    def topics(self) -> list[str]:
+        """Whom to wake after the commit."""
+        return self.tx.topics if self.tx is not None else []
+
+    def settle(self) -> None:
+        """Answer the caller, unless it went away."""
+        if self.answer.done():
+            return
+        if self.error is None:
+            self.answer.set_result(self.result)
+        else:
+            self.answer.set_exception(self.error)
+
+    def settle_as(self, alone: asyncio.Task[Any]) -> None:
+        """Answer the caller with what came of running it alone."""
+        self.error = alone.exception()
+        self.result = alone.result() if self.error is None else None
+        self.settle()
+
+
+def _settle_all(units: list[_Waiting], error: Exception) -> None:
+    for unit in units:
+        unit.error = error
+        unit.settle()
 
 
 class PostgresDatabase:
@@ -106,6 +148,7 @@ class PostgresDatabase:
         connections_max: int = 20,
         timeout_seconds: float = 15,
         lock_timeout_seconds: float = 10,
+        batch_units_max: int = BATCH_UNITS_MAX,
     ) -> None:
         self.signals = signals or Signals()
         self._connections = Connections(
@@ -115,15 +158,29 @@ class PostgresDatabase:
             lock_timeout_seconds=lock_timeout_seconds,
         )
         self._units: set[asyncio.Task[Any]] = set()
+        self._batch_units_max = batch_units_max
+        self._waiting: deque[_Waiting] = deque()
+        self._flushing = False
         self._closed = False
 
     async def check(self) -> None:
         """Open a first connection. Raises `UnsafeDatabase` or `Unavailable`."""
         self._connections.give_back(await self._connections.take())
 
-    async def write(self, work: Work[T]) -> T:
-        """Run `work` in a transaction and return once it is committed."""
-        return await self._insulated(self._write, work)
+    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
+        """Run `work` in a transaction, together with others where it says what it touches; return once committed."""
+        if not touches or self._batch_units_max < 2:
+            return await self._insulated(self._write, work)
+        unit = _Waiting(work, touches, asyncio.get_running_loop().create_future())
+        self._refuse_when_closed()
+        self._waiting.append(unit)
+        if not self._flushing:
+            self._flushing = True
+            flush = asyncio.create_task(self._flush())
+            self._units.add(flush)
+            flush.add_done_callback(self._units.discard)
+        result: T = await unit.answer
+        return result
 
     async def read(self, work: Work[T], *, heavy: bool = False) -> T:
         """Run `work`, one round trip a statement; when `heavy`, all of it on one snapshot."""
@@ -136,9 +193,76 @@ class PostgresDatabase:
             await asyncio.wait(self._units)
         await self._connections.close()
 
-    async def _insulated(self, attempt: Any, work: Work[T]) -> T:
+    def _refuse_when_closed(self) -> None:
         if self._closed:
             raise Unavailable("The database was closed.")
+
+    async def _flush(self) -> None:
+        """Run what waits, batch after batch, until nothing does."""
+        try:
+            while self._waiting:
+                batch: list[_Waiting] = take(self._waiting, self._batch_units_max)
+                try:
+                    kept = await self._run_batch(batch)
+                except Exception as error:  # noqa: BLE001 - a defect, and the callers are to hear of it
+                    _settle_all(batch, error)
+                    continue
+                for unit in () if kept else batch:
+                    self._run_alone(unit)
+        finally:
+            self._flushing = False
+
+    def _run_alone(self, unit: _Waiting) -> None:
+        """In a transaction of its own, beside the batches."""
+        alone = asyncio.create_task(self._until_done(self._write, unit.work))
+        self._units.add(alone)
+        alone.add_done_callback(self._units.discard)
+        alone.add_done_callback(unit.settle_as)
+
+    async def _run_batch(self, batch: list[_Waiting]) -> bool:
+        """Run the units in step and commit; False when nothing was kept and each is to be run alone."""
+        try:
+            connection = await self._connections.take()
+        except (Unavailable, UnsafeDatabase) as error:
+            _settle_all(batch, error)
+            return True
+        try:
+            await connection.execute(BEGIN_BATCH)
+            for unit in batch:
+                unit.begin(PostgresTransaction(), _Statement)
+            await run_in_step(batch, _Statement, connection.fetch_many)
+            if any(unit.must_be_undone for unit in batch):
+                await _roll_back(connection)
+                self._sort_out(batch)
+                return True
+            await _commit(connection)
+        except Unavailable as error:
+            _settle_all(batch, error)
+            return True
+        except (Lost, Expired, asyncpg.PostgresError):
+            await _roll_back(connection)
+            return False
+        finally:
+            self._connections.give_back(connection)
+        for unit in batch:
+            unit.settle()
+        topics = [topic for unit in batch if unit.error is None for topic in unit.topics]
+        if topics:
+            asyncio.get_running_loop().call_soon(self.signals.wake, topics)
+        return True
+
+    def _sort_out(self, batch: list[_Waiting]) -> None:
+        """After a batch was undone: those it was undone for run alone, the others go first in the next."""
+        if len(batch) == 1:
+            batch[0].settle()
+            return
+        for unit in batch:
+            if unit.must_be_undone:
+                self._run_alone(unit)
+        self._waiting.extendleft(reversed([unit for unit in batch if not unit.must_be_undone]))
+
+    async def _insulated(self, attempt: Any, work: Work[T]) -> T:
+        self._refuse_when_closed()
         unit = asyncio.create_task(self._until_done(attempt, work))
         self._units.add(unit)
         unit.add_done_callback(self._units.discard)
@@ -226,6 +350,8 @@ async def _drive(work: Work[T], tx: PostgresTransaction, connection: Connection,
                 if only_read and not only_reads(asked.sql):
                     raise WorkError(WROTE_IN_A_READ)
                 answer = await _perform(asked, connection)
+                if not only_reads(asked.sql):
+                    tx.writes += 1
             except Exception as error:  # noqa: BLE001 - the work sees every error where it awaits
                 asked = steps.throw(error)
             else:
@@ -242,7 +368,9 @@ async def _perform(statement: _Statement, connection: Connection) -> Any:
         return await connection.fetchrow(statement.sql, statement.args)
     if statement.kind == "all":
         return await connection.fetch(statement.sql, statement.args)
-    return await connection.execute(statement.sql, statement.args)
+    tag = await connection.execute(statement.sql, statement.args)
+    count = tag.rpartition(" ")[2]
+    return int(count) if count.isdigit() else 0
 
 
 async def _commit(connection: Connection) -> None:

@@ -72,6 +72,10 @@ class Connection:
         """One round trip: all rows."""
         return await self._within_the_deadline(self._raw.fetch(sql, *args))
 
+    async def fetch_many(self, sql: str, many: list[tuple[Any, ...]]) -> Any:
+        """One round trip: the rows of one statement run with each of many arguments, in their order."""
+        return await self._within_the_deadline(self._raw.fetchmany(sql, many))
+
     async def execute(self, sql: str, args: tuple[Any, ...] = ()) -> str:
         """One round trip: the command's tag, such as `UPDATE 3`."""
         tag: str = await self._within_the_deadline(self._raw.execute(sql, *args))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from pathlib import Path
@@ -112,8 +112,9 @@ class SqliteDatabase:
 
     # Writing ------------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
         """Run `work` in the next flush and return once its commit is on the disk."""
+        del touches  # One after the other, each in a savepoint: all may share a commit.
         self._refuse_when_closed()
         answer: asyncio.Future[T] = self._loop.create_future()
         self._waiting.append(_Unit(work, answer, self._loop.time()))

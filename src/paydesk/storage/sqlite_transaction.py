@@ -49,6 +49,11 @@ class SqliteTransaction:
         self._rows(sql, args)
         return self._connection.changes()
 
+    @property
+    def writes(self) -> int:
+        """A number that grows with every row that is changed."""
+        return self._connection.total_changes()
+
     def wake(self, topic: str) -> None:
         """Remember whom to wake after the commit."""
         if self.ended:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Handled
@@ -11,10 +12,11 @@ from paydesk.storage.database import Transaction
 from paydesk.terminals import leases, store
 from paydesk.terminals.errors import STALE_SESSION
 from paydesk.terminals.gateway import Gateway, View
+from paydesk.terminals.schemas import UUID_PATTERN
 from paydesk.terminals.sessions import refuse_revoked
 
 WAIT_SECONDS_MAX = 55
-BOOT_ID_CHARACTERS_MAX = 36
+_UUID = re.compile(UUID_PATTERN)
 
 
 async def next_message(call: Call) -> Handled:
@@ -67,7 +69,7 @@ async def _look(tx: Transaction, call: Call, boot_id: str) -> tuple[int, View]:
 
 def _boot_id(call: Call) -> str:
     boot_id = call.query.get("boot_id", "")
-    if not boot_id or len(boot_id) > BOOT_ID_CHARACTERS_MAX:
+    if not _UUID.fullmatch(boot_id):
         raise PROPERTY_VALUE.because("boot_id", "'boot_id' - must be the UUID of a hello")
     return boot_id
 
