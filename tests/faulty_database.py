@@ -15,10 +15,10 @@ class FaultyDatabase:
         self.name, self.signals = database.name, database.signals
         self.fault: Exception | None = None
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], **options: Any) -> T:
         """Run `work`, or raise the fault."""
         self._fail()
-        return await self._database.write(work)
+        return await self._database.write(work, **options)
 
     async def read(self, work: Work[T], **options: Any) -> T:
         """Run `work`, or raise the fault."""

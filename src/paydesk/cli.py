@@ -55,7 +55,7 @@ app.add_typer(maintenance.operators, name="operators")
 app.add_typer(maintenance.keys, name="keys")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(*, wanted: bool) -> None:
     if wanted:
         typer.echo(f"paydesk {__version__}")
         raise typer.Exit

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
+"""What an order's `expiration_time` may be."""
+
 _DURATION = re.compile(r"PT(?=\d)(?:(\d{1,5})H)?(?:(\d{1,5})M)?(?:(\d{1,5})S)?", re.ASCII)
 
 

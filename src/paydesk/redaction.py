@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-MASK = "***"
+from paydesk import card_numbers
+from paydesk.card_numbers import MASK
 
 _CREDENTIAL = re.compile(
     r"\b(APP_USR|TEST)-\d+-\d{6}-[0-9a-f]{32}-\d+"  # access tokens
@@ -24,7 +25,6 @@ _SECRET_NAME = re.compile(
     r"|(?:user|device|authorization)_code)$"
 )
 _PLAIN_NUMBERS = frozenset({"application_id", "client_id", "seller_id", "user_id"})
-_DIGITS = re.compile(r"(?<![\w.])\d(?:[ -]?\d){14,18}(?![\w.])", re.ASCII)
 
 
 def redacted(value: Any, name: str = "") -> Any:
@@ -51,19 +51,9 @@ def _without_secrets(text: str, name: str) -> str:
     if len(text) < 9:
         return text
     text = _CREDENTIAL.sub(_prefix_and_mask, text)
-    return text if name in _PLAIN_NUMBERS else _DIGITS.sub(_mask_card, text)
+    return text if name in _PLAIN_NUMBERS else card_numbers.masked(text)
 
 
 def _prefix_and_mask(found: re.Match[str]) -> str:
     prefix = next((group for group in found.groups() if group), "")
     return f"{prefix}-{MASK}" if prefix else MASK
-
-
-def _mask_card(found: re.Match[str]) -> str:
-    digits = [int(digit) for digit in found[0] if digit.isdigit()]
-    return MASK if len(digits) in (15, 16, 19) and _passes_luhn(digits) else found[0]
-
-
-def _passes_luhn(digits: list[int]) -> bool:
-    doubled = (digit * (2 if place % 2 else 1) for place, digit in enumerate(reversed(digits)))
-    return sum(number // 10 + number % 10 for number in doubled) % 10 == 0

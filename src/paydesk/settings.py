@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
 
 PREFIX = "PAYDESK_"
 CLIENT_VARIABLES = frozenset({"PAYDESK_CREDENTIALS", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN", "PAYDESK_SETTINGS"})
+
 
 def _address(text: str) -> str:
     try:
@@ -22,7 +27,7 @@ def _address(text: str) -> str:
 
 
 def _expiration(text: str) -> str:
-    seconds = durations.seconds_of(text)
+    seconds = seconds_of(text)
     if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
         raise PydanticCustomError("expiration", "must be a duration from PT30S to PT3H")
     return text
@@ -160,4 +165,5 @@ def _explained(fault: Any, origin: Mapping[str, str]) -> str:
     name = str(fault["loc"][0])
     expected = Settings.model_fields[name].description or ""
     got = "***" if name in _WITH_SECRETS else repr(fault["input"])
-    return f"{origin.get(name, name)}: {fault['msg'].lower()} (got {got}). {expected}"
+    message = fault["msg"][:1].lower() + fault["msg"][1:]
+    return f"{origin.get(name, name)}: {message} (got {got}). {expected}"

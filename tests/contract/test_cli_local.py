@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from paydesk import __version__
 from paydesk_process import command
 
 
@@ -48,6 +49,9 @@ def test_wrong_usage(arguments: tuple[str, ...], said: str, tmp_path: Path) -> N
         ({"PAYDESK_LISTEM": "1"}, "did you mean listen?"),
         ({"PAYDESK_GRANT_SECONDS": "soon"}, "PAYDESK_GRANT_SECONDS"),
         ({"PAYDESK_DATABASE_URL": "mysql:x"}, "`sqlite:FILE`, or `postgresql://"),
+        ({"PAYDESK_GRANT_SECONDS": "9" * 23}, "less than or equal to"),
+        ({"PAYDESK_ORDER_EXPIRATION_DEFAULT": "P1Y"}, "must be a duration from PT30S to PT3H"),
+        ({"PAYDESK_TRUSTED_PROXIES": "10.0.0.0/8"}, "must be an IP address"),
     ],
 )
 def test_wrong_settings(variables: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -81,6 +85,8 @@ def test_keys(tmp_path: Path) -> None:
     missing = command("keys", "list", folder=tmp_path)
     assert (missing.returncode, missing.stdout) == (1, "")
     assert "paydesk keys add" in missing.stderr
+    lost = command("keys", "activate", "1", folder=tmp_path)
+    assert (lost.returncode, lost.stderr) == (1, missing.stderr)
     assert command("keys", "add", folder=tmp_path).returncode == 0
     assert command("keys", "add", folder=tmp_path).returncode == 0
     assert command("keys", "activate", "9", folder=tmp_path).returncode == 1
@@ -111,6 +117,44 @@ def test_operator(database_url: str, tmp_path: Path) -> None:
     assert len(token) == 44
     for file in tmp_path.glob("paydesk.db*"):
         assert token.encode() not in file.read_bytes()
+
+
+def test_no_tables(tmp_path: Path) -> None:
+    """Before the tables are there, it is said what to run."""
+    for arguments in (("operators", "create", "--name", "ana"), ("doctor", "--ledger")):
+        ended = command(*arguments, folder=tmp_path)
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert "paydesk migrate" in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_no_database(tmp_path: Path) -> None:
+    """A database that isn't there, or can't be one, is named with the setting that says where it is."""
+    missing = command("doctor", folder=tmp_path)
+    assert missing.returncode == 1
+    assert "paydesk.db does not exist; PAYDESK_DATABASE_URL" in missing.stderr
+    folder = command("migrate", folder=tmp_path, PAYDESK_DATABASE_URL="sqlite:/")
+    assert folder.returncode == 1
+    assert "/ is a folder" in folder.stderr
+
+
+def test_settings_that_are_no_text(tmp_path: Path) -> None:
+    """A settings file that is no text is wrong usage, not a traceback."""
+    (tmp_path / "paydesk.toml").write_bytes(b"\xff\xfe")
+    ended = command("migrate", "--settings", "paydesk.toml", folder=tmp_path)
+    assert ended.returncode == 2
+    assert "is not TOML" in ended.stderr
+
+
+def test_version(tmp_path: Path) -> None:
+    """The version is printed, and nothing else is asked for."""
+    shown = command("--version", folder=tmp_path)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"paydesk {__version__}\n", "")
+
+
+def test_scripts_are_named_in_full(tmp_path: Path) -> None:
+    """The help's markup leaves no part of a script's name out."""
+    assert "decline:<detail>" in command("terminals", "create", "--help", folder=tmp_path).stdout
 
 
 def test_openapi(tmp_path: Path) -> None:

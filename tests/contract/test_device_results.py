@@ -130,6 +130,15 @@ async def test_after_the_grant_nothing_cancels(desk: Desk) -> None:
     assert refused(await desk.answer_cancel(order, done=True)) == "order_granted"
 
 
+async def test_before_the_grant_an_order_is_given_back_when_asked_for_and_only_then(desk: Desk) -> None:
+    """Nobody asked: it can't be given back. Somebody asked: it can't be kept."""
+    order = await desk.at_terminal()
+    assert refused(await desk.answer_cancel(order, done=True)) == "cancel_not_requested"
+    await desk.move(status.REQUEST_CANCEL, order)
+    assert refused(await desk.answer_cancel(order, done=False)) == "order_not_granted"
+    assert (await desk.now(order)).state == status.CANCELLATION_REQUESTED
+
+
 async def test_giving_the_order_back_cancels_it(desk: Desk) -> None:
     """`done` before the grant ends the order as canceled by the application."""
     order = await desk.at_terminal()

@@ -92,6 +92,7 @@ async def test_audit(database: Database) -> None:
         ("applications", {**APPLICATION, "client_secret": "mine"}, "'$.client_secret'"),
         ("sellers", {**SELLER, "currency": "EUR"}, "'$.currency'"),
         ("sellers", {**SELLER, "password": "short"}, "'$.password'"),
+        ("stores", {"seller_id": 10**19, "name": "A"}, "'$.seller_id'"),
         ("pos", {"seller_id": "x", "store_id": 1, "external_pos_id": "A"}, "'$.seller_id'"),
         ("subscriptions", {"client_id": 1, "url": "https://a.example/", "topic": "payments"}, "'$.topic'"),
         ("subscriptions", {"client_id": 1, "url": "https://127.0.0.1/"}, "'$.url'"),

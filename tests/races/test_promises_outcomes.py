@@ -57,8 +57,8 @@ async def created(service: Service, device: Device, **fields: str) -> str:
 
 
 async def some_time_later(call: Callable[[], Awaitable[Reply]]) -> Reply:
-    """The reply to a call that begins at a random moment."""
-    await asyncio.sleep(random.random() * SPREAD_SECONDS)
+    """The reply to a call that begins at once or at a random moment."""
+    await asyncio.sleep(random.choice((0, random.random() * SPREAD_SECONDS)))
     return await call()
 
 
@@ -101,13 +101,16 @@ async def _cancel_against_authorizing(service: Service, device: Device) -> str:
     calls = [lambda: service.cancel(order_id, headers=WISH), lambda: device.authorizing(order_id[3:])]
     wish, grant = await asyncio.gather(*(some_time_later(call) for call in calls))
     assert wish.status == 202, wish
+    asked = await state(service, order_id)
     given_back = await device.post(f"/leases/{order_id[3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
     if grant.status == 200:
+        assert asked == "at_terminal/at_terminal/at_terminal", "the wish came too late"
         assert (given_back.status, given_back.code) == (409, "order_granted")
         assert (await device.approve(order_id[3:])).status == 200
         assert await state(service, order_id) == "processed/processed/accredited"
         return "paid"
     assert (grant.status, grant.code) == (409, "order_canceled")
+    assert asked == "at_terminal/at_terminal/cancellation_requested"
     assert given_back.status == 200
     assert await state(service, order_id) == "canceled/canceled/canceled_by_api"
     return "given back"

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from paydesk.card_numbers import carries, masked
 from paydesk.errors import Refusal
 from paydesk.http import body
-from paydesk.orders.schemas import OrderRequest, has_card_number
+from paydesk.orders.schemas import OrderRequest
 
 GOOD: dict[str, Any] = {
     "type": "point",
@@ -161,7 +162,9 @@ def test_all_faults_are_listed_in_document_order_and_what_is_missing_last() -> N
 @pytest.mark.parametrize("document", [[], "x", 1, True])
 def test_a_body_that_is_no_object_has_the_wrong_type(document: Any) -> None:
     """At the root too."""
-    assert faults(document) == [("property_type", "$")]
+    raw = msgspec.json.encode(document)
+    _, found = body.validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL"})
+    assert [(fault.kind.code, fault.detail) for fault in found] == [("property_type", "'$' - must be an object")]
 
 
 def test_an_empty_object_needs_properties() -> None:
@@ -197,7 +200,7 @@ def test_installments_are_for_credit_cards() -> None:
 )
 def test_a_card_number_is_told_from_other_digits(text: str, found: bool) -> None:  # noqa: FBT001
     """By its length, its brand's prefix and its check digit."""
-    assert has_card_number(text) is found
+    assert carries(text) is found
 
 
 @pytest.mark.parametrize("raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"\xff=1"])
@@ -205,3 +208,18 @@ def test_a_malformed_form_is_refused(raw: bytes) -> None:
     """A field sent twice, one without a value, bytes that are no UTF-8."""
     with pytest.raises(Refusal):
         body.parse_form(raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("table 12 4509 9535 6623 3704 paid", "table 12 *** paid"),
+        ("4509953566233704", "***"),
+        ("0.4509953566233704", "0.4509953566233704"),
+        ("x4509953566233704", "x4509953566233704"),
+        ("order 20260131142642", "order 20260131142642"),
+    ],
+)
+def test_a_card_number_is_masked_whatever_stands_beside_it(text: str, expected: str) -> None:
+    """And nothing else is."""
+    assert masked(text) == expected

@@ -53,6 +53,8 @@ ADVICE = {
     "stale_session": "Stop: another start of this terminal has taken over. Only results are still taken.",
     "lease_not_found": "Forget the lease; it is not one of this terminal.",
     "order_canceled": "Stop and go back to idle; the buyer is not charged.",
+    "cancel_not_requested": "Go on with the payment, or report a result.",
+    "order_not_granted": "Answer `done: true`; nothing was asked of the acquirer yet.",
     "order_granted": "Wait for the result: the acquirer may have been asked already.",
     "order_finished": "Stop reporting: what was sent is recorded.",
     "result_conflict": "Stop reporting: what was sent is recorded, and the acquirer is asked for the truth.",

@@ -190,13 +190,15 @@ def _translated(fault: Any, document: Any) -> tuple[Path, ErrorKind, str]:
     if kind == "missing" and path and _at(document, path[:-1]) == {}:
         return path[:-1], MINIMUM_PROPERTIES, "must not be empty"
     if kind.endswith("_type") or (kind == "literal_error" and not isinstance(fault["input"], str)):
-        return path, PROPERTY_TYPE, _sentence(fault["msg"])
-    return path, _KINDS.get(kind, PROPERTY_VALUE), _sentence(fault["msg"])
+        return path, PROPERTY_TYPE, _sentence(kind, fault["msg"])
+    return path, _KINDS.get(kind, PROPERTY_VALUE), _sentence(kind, fault["msg"])
 
 
-def _sentence(message: str) -> str:
+def _sentence(kind: str, message: str) -> str:
     for pydantic_says, ours in _WORDS:
         message = message.replace(pydantic_says, ours)
+    if kind == "model_type":
+        return "must be an object"
     _, should, expected = message.partition(" should ")
     return f"must {expected}" if should else message
 

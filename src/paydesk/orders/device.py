@@ -14,7 +14,14 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status, store
 from paydesk.orders.store import Order
 from paydesk.terminals import leases
-from paydesk.terminals.errors import LEASE_NOT_FOUND, ORDER_CANCELED, ORDER_FINISHED, ORDER_GRANTED
+from paydesk.terminals.errors import (
+    CANCEL_NOT_REQUESTED,
+    LEASE_NOT_FOUND,
+    ORDER_CANCELED,
+    ORDER_FINISHED,
+    ORDER_GRANTED,
+    ORDER_NOT_GRANTED,
+)
 from paydesk.terminals.leases import Lease
 from paydesk.terminals.schemas import CancelResultRequest, ProgressRequest, SessionRequest
 from paydesk.terminals.sessions import refuse_revoked
@@ -76,10 +83,18 @@ async def answer_cancel(call: Call) -> Handled:
     if request.done and order.status in status.LIVE:
         canceled = await store.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
         if canceled is None:
-            return ORDER_GRANTED.because(f"done, but the order is {order.state}")
+            return _not_to_be_given_back(order)
         await store.end_lease(call.tx, canceled, "cancel", call.now_ms)
         return Answer(200, acknowledged(canceled))
+    if order.state == status.CANCELLATION_REQUESTED and order.granted_ms is None:
+        return ORDER_NOT_GRANTED.because("turned down before the grant")
     return Answer(200, acknowledged(order))
+
+
+def _not_to_be_given_back(order: Order) -> Refusal:
+    if order.state == status.AT_TERMINAL and order.granted_ms is None:
+        return CANCEL_NOT_REQUESTED.because("done, but no cancel was asked for")
+    return ORDER_GRANTED.because(f"done, but the order is {order.state}")
 
 
 async def held(call: Call, lease_id: str) -> Order:

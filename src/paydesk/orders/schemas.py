@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from paydesk import card_numbers
 from paydesk.clock import rfc3339
-from paydesk.durations import seconds_of
+from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
 from paydesk.money import AMOUNT_PATTERN, CURRENCIES, decimal_string, minor_units
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # The context that the models are validated with: the seller's currency, and the smallest amount in minor units.
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
-EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 
 
 def _refuse(what: str) -> PydanticCustomError:
@@ -73,34 +72,8 @@ def _installments(count: int, info: ValidationInfo) -> int:
     return count
 
 
-# Digits in groups, as cards show them; a number that stands before or behind a card's is a group of its own.
-_DIGIT_GROUPS = re.compile(r"\d+(?:[ -]\d+)*", re.ASCII)
-_BRANDS = re.compile(r"3[47]\d{13}|(?:4|5[1-5]|2[2-7]|50|5[06-9]|6)\d+", re.ASCII)
-
-
-def has_card_number(text: str) -> bool:
-    """Whether the text carries a full card number: 15, 16 or 19 digits, a known brand's prefix, Luhn."""
-    return any(_carries_card_number(re.split("[ -]", found[0])) for found in _DIGIT_GROUPS.finditer(text))
-
-
-def _carries_card_number(groups: list[str]) -> bool:
-    """Whether groups that follow one another make a card number."""
-    return any(
-        _is_card_number("".join(groups[first:end]))
-        for first in range(len(groups))
-        for end in range(first + 1, min(first + 19, len(groups)) + 1)
-    )
-
-
-def _is_card_number(digits: str) -> bool:
-    if len(digits) not in (15, 16, 19) or not _BRANDS.fullmatch(digits):
-        return False
-    doubled = (int(digit) * (2 if place % 2 else 1) for place, digit in enumerate(reversed(digits)))
-    return sum(number // 10 + number % 10 for number in doubled) % 10 == 0
-
-
 def _description(text: str) -> str:
-    if has_card_number(text):
+    if card_numbers.carries(text):
         raise _refuse("must not contain a card number")
     return text
 

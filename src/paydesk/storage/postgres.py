@@ -27,6 +27,9 @@ ATTEMPTS_MAX = 5
 BACKOFF_SECONDS = 0.01
 
 BATCH_UNITS_MAX = 128
+FLUSHES_MAX = 2
+"""Batches under way at once: while the server runs one, this process prepares the next."""
+
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
 """A row that a stranger holds must not keep a whole batch waiting: the units are then run alone."""
 
@@ -160,7 +163,8 @@ class PostgresDatabase:
         self._units: set[asyncio.Task[Any]] = set()
         self._batch_units_max = batch_units_max
         self._waiting: deque[_Waiting] = deque()
-        self._flushing = False
+        self._flushes = 0
+        self._touched: set[str] = set()
         self._closed = False
 
     async def check(self) -> None:
@@ -174,8 +178,8 @@ class PostgresDatabase:
         unit = _Waiting(work, touches, asyncio.get_running_loop().create_future())
         self._refuse_when_closed()
         self._waiting.append(unit)
-        if not self._flushing:
-            self._flushing = True
+        if self._flushes < FLUSHES_MAX:
+            self._flushes += 1
             flush = asyncio.create_task(self._flush())
             self._units.add(flush)
             flush.add_done_callback(self._units.discard)
@@ -198,19 +202,22 @@ class PostgresDatabase:
             raise Unavailable("The database was closed.")
 
     async def _flush(self) -> None:
-        """Run what waits, batch after batch, until nothing does."""
+        """Run what waits, batch after batch, until there is nothing that another flush does not touch."""
         try:
-            while self._waiting:
-                batch: list[_Waiting] = take(self._waiting, self._batch_units_max)
+            while batch := take(self._waiting, self._batch_units_max, self._touched):
+                touched = set().union(*(unit.touches for unit in batch))
+                self._touched |= touched
                 try:
                     kept = await self._run_batch(batch)
                 except Exception as error:  # noqa: BLE001 - a defect, and the callers are to hear of it
                     _settle_all(batch, error)
                     continue
+                finally:
+                    self._touched -= touched
                 for unit in () if kept else batch:
                     self._run_alone(unit)
         finally:
-            self._flushing = False
+            self._flushes -= 1
 
     def _run_alone(self, unit: _Waiting) -> None:
         """In a transaction of its own, beside the batches."""

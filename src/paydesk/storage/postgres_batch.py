@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from paydesk.storage.database import Work, WorkError
 from paydesk.storage.statements import only_reads, without_comments
@@ -34,6 +35,7 @@ class Transaction(Protocol):
     topics: list[str]
 
 
+Unit_ = TypeVar("Unit_", bound="Unit")
 FetchMany = Callable[[str, list[tuple[Any, ...]]], Awaitable[list[Any]]]
 
 
@@ -84,11 +86,14 @@ class Unit:
         return self.error is not None and (self.tx.writes > 0 or isinstance(self.error, WorkError))
 
 
-def take(waiting: deque[Any], most: int) -> list[Any]:
-    """The units at the head of the queue, of which no two touch the same; those that must wait stay in their order."""
-    taken: list[Any] = []
-    touched: set[str] = set()
-    behind: list[Any] = []
+def take(waiting: deque[Unit_], most: int, busy: AbstractSet[str]) -> list[Unit_]:
+    """The units at the head of the queue of which no two touch the same, nor what is `busy`; the others keep waiting.
+
+    They stay in their order.
+    """
+    taken: list[Unit_] = []
+    touched = set(busy)
+    behind: list[Unit_] = []
     while waiting and len(taken) < most:
         unit = waiting.popleft()
         if touched.isdisjoint(unit.touches):

@@ -9,10 +9,12 @@ from paydesk.operation import Operation, Query
 from paydesk.orders import device, results
 from paydesk.terminals import handlers, polling, sessions
 from paydesk.terminals.errors import (
+    CANCEL_NOT_REQUESTED,
     LEASE_NOT_FOUND,
     ORDER_CANCELED,
     ORDER_FINISHED,
     ORDER_GRANTED,
+    ORDER_NOT_GRANTED,
     PRECONDITION_FAILED,
     RESULT_CONFLICT,
     STALE_SESSION,
@@ -235,7 +237,7 @@ CANCEL_RESULT = Operation(
     body=CancelResultRequest,
     answer=ORDER_STANDS,
     example={"order": {"id": f"ORD{LEASE_ID}", "status": "canceled", "status_detail": "canceled"}},
-    errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_GRANTED),
+    errors=(STALE_SESSION, LEASE_NOT_FOUND, CANCEL_NOT_REQUESTED, ORDER_GRANTED, ORDER_NOT_GRANTED),
 )
 
 RESULT = Operation(
