@@ -1,0 +1,169 @@
+"""Works that share a batch on PostgreSQL: each comes out as if it had run alone, and what fails takes nobody along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from paydesk.storage.database import Transaction, Work, WorkError
+from paydesk.storage.postgres import PostgresDatabase
+from paydesk.storage.postgres_batch import Unit, tagged, take
+
+COUNT = 40
+
+
+class Refused(Exception):
+    """What a work raises to undo itself."""
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
+    """A database with a table of counters, and one counter for each work."""
+    database = PostgresDatabase(postgres_url)
+    await database.check()
+    await database.write(lambda tx: tx.run("CREATE TABLE counters (n bigint PRIMARY KEY, value bigint NOT NULL)"))
+    await database.write(lambda tx: tx.run("INSERT INTO counters SELECT g, 0 FROM generate_series(0, 99) g"))
+    yield database
+    await database.close()
+
+
+def raising(number: int, *, then: Exception | None = None) -> Work[int]:
+    """Read a counter, raise it by one, read it again; and then perhaps raise an exception."""
+
+    async def work(tx: Transaction) -> int:
+        before = await tx.one("SELECT value FROM counters WHERE n = $1", number)
+        assert before is not None
+        assert await tx.run("UPDATE counters SET value = $2 WHERE n = $1", number, before[0] + 1) == 1
+        after = await tx.one("SELECT value FROM counters WHERE n = $1", number)
+        assert after is not None
+        assert after[0] == before[0] + 1
+        if then is not None:
+            raise then
+        tx.wake(f"counter:{number}")
+        value: int = after[0]
+        return value
+
+    return work
+
+
+async def values(database: PostgresDatabase) -> dict[int, int]:
+    """Every counter that was raised."""
+    rows = await database.read(lambda tx: tx.all("SELECT n, value FROM counters WHERE value > 0"))
+    return {row[0]: row[1] for row in rows}
+
+
+async def transactions(database: PostgresDatabase) -> int:
+    """How many transactions wrote rows that are there."""
+    row = await database.read(lambda tx: tx.one("SELECT COUNT(DISTINCT xmin::text) FROM counters WHERE value > 0"))
+    assert row is not None
+    count: int = row[0]
+    return count
+
+
+async def test_works_that_touch_different_things_share_commits(postgres: PostgresDatabase) -> None:
+    """Forty works need few transactions, and each has its own answer."""
+    answers = await asyncio.gather(*(postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(COUNT)))
+    assert answers == [1] * COUNT
+    assert await values(postgres) == dict.fromkeys(range(COUNT), 1)
+    assert await transactions(postgres) <= 4
+
+
+async def test_works_that_touch_the_same_come_one_after_the_other(postgres: PostgresDatabase) -> None:
+    """A read and a write of forty works on one counter lose no update."""
+    answers = await asyncio.gather(*(postgres.write(raising(7), touches=("n:7",)) for _ in range(COUNT)))
+    assert sorted(answers) == list(range(1, COUNT + 1))
+
+
+async def test_a_refusal_after_a_write_is_undone_alone(postgres: PostgresDatabase) -> None:
+    """The neighbours are kept, and nothing of the one that refused."""
+    works = [raising(n, then=Refused() if n % 10 == 3 else None) for n in range(COUNT)]
+    answers = await asyncio.gather(
+        *(postgres.write(work, touches=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [Refused if n % 10 == 3 else int for n in range(COUNT)]
+    assert await values(postgres) == {n: 1 for n in range(COUNT) if n % 10 != 3}
+
+
+async def test_a_statement_that_fails_takes_nobody_along(postgres: PostgresDatabase) -> None:
+    """A database error is its own work's error."""
+
+    async def divides(tx: Transaction) -> None:
+        await tx.one("SELECT 1 / $1::int", 0)
+
+    async def awaits_a_stranger(_: Transaction) -> None:
+        await asyncio.sleep(0)
+
+    broken = [postgres.write(divides, touches=("x",)), postgres.write(awaits_a_stranger, touches=("y",))]
+    good = [postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(COUNT)]
+    first, second, *answers = await asyncio.gather(*broken, *good, return_exceptions=True)
+    assert isinstance(first, asyncpg.DivisionByZeroError)
+    assert isinstance(second, WorkError)
+    assert answers == [1] * COUNT
+
+
+async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: PostgresDatabase) -> None:
+    """The work that needs it waits alone, and goes through once the row is free."""
+
+    async def adds_one(tx: Transaction) -> int:
+        row = await tx.one("UPDATE counters SET value = value + 1 WHERE n = 0 RETURNING value")
+        assert row is not None
+        value: int = row[0]
+        return value
+
+    stranger = await asyncpg.connect(postgres._connections._url)
+    try:
+        async with stranger.transaction():
+            await stranger.execute("UPDATE counters SET value = 100 WHERE n = 0")
+            waiting = asyncio.create_task(postgres.write(adds_one, touches=("n:0",)))
+            others = (postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(1, COUNT))
+            assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 1)
+            assert not waiting.done()
+        assert await waiting == 101
+    finally:
+        await stranger.close()
+
+
+async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: PostgresDatabase) -> None:
+    """Each work's topics, and only of those that were kept."""
+    woken: list[str] = []
+    postgres.signals.listen("counter:", woken.append)
+    works = [raising(n, then=Refused() if n == 5 else None) for n in range(10)]
+    await asyncio.gather(
+        *(postgres.write(work, touches=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
+    )
+    await asyncio.sleep(0)
+    assert sorted(woken) == sorted(f"counter:{n}" for n in range(10) if n != 5)
+
+
+def test_units_that_touch_the_same_are_not_taken_together_and_keep_their_order() -> None:
+    """Neither is what is busy elsewhere, nor what would overtake one that waits."""
+
+    async def work(_: Transaction) -> None:
+        return None
+
+    units = {name: Unit(work, name) for name in ("a", "ab", "b", "c", "d", "c2")}
+    waiting = deque(units.values())
+    assert take(waiting, 10, {"d"}) == [units["a"], units["c"]]
+    assert list(waiting) == [units["ab"], units["b"], units["d"], units["c2"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "expected"),
+    [
+        (
+            "one",
+            "SELECT a FROM t WHERE b = $1",
+            "WITH found AS (SELECT a FROM t WHERE b = $1) SELECT CAST($2 AS integer)",
+        ),
+        ("run", "UPDATE t SET a = $2 WHERE b = $1", "WHERE b = $1 RETURNING 1) SELECT CAST($3 AS integer)"),
+        ("all", "SELECT 1 -- $9 is none", "SELECT CAST($1 AS integer), found.*"),
+        ("one", "SELECT $1, $12", "CAST($13 AS integer)"),
+    ],
+)
+def test_a_statement_is_given_a_tag(kind: str, sql: str, expected: str) -> None:
+    """One parameter more, behind its own."""
+    assert expected in tagged(kind, sql)
