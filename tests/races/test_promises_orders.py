@@ -6,9 +6,10 @@ import asyncio
 import random
 from collections import Counter
 
+from nodes import two_nodes
 from paydesk import ledger
 from paydesk.storage.database import Database
-from service import Reply, Service, Terminal, running
+from service import Reply, Service, Terminal
 
 CREATES_WITH_ONE_KEY = 10_000
 CREATES_FOR_ONE_TERMINAL = 200
@@ -25,22 +26,22 @@ async def count(database: Database, table: str) -> int:
     return counted
 
 
-async def test_ten_thousand_creates_with_one_key_make_one_order(database: Database) -> None:
+async def test_ten_thousand_creates_with_one_key_make_one_order(database: Database, database_url: str) -> None:
     """The very same bytes answer all of them, and all but the first say that they are a replay."""
-    async with running(database, connections_max=CONNECTIONS) as service:
-        terminal = await service.terminal()
+    async with two_nodes(database, database_url) as nodes:
+        terminal = await nodes[0].terminal()
         answers: Counter[tuple[int, bytes]] = Counter()
         replays = 0
 
-        async def till(creates: int) -> None:
+        async def till(node: Service, creates: int) -> None:
             nonlocal replays
             for _ in range(creates):
-                reply = await service.create(terminal, key="the-one-key")
+                reply = await node.create(terminal, key="the-one-key")
                 answers[reply.status, reply.raw] += 1
                 replays += reply.headers.get("x-idempotent-replayed") == "true"
 
         share, rest = divmod(CREATES_WITH_ONE_KEY, CONNECTIONS)
-        await asyncio.gather(*(till(share + (place < rest)) for place in range(CONNECTIONS)))
+        await asyncio.gather(*(till(nodes[place % 2], share + (place < rest)) for place in range(CONNECTIONS)))
     ((status, _),) = answers
     assert status == 201
     assert answers.total() == CREATES_WITH_ONE_KEY
@@ -49,11 +50,12 @@ async def test_ten_thousand_creates_with_one_key_make_one_order(database: Databa
     assert await ledger.check(database) == []
 
 
-async def test_a_terminal_takes_one_order(database: Database) -> None:
+async def test_a_terminal_takes_one_order(database: Database, database_url: str) -> None:
     """Of two hundred creates for one terminal at once one is made, and its answer names what is in the others' way."""
-    async with running(database) as service:
-        terminal = await service.terminal()
-        replies = await asyncio.gather(*(service.create(terminal) for _ in range(CREATES_FOR_ONE_TERMINAL)))
+    async with two_nodes(database, database_url) as nodes:
+        terminal = await nodes[0].terminal()
+        creates = (nodes[place % 2].create(terminal) for place in range(CREATES_FOR_ONE_TERMINAL))
+        replies = await asyncio.gather(*creates)
         made = [reply for reply in replies if reply.status == 201]
         refused = [reply for reply in replies if reply.status == 409]
         assert (len(made), len(refused)) == (1, CREATES_FOR_ONE_TERMINAL - 1)
@@ -63,19 +65,19 @@ async def test_a_terminal_takes_one_order(database: Database) -> None:
     assert await ledger.check(database) == []
 
 
-async def test_no_order_meets_a_terminal_that_takes_none(database: Database) -> None:
+async def test_no_order_meets_a_terminal_that_takes_none(database: Database, database_url: str) -> None:
     """An order and a change to STANDALONE at once: one of them is refused, whichever, and its refusal says why."""
-    async with running(database) as service:
-        terminals = [await service.terminal() for _ in range(TERMINALS)]
+    async with two_nodes(database, database_url) as nodes:
+        terminals = [await nodes[0].terminal() for _ in range(TERMINALS)]
         won: Counter[str] = Counter()
         for _ in range(ROUNDS):
-            won.update(await asyncio.gather(*(_create_against_setup(service, terminal) for terminal in terminals)))
+            won.update(await asyncio.gather(*(_create_against_setup(*nodes, terminal) for terminal in terminals)))
     assert set(won) == {"order", "mode"}
     assert await ledger.check(database) == []
 
 
-async def _create_against_setup(service: Service, terminal: Terminal) -> str:
-    calls = [service.create(terminal), _set_mode(service, terminal, "STANDALONE")]
+async def _create_against_setup(service: Service, other: Service, terminal: Terminal) -> str:
+    calls = [service.create(terminal), _set_mode(other, terminal, "STANDALONE")]
     first = random.randrange(2)
     replies = await asyncio.gather(calls[first], calls[1 - first])
     created, changed = replies[first], replies[1 - first]
@@ -94,14 +96,14 @@ async def _set_mode(service: Service, terminal: Terminal, mode: str) -> Reply:
     return await service.request("PATCH", "/terminals/v1/setup", body)
 
 
-async def test_a_key_that_was_refused_is_good_for_one_order(database: Database) -> None:
+async def test_a_key_that_was_refused_is_good_for_one_order(database: Database, database_url: str) -> None:
     """Tills that repeat a refused sale under its key, while the terminal becomes free, bring forth one order."""
-    async with running(database) as service:
-        terminal = await service.terminal()
+    async with two_nodes(database, database_url) as nodes:
+        service, terminal = nodes[0], await nodes[0].terminal()
         standing = await service.create(terminal)
         refused = await asyncio.gather(*(service.create(terminal, key=SALE) for _ in range(TILLS)))
         assert {reply.status for reply in refused} == {409}
-        tills = (_repeat_until_made(service, terminal) for _ in range(TILLS))
+        tills = (_repeat_until_made(nodes[place % 2], terminal) for place in range(TILLS))
         canceled, *made = await asyncio.gather(service.cancel(standing.body["id"]), *tills)
         assert canceled.status == 200
         assert len({reply.raw for reply in made}) == 1

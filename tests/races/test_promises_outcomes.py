@@ -7,11 +7,12 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from nodes import two_nodes
 from paydesk import ledger
 from paydesk.clock import MovableClock
 from paydesk.orders.status import STATES
 from paydesk.storage.database import Database
-from service import Device, Reply, Service, running
+from service import Device, Reply, Service
 
 TERMINALS = 40
 ROUNDS_OF_CANCEL = 2_000
@@ -25,16 +26,17 @@ Play = Callable[[Service, Device], Awaitable[str]]
 """One round on one terminal, which is free again afterwards; what it came to."""
 
 
-async def play(service: Service, rounds: int, one_round: Play) -> Counter[str]:
-    """Play so many rounds, on all terminals side by side; how often which outcome came."""
+async def play(database: Database, database_url: str, rounds: int, one_round: Play) -> Counter[str]:
+    """Play so many rounds, on all terminals side by side, which call another node than the tills."""
     outcomes: Counter[str] = Counter()
+    async with two_nodes(database, database_url) as (tills, terminals):
 
-    async def on_one_terminal() -> None:
-        device = await service.device(await service.terminal())
-        for _ in range(rounds // TERMINALS):
-            outcomes[await one_round(service, device)] += 1
+        async def on_one_terminal() -> None:
+            device = await terminals.device(await terminals.terminal())
+            for _ in range(rounds // TERMINALS):
+                outcomes[await one_round(tills, device)] += 1
 
-    await asyncio.gather(*(on_one_terminal() for _ in range(TERMINALS)))
+        await asyncio.gather(*(on_one_terminal() for _ in range(TERMINALS)))
     return outcomes
 
 
@@ -62,10 +64,9 @@ async def some_time_later(call: Callable[[], Awaitable[Reply]]) -> Reply:
     return await call()
 
 
-async def test_cancel_and_acknowledge_exclude_each_other(database: Database) -> None:
+async def test_cancel_and_acknowledge_exclude_each_other(database: Database, database_url: str) -> None:
     """In two thousand rounds either the order is canceled or the terminal has it, never both, and both do happen."""
-    async with running(database) as service:
-        outcomes = await play(service, ROUNDS_OF_CANCEL, _cancel_against_acknowledge)
+    outcomes = await play(database, database_url, ROUNDS_OF_CANCEL, _cancel_against_acknowledge)
     assert outcomes.total() == ROUNDS_OF_CANCEL
     assert set(outcomes) == {"canceled", "taken"}
     assert await ledger.check(database) == []
@@ -87,10 +88,9 @@ async def _cancel_against_acknowledge(service: Service, device: Device) -> str:
     return "taken"
 
 
-async def test_cancel_and_the_grant_exclude_each_other(database: Database) -> None:
+async def test_cancel_and_the_grant_exclude_each_other(database: Database, database_url: str) -> None:
     """A terminal that may go to the acquirer is not overtaken by a cancel that was asked at the same time."""
-    async with running(database) as service:
-        outcomes = await play(service, ROUNDS_OF_CANCEL // 5, _cancel_against_authorizing)
+    outcomes = await play(database, database_url, ROUNDS_OF_CANCEL // 5, _cancel_against_authorizing)
     assert set(outcomes) == {"given back", "paid"}
     assert await ledger.check(database) == []
 
@@ -116,9 +116,9 @@ async def _cancel_against_authorizing(service: Service, device: Device) -> str:
     return "given back"
 
 
-async def test_the_grant_and_expiry_exclude_each_other(database: Database) -> None:
+async def test_the_grant_and_expiry_exclude_each_other(database: Database, database_url: str) -> None:
     """While time runs out, a terminal is granted and paid, or refused and the order expired."""
-    outcomes = await _while_time_runs_out(database, _authorizing_against_expiry)
+    outcomes = await _while_time_runs_out(database, database_url, _authorizing_against_expiry)
     assert set(outcomes) == {"paid", "expired"}
     assert await ledger.check(database) == []
 
@@ -137,9 +137,9 @@ async def _authorizing_against_expiry(service: Service, device: Device, order_id
     return "expired"
 
 
-async def test_a_result_and_expiry_exclude_each_other(database: Database) -> None:
+async def test_a_result_and_expiry_exclude_each_other(database: Database, database_url: str) -> None:
     """While time runs out, an approval is the order's payment, or recorded as a late one that is to be given back."""
-    outcomes = await _while_time_runs_out(database, _result_against_expiry)
+    outcomes = await _while_time_runs_out(database, database_url, _result_against_expiry)
     assert set(outcomes) == {"paid", "expired"}
     assert await ledger.check(database) == []
     row = await database.read(lambda tx: tx.one("SELECT COUNT(*) FROM reversals"))
@@ -158,13 +158,13 @@ async def _result_against_expiry(service: Service, device: Device, order_id: str
 
 
 async def _while_time_runs_out(
-    database: Database, race: Callable[[Service, Device, str], Awaitable[str]]
+    database: Database, database_url: str, race: Callable[[Service, Device, str], Awaitable[str]]
 ) -> Counter[str]:
     """Rounds in which the clock jumps past the end of all terminals' orders while each does something with its own."""
     clock, outcomes = MovableClock(), Counter[str]()
     clock.freeze()
-    async with running(database, clock=clock) as service:
-        devices = [await service.device(await service.terminal()) for _ in range(TERMINALS)]
+    async with two_nodes(database, database_url, clock=clock) as (service, other):
+        devices = [await other.device(await other.terminal()) for _ in range(TERMINALS)]
         for _ in range(ROUNDS_OF_EXPIRY):
             orders = await asyncio.gather(*(_taken(service, device) for device in devices))
             races = [race(service, device, order_id) for device, order_id in zip(devices, orders, strict=True)]

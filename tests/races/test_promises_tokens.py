@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from nodes import two_nodes
 from paydesk import ledger
 from paydesk.clock import MovableClock
 from paydesk.storage.database import Database
-from service import Reply, Service, running
+from service import Reply, Service
 
 MANY = 64
 CHAINS = 20
@@ -26,13 +27,14 @@ async def lives(service: Service, access_token: str) -> bool:
     return reply.status == 200
 
 
-async def test_a_code_mints_tokens_that_live_once(database: Database) -> None:
+async def test_a_code_mints_tokens_that_live_once(database: Database, database_url: str) -> None:
     """Of 64 exchanges of one code one brings tokens; the others are refused and do them no harm."""
     clock = MovableClock()
-    async with running(database, clock=clock) as service:
+    async with two_nodes(database, database_url, clock=clock) as nodes:
+        service = nodes[0]
         service.scene.clock = clock
         exchange = service.scene.exchange(await service.scene.code())
-        replies = await asyncio.gather(*(token(service, exchange) for _ in range(MANY)))
+        replies = await asyncio.gather(*(token(nodes[place % 2], exchange) for place in range(MANY)))
         (minted,) = (reply.body for reply in replies if reply.status == 200)
         assert {reply.code for reply in replies if reply.status != 200} == {"invalid_grant"}
         assert {reply.status for reply in replies} == {200, 400}
@@ -43,19 +45,20 @@ async def test_a_code_mints_tokens_that_live_once(database: Database) -> None:
     assert await ledger.check(database) == []
 
 
-async def test_a_refresh_token_has_one_successor_for_all(database: Database) -> None:
+async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str) -> None:
     """64 refreshes of one token bring the same tokens 64 times, and these live; so it goes for many chains at once."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
-    async with running(database, clock=clock) as service:
-        service.scene.clock = clock
-        await asyncio.gather(*(_refresh_at_once(service) for _ in range(CHAINS)))
+    async with two_nodes(database, database_url, clock=clock) as nodes:
+        nodes[0].scene.clock = clock
+        await asyncio.gather(*(_refresh_at_once(nodes) for _ in range(CHAINS)))
     assert await ledger.check(database) == []
 
 
-async def _refresh_at_once(service: Service) -> None:
+async def _refresh_at_once(nodes: tuple[Service, Service]) -> None:
+    service = nodes[0]
     first = (await token(service, service.scene.exchange(await service.scene.code()))).body
     refresh = service.scene.refresh(first["refresh_token"])
-    replies = await asyncio.gather(*(token(service, refresh) for _ in range(MANY)))
+    replies = await asyncio.gather(*(token(nodes[place % 2], refresh) for place in range(MANY)))
     assert {(reply.status, reply.raw) for reply in replies} == {(200, replies[0].raw)}
     successor = replies[0].body
     assert successor["refresh_token"] != first["refresh_token"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +54,8 @@ def connect(file: Path, *, writer: bool) -> apsw.Connection:
     """Open one connection: durable on every commit, and no waiting inside the library."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if writer else apsw.SQLITE_OPEN_READONLY
     try:
+        if writer:
+            _make_private(file)
         connection = apsw.Connection(str(file), flags=flags, statementcachesize=STATEMENTS_CACHED_MAX)
         for pragma in (
             "synchronous = FULL",
@@ -68,6 +71,12 @@ def connect(file: Path, *, writer: bool) -> apsw.Connection:
     except apsw.Error as error:
         raise Unavailable(f"{file} cannot be opened: {error}") from error
     return connection
+
+
+def _make_private(file: Path) -> None:
+    """Nobody else may read a new database; its log and its index take the file's mode."""
+    with suppress(OSError):  # It is there, or SQLite says why it can't be.
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _use_wal(connection: apsw.Connection, file: Path) -> None:
