@@ -202,12 +202,12 @@ MUTANTS = (
     ),
     Mutant(
         "A refresh token has one successor",
-        "the claim of a successor does not look at the generation",
-        "oauth/store.py",
-        "SET generation = generation + 1\n    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND",
-        "SET generation = generation + 1\n    WHERE seller_id = $1 AND chain_id = $2 AND $3 > 0 AND",
+        "who comes second is refused, not answered the same tokens",
+        "oauth/grants/refresh_token.py",
+        "        return await _repeat(call, request, application, token)\n",
+        '        raise INVALID_GRANT.because("used")\n',
         TOKENS,
-        "successor and postgres",
+        "successor",
     ),
     Mutant(
         "A revoked token stops working at once",
