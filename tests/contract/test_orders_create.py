@@ -11,7 +11,6 @@ from parties import other_application, other_seller
 from paydesk.clock import MovableClock
 from paydesk.orders import store
 from paydesk.storage import postgres
-from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from service import Service, order_body, running
 
@@ -218,7 +217,8 @@ async def test_an_order_that_ends_meanwhile_is_not_in_the_way(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancel between meeting the order and looking at it clears the way, where nodes work side by side."""
-    database = await open_database(postgres_url)
+    # One work a transaction: in a batch the statement is another.
+    database = postgres.PostgresDatabase(postgres_url, batch_units_max=1)
     async with running(database) as service:
         terminal = await service.terminal()
         standing = [(await service.create(terminal)).body["id"]]

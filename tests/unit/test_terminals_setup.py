@@ -52,7 +52,8 @@ async def test_list_pages_and_filters(desk: Desk) -> None:
     ]
     seen = [terminal["id"] for page in pages for terminal in page["data"]["terminals"]]
     assert len(seen) == len(set(seen)) == 4
-    assert answered(await desk.handle(handlers.list_terminals, query={"limit": "51"}))["paging"]["limit"] == 50
+    for large in ("51", "9" * 30):
+        assert answered(await desk.handle(handlers.list_terminals, query={"limit": large}))["paging"]["limit"] == 50
     for query in ({"store_id": "1"}, {"pos_id": "1"}):
         assert answered(await desk.handle(handlers.list_terminals, query=query))["paging"]["total"] == 0
     by_store = {"store_id": str(desk.store_id), "pos_id": str(desk.pos_id)}
@@ -60,7 +61,7 @@ async def test_list_pages_and_filters(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["limit", "offset", "store_id", "pos_id"])
-@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "9" * 16, "²"])
+@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "²"])
 async def test_list_refuses_what_is_no_number(desk: Desk, name: str, text: str) -> None:
     """Neither words nor negative numbers are counted with."""
     assert refused(await desk.handle(handlers.list_terminals, query={name: text})) == "property_value"
