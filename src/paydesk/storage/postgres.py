@@ -193,7 +193,8 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Finish the units that run and close the connections."""
         self._closed = True
-        if self._units:
+        while self._units:
+            # Also what a batch leaves to be run alone.
             await asyncio.wait(self._units)
         await self._connections.close()
 
