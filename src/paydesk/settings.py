@@ -81,7 +81,6 @@ class Settings(BaseModel):
         10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
     )
     bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a bearer's look-up is remembered.")
-    idempotency_days: Positive = Field(30, description="A key of create or cancel is kept so long.")
     order_expiration_default: Annotated[str, AfterValidator(_expiration)] = Field(
         "PT15M", description="`expiration_time` where an order has none."
     )
