@@ -11,7 +11,8 @@ import pytest
 
 from paydesk.storage.database import Transaction, Work, WorkError
 from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.postgres_batch import Unit, tagged, take
+from paydesk.storage.postgres_batch import Unit, take
+from paydesk.storage.postgres_sets import tagged
 
 COUNT = 40
 
@@ -139,13 +140,13 @@ async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: Postg
     assert sorted(woken) == sorted(f"counter:{n}" for n in range(10) if n != 5)
 
 
-def test_units_that_touch_the_same_are_not_taken_together_and_keep_their_order() -> None:
+async def test_units_that_touch_the_same_are_not_taken_together_and_keep_their_order() -> None:
     """Neither is what is busy elsewhere, nor what would overtake one that waits."""
 
     async def work(_: Transaction) -> None:
         return None
 
-    units = {name: Unit(work, name) for name in ("a", "ab", "b", "c", "d", "c2")}
+    units = {name: Unit(work, name, asyncio.Future()) for name in ("a", "ab", "b", "c", "d", "c2")}
     waiting = deque(units.values())
     assert take(waiting, 10, {"d"}) == [units["a"], units["c"]]
     assert list(waiting) == [units["ab"], units["b"], units["d"], units["c2"]]

@@ -1,25 +1,24 @@
-"""PostgreSQL: one transaction per unit of work; whole units are run again where nothing can have been done.
+"""PostgreSQL: units of work in batches, one commit for all that wait; alone where they can't share one.
 
-A unit runs in a task of its own that its caller's cancellation doesn't reach: a canceled round trip would be a cancel
-request to the server.
+Whole units are run again where nothing can have been done. They run in tasks of their own that their callers'
+cancellation doesn't reach: a canceled round trip would be a cancel request to the server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import asyncpg
 
 from paydesk.signals import Signals
-from paydesk.storage.database import Locked, Row, Unavailable, UnsafeDatabase, Work, WorkError
-from paydesk.storage.postgres_batch import Unit, run_in_step, take
+from paydesk.storage.database import Locked, Unavailable, UnsafeDatabase, Work, WorkError
+from paydesk.storage.postgres_batch import Batches, Unit, run_in_step, settle_all
 from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
-from paydesk.storage.statements import only_reads
-from paydesk.storage.work import SWALLOWED_AN_ERROR, USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
+from paydesk.storage.postgres_transaction import PostgresTransaction, drive
+from paydesk.storage.work import SWALLOWED_AN_ERROR
 
 T = TypeVar("T")
 
@@ -28,10 +27,14 @@ BACKOFF_SECONDS = 0.01
 
 BATCH_UNITS_MAX = 128
 FLUSHES_MAX = 2
-"""Batches under way at once: while the server runs one, this process prepares the next."""
+"""Batches of each kind under way at once: while the server runs one, this process prepares the next."""
 
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
 """A row that a stranger holds must not keep a whole batch waiting: the units are then run alone."""
+
+BEGIN_HEAVY = """BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on;
+SET LOCAL plan_cache_mode = auto"""
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,
@@ -48,94 +51,6 @@ _OUT_OF_SERVICE = (
     asyncpg.ReadOnlySQLTransactionError,
 )
 """Not the work's fault: the disk is full, an operator canceled it, or the primary became a standby."""
-
-
-class _Statement:
-    """What a work awaits: it is handed to the driver, which sends its answer back into the work."""
-
-    __slots__ = ("args", "kind", "sql")
-
-    def __init__(self, kind: str, sql: str, args: tuple[Any, ...]) -> None:
-        self.kind = kind
-        self.sql = sql
-        self.args = args
-
-    def __await__(self) -> Generator[_Statement, Any, Any]:
-        return (yield self)
-
-
-class PostgresTransaction:
-    """Statements as requests to the driver, which alone knows the connection."""
-
-    __slots__ = ("ended", "topics", "writes")
-
-    def __init__(self) -> None:
-        self.ended = False
-        self.writes = 0
-        self.topics: list[str] = []
-
-    async def one(self, sql: str, *args: Any) -> Row | None:
-        """The only row, or None."""
-        self._refuse_when_ended()
-        row: Row | None = await _Statement("one", sql, args)
-        return row
-
-    async def all(self, sql: str, *args: Any) -> list[Row]:
-        """All rows."""
-        self._refuse_when_ended()
-        rows: list[Row] = await _Statement("all", sql, args)
-        return rows
-
-    async def run(self, sql: str, *args: Any) -> int:
-        """How many rows the statement touched."""
-        self._refuse_when_ended()
-        count: int = await _Statement("run", sql, args)
-        return count
-
-    def wake(self, topic: str) -> None:
-        """Remember whom to wake after the commit."""
-        self._refuse_when_ended()
-        self.topics.append(topic)
-
-    def _refuse_when_ended(self) -> None:
-        if self.ended:
-            raise WorkError(USED_AFTER_ITS_END)
-
-
-class _Waiting(Unit):
-    """A unit of work that waits for a batch, with its caller's answer."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self, work: Work[Any], touches: Iterable[str], answer: asyncio.Future[Any]) -> None:
-        super().__init__(work, touches)
-        self.answer = answer
-
-    @property
-    def topics(self) -> list[str]:
-        """Whom to wake after the commit."""
-        return self.tx.topics if self.tx is not None else []
-
-    def settle(self) -> None:
-        """Answer the caller, unless it went away."""
-        if self.answer.done():
-            return
-        if self.error is None:
-            self.answer.set_result(self.result)
-        else:
-            self.answer.set_exception(self.error)
-
-    def settle_as(self, alone: asyncio.Task[Any]) -> None:
-        """Answer the caller with what came of running it alone."""
-        self.error = alone.exception()
-        self.result = alone.result() if self.error is None else None
-        self.settle()
-
-
-def _settle_all(units: list[_Waiting], error: Exception) -> None:
-    for unit in units:
-        unit.error = error
-        unit.settle()
 
 
 class PostgresDatabase:
@@ -160,11 +75,10 @@ class PostgresDatabase:
             timeout_seconds=timeout_seconds,
             lock_timeout_seconds=lock_timeout_seconds,
         )
-        self._units: set[asyncio.Task[Any]] = set()
-        self._batch_units_max = batch_units_max
-        self._waiting: deque[_Waiting] = deque()
-        self._flushes = 0
-        self._touched: set[str] = set()
+        self._alone: set[asyncio.Task[Any]] = set()
+        self._batched = batch_units_max > 1
+        self._writes = Batches(self._write_batch, flushes_max=FLUSHES_MAX, units_max=batch_units_max)
+        self._reads = Batches(self._read_batch, flushes_max=FLUSHES_MAX, units_max=batch_units_max)
         self._closed = False
 
     async def check(self) -> None:
@@ -173,107 +87,110 @@ class PostgresDatabase:
 
     async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
         """Run `work` in a transaction, together with others where it says what it touches; return once committed."""
-        if not touches or self._batch_units_max < 2:
+        if not touches or not self._batched:
             return await self._insulated(self._write, work)
-        unit = _Waiting(work, touches, asyncio.get_running_loop().create_future())
-        self._refuse_when_closed()
-        self._waiting.append(unit)
-        if self._flushes < FLUSHES_MAX:
-            self._flushes += 1
-            flush = asyncio.create_task(self._flush())
-            self._units.add(flush)
-            flush.add_done_callback(self._units.discard)
-        result: T = await unit.answer
-        return result
+        return await self._put(self._writes, work, touches)
 
     async def read(self, work: Work[T], *, heavy: bool = False) -> T:
-        """Run `work`, one round trip a statement; when `heavy`, all of it on one snapshot."""
-        return await self._insulated(self._read_heavy if heavy else self._read, work)
+        """Run `work`, one round trip a statement, for all that wait; when `heavy`, alone and on one snapshot."""
+        if heavy or not self._batched:
+            return await self._insulated(self._read_heavy if heavy else self._read, work)
+        return await self._put(self._reads, work, ())
+
+    async def _put(self, batches: Batches, work: Work[T], touches: Iterable[str]) -> T:
+        self._refuse_when_closed()
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        batches.put(Unit(work, touches, answer))
+        return await answer
 
     async def close(self) -> None:
         """Finish the units that run and close the connections."""
         self._closed = True
-        while self._units:
+        while under_way := self._alone | self._writes.tasks | self._reads.tasks:
             # Also what a batch leaves to be run alone.
-            await asyncio.wait(self._units)
+            await asyncio.wait(under_way)
         await self._connections.close()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise Unavailable("The database was closed.")
 
-    async def _flush(self) -> None:
-        """Run what waits, batch after batch, until there is nothing that another flush does not touch."""
-        try:
-            while batch := take(self._waiting, self._batch_units_max, self._touched):
-                touched = set().union(*(unit.touches for unit in batch))
-                self._touched |= touched
-                try:
-                    kept = await self._run_batch(batch)
-                except Exception as error:  # noqa: BLE001 - a defect, and the callers are to hear of it
-                    _settle_all(batch, error)
-                    continue
-                finally:
-                    self._touched -= touched
-                for unit in () if kept else batch:
-                    self._run_alone(unit)
-        finally:
-            self._flushes -= 1
+    # Together --------------------------------------------------------------------------------------------------------
 
-    def _run_alone(self, unit: _Waiting) -> None:
-        """In a transaction of its own, beside the batches."""
-        alone = asyncio.create_task(self._until_done(self._write, unit.work))
-        self._units.add(alone)
-        alone.add_done_callback(self._units.discard)
-        alone.add_done_callback(unit.settle_as)
-
-    async def _run_batch(self, batch: list[_Waiting]) -> bool:
-        """Run the units in step and commit; False when nothing was kept and each is to be run alone."""
+    async def _write_batch(self, batch: list[Unit]) -> None:
+        """Run the units in step and commit; what can't be kept so is run alone."""
         try:
-            connection = await self._connections.take()
-        except (Unavailable, UnsafeDatabase) as error:
-            _settle_all(batch, error)
-            return True
+            connection = await self._take()
+        except Unavailable as error:
+            settle_all(batch, error)
+            return
         try:
-            await connection.execute(BEGIN_BATCH)
+            await connection.execute(BEGIN_BATCH if len(batch) > 1 else "BEGIN")
             for unit in batch:
-                unit.begin(PostgresTransaction(), _Statement)
-            await run_in_step(batch, _Statement, connection.fetch_many)
+                unit.begin(PostgresTransaction())
+            await run_in_step(batch, connection)
             if any(unit.must_be_undone for unit in batch):
                 await _roll_back(connection)
                 self._sort_out(batch)
-                return True
+                return
             await _commit(connection)
         except Unavailable as error:
-            _settle_all(batch, error)
-            return True
+            settle_all(batch, error)
+            return
         except (Lost, Expired, asyncpg.PostgresError):
             await _roll_back(connection)
-            return False
+            self._run_alone(self._write, batch)
+            return
         finally:
             self._connections.give_back(connection)
         for unit in batch:
             unit.settle()
-        topics = [topic for unit in batch if unit.error is None for topic in unit.topics]
-        if topics:
-            asyncio.get_running_loop().call_soon(self.signals.wake, topics)
-        return True
+        self._wake([topic for unit in batch if unit.error is None for topic in unit.tx.topics])
 
-    def _sort_out(self, batch: list[_Waiting]) -> None:
+    def _sort_out(self, batch: list[Unit]) -> None:
         """After a batch was undone: those it was undone for run alone, the others go first in the next."""
         if len(batch) == 1:
             batch[0].settle()
             return
+        self._run_alone(self._write, [unit for unit in batch if unit.must_be_undone])
+        self._writes.waiting.extendleft(reversed([unit for unit in batch if not unit.must_be_undone]))
+
+    async def _read_batch(self, batch: list[Unit]) -> None:
+        """Run the units in step, each statement a transaction of its own, which is what READ COMMITTED shows anyway."""
+        try:
+            connection = await self._take()
+        except Unavailable as error:
+            settle_all(batch, error)
+            return
+        try:
+            for unit in batch:
+                unit.begin(PostgresTransaction(only_read=True))
+            await run_in_step(batch, connection)
+        except (Lost, Expired, asyncpg.PostgresError):
+            self._run_alone(self._read, [unit for unit in batch if not unit.tx.ended])
+        finally:
+            self._connections.give_back(connection)
         for unit in batch:
-            if unit.must_be_undone:
-                self._run_alone(unit)
-        self._waiting.extendleft(reversed([unit for unit in batch if not unit.must_be_undone]))
+            if unit.tx.ended:
+                unit.settle()
+
+    def _run_alone(self, attempt: Any, units: list[Unit]) -> None:
+        """Each on a connection of its own, beside the batches."""
+        for unit in units:
+            alone = self._start(attempt, unit.work)
+            alone.add_done_callback(unit.settle_as)
+
+    # Alone -----------------------------------------------------------------------------------------------------------
+
+    def _start(self, attempt: Any, work: Work[T]) -> asyncio.Task[T]:
+        alone = asyncio.create_task(self._until_done(attempt, work))
+        self._alone.add(alone)
+        alone.add_done_callback(self._alone.discard)
+        return alone
 
     async def _insulated(self, attempt: Any, work: Work[T]) -> T:
         self._refuse_when_closed()
-        unit = asyncio.create_task(self._until_done(attempt, work))
-        self._units.add(unit)
-        unit.add_done_callback(self._units.discard)
+        unit = self._start(attempt, work)
         try:
             result: T = await asyncio.shield(unit)
         except GeneratorExit:
@@ -314,71 +231,38 @@ class PostgresDatabase:
             tx = PostgresTransaction()
             await connection.execute("BEGIN")
             try:
-                result = await _drive(work, tx, connection)
+                result = await drive(work, tx, connection)
             except BaseException:
                 await _roll_back(connection)
                 raise
             await _commit(connection)
         finally:
             self._connections.give_back(connection)
-        if tx.topics:
-            # In a turn of its own: a listener's defect must not look like one of the unit's.
-            asyncio.get_running_loop().call_soon(self.signals.wake, tx.topics)
+        self._wake(tx.topics)
         return result
 
+    def _wake(self, topics: list[str]) -> None:
+        if topics:
+            # In a turn of its own: a listener's defect must not look like one of the unit's.
+            asyncio.get_running_loop().call_soon(self.signals.wake, topics)
+
     async def _read(self, work: Work[T]) -> T:
-        # Each statement is a transaction of its own, which is what READ COMMITTED shows anyway.
         connection = await self._take()
         try:
-            return await _drive(work, PostgresTransaction(), connection, only_read=True)
+            return await drive(work, PostgresTransaction(only_read=True), connection)
         finally:
             self._connections.give_back(connection)
 
     async def _read_heavy(self, work: Work[T]) -> T:
         connection = await self._take()
         try:
-            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            await connection.execute(BEGIN_HEAVY)
             try:
-                return await _drive(work, PostgresTransaction(), connection, only_read=True)
+                return await drive(work, PostgresTransaction(only_read=True), connection)
             finally:
                 await _roll_back(connection)
         finally:
             self._connections.give_back(connection)
-
-
-async def _drive(work: Work[T], tx: PostgresTransaction, connection: Connection, *, only_read: bool = False) -> T:
-    """Step through the work: whatever it awaits must be one of its own statements."""
-    steps = work(tx).__await__()
-    try:
-        asked = next(steps)
-        while True:
-            if type(asked) is not _Statement:
-                raise awaited_something_else(steps)
-            try:
-                if only_read and not only_reads(asked.sql):
-                    raise WorkError(WROTE_IN_A_READ)
-                answer = await _perform(asked, connection)
-                if not only_reads(asked.sql):
-                    tx.writes += 1
-            except Exception as error:  # noqa: BLE001 - the work sees every error where it awaits
-                asked = steps.throw(error)
-            else:
-                asked = steps.send(answer)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        tx.ended = True
-
-
-async def _perform(statement: _Statement, connection: Connection) -> Any:
-    if statement.kind == "one":
-        return await connection.fetchrow(statement.sql, statement.args)
-    if statement.kind == "all":
-        return await connection.fetch(statement.sql, statement.args)
-    tag = await connection.execute(statement.sql, statement.args)
-    count = tag.rpartition(" ")[2]
-    return int(count) if count.isdigit() else 0
 
 
 async def _commit(connection: Connection) -> None:

@@ -8,93 +8,131 @@ the whole batch and run again alone, and the others without it: nobody's answer 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from paydesk.storage.database import Work, WorkError
-from paydesk.storage.statements import only_reads, without_comments
+from paydesk.storage.postgres_connections import Connection
+from paydesk.storage.postgres_sets import ask
+from paydesk.storage.postgres_transaction import PostgresTransaction, Statement
+from paydesk.storage.statements import only_reads
 from paydesk.storage.work import awaited_something_else
 
-
-class Asked(Protocol):
-    """A statement that a unit of work awaits."""
-
-    kind: str
-    sql: str
-    args: tuple[Any, ...]
-
-
-class Transaction(Protocol):
-    """What the driver hands to a unit of work, and marks."""
-
-    ended: bool
-    writes: int
-    topics: list[str]
-
-
-Unit_ = TypeVar("Unit_", bound="Unit")
-FetchMany = Callable[[str, list[tuple[Any, ...]]], Awaitable[list[Any]]]
+LOOKED_AT_MAX = 1024
+"""So far into the queue a batch is looked for: thousands may wait for one and the same order."""
 
 
 class Unit:
-    """One unit of work on its way through a batch."""
+    """A unit of work on its way through a batch, with its caller's answer."""
 
-    __slots__ = ("asked", "error", "result", "steps", "touches", "tx", "work")
+    __slots__ = ("answer", "asked", "error", "result", "steps", "touches", "tx", "work")
 
-    def __init__(self, work: Work[Any], touches: Iterable[str]) -> None:
+    def __init__(self, work: Work[Any], touches: Iterable[str], answer: asyncio.Future[Any]) -> None:
         self.work = work
         self.touches = frozenset(touches)
-        self.tx: Transaction | None = None
+        self.answer = answer
+        self.tx = PostgresTransaction()
         self.steps: Generator[Any, Any, Any] | None = None
         self.asked: Any = None
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def begin(self, tx: Transaction, statement_type: type) -> None:
+    def begin(self, tx: PostgresTransaction) -> None:
         """Run to the first statement."""
         self.tx, self.result, self.error = tx, None, None
-        self.steps = self.work(tx).__await__()  # type: ignore[arg-type]  # the driver's own transaction
-        self._step(statement_type, next)
+        self.steps = self.work(tx).__await__()
+        self.go_on(None)
 
-    def go_on(self, answer: Any, statement_type: type) -> None:
-        """Run from a statement's answer to the next statement, or to the end."""
-        self._step(statement_type, lambda steps: steps.send(answer))
-
-    def _step(self, statement_type: type, step: Callable[[Generator[Any, Any, Any]], Any]) -> None:
+    def go_on(self, answer: Any) -> None:
+        """Run from a statement's answer (None at first) to the next statement, or to the end."""
         assert self.steps is not None, "it has begun"
         try:
-            self.asked = step(self.steps)
-            if type(self.asked) is not statement_type:
+            self.asked = self.steps.send(answer)
+            if type(self.asked) is not Statement:
                 raise awaited_something_else(self.steps)
         except StopIteration as end:
-            self._end(result=end.value)
+            self._end(end.value, None)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
-            self._end(error=error)
+            self._end(None, error)
 
-    def _end(self, result: Any = None, error: BaseException | None = None) -> None:
-        assert self.tx is not None, "it has begun"
+    def _end(self, result: Any, error: BaseException | None) -> None:
         self.tx.ended, self.asked = True, None
         self.result, self.error = result, error
 
     @property
     def must_be_undone(self) -> bool:
         """Whether it wrote and then failed or refused."""
-        assert self.tx is not None, "it has begun"
         return self.error is not None and (self.tx.writes > 0 or isinstance(self.error, WorkError))
 
+    def settle(self) -> None:
+        """Answer the caller, unless it went away."""
+        if self.answer.done():
+            return
+        if self.error is None:
+            self.answer.set_result(self.result)
+        else:
+            self.answer.set_exception(self.error)
 
-def take(waiting: deque[Unit_], most: int, busy: AbstractSet[str]) -> list[Unit_]:
+    def settle_as(self, alone: asyncio.Task[Any]) -> None:
+        """Answer the caller with what came of running it alone."""
+        self.error = alone.exception()
+        self.result = alone.result() if self.error is None else None
+        self.settle()
+
+
+class Batches:
+    """What waits to be run together, and the flushes that run it, batch after batch."""
+
+    def __init__(self, run: Callable[[list[Unit]], Awaitable[None]], *, flushes_max: int, units_max: int) -> None:
+        self.waiting: deque[Unit] = deque()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._run = run
+        self._flushes = 0
+        self._flushes_max, self._units_max = flushes_max, units_max
+        self._touched: set[str] = set()
+
+    def put(self, unit: Unit) -> None:
+        """Run it in the next batch that has room."""
+        self.waiting.append(unit)
+        if self._flushes < self._flushes_max:
+            self._flushes += 1
+            flush = asyncio.create_task(self._flush())
+            self.tasks.add(flush)
+            flush.add_done_callback(self.tasks.discard)
+
+    async def _flush(self) -> None:
+        """Run what waits until there is nothing that another flush does not touch."""
+        while batch := take(self.waiting, self._units_max, self._touched):
+            touched = set[str]().union(*(unit.touches for unit in batch))
+            self._touched |= touched
+            try:
+                await self._run(batch)
+            except Exception as error:  # noqa: BLE001 - a defect, and the callers are to hear of it
+                settle_all(batch, error)
+            finally:
+                self._touched -= touched
+        self._flushes -= 1
+
+
+def settle_all(units: list[Unit], error: Exception) -> None:
+    """Answer all of them with the error."""
+    for unit in units:
+        unit.error = error
+        unit.settle()
+
+
+def take(waiting: deque[Unit], most: int, busy: AbstractSet[str]) -> list[Unit]:
     """The units at the head of the queue of which no two touch the same, nor what is `busy`; the others keep waiting.
 
     They stay in their order.
     """
-    taken: list[Unit_] = []
+    taken: list[Unit] = []
     touched = set(busy)
-    behind: list[Unit_] = []
-    while waiting and len(taken) < most:
+    behind: list[Unit] = []
+    while waiting and len(taken) < most and len(behind) < LOOKED_AT_MAX:
         unit = waiting.popleft()
         if touched.isdisjoint(unit.touches):
             taken.append(unit)
@@ -106,50 +144,25 @@ def take(waiting: deque[Unit_], most: int, busy: AbstractSet[str]) -> list[Unit_
     return taken
 
 
-async def run_in_step(units: list[Any], statement_type: type, fetch_many: FetchMany) -> None:
+async def run_in_step(units: list[Unit], connection: Connection) -> None:
     """Run begun units to their ends, each round one statement of each, equal statements together."""
     running = [unit for unit in units if unit.asked is not None]
     while running:
-        rounds: dict[tuple[str, str], list[Any]] = {}
+        rounds: dict[tuple[str, str], list[Unit]] = {}
         for unit in running:
             rounds.setdefault((unit.asked.kind, unit.asked.sql), []).append(unit)
         for (kind, sql), asking in rounds.items():
-            rows = await fetch_many(tagged(kind, sql), [(*unit.asked.args, place) for place, unit in enumerate(asking)])
-            for unit, answer in zip(asking, _answers(kind, rows, len(asking)), strict=True):
-                if not only_reads(sql):
-                    unit.tx.writes += answer if kind == "run" else len(answer)
-                unit.go_on(answer if kind != "one" else answer[0] if answer else None, statement_type)
+            answers = await ask(connection, kind, sql, [unit.asked.args for unit in asking])
+            changes = not only_reads(sql)
+            for unit, answer in zip(asking, answers, strict=True):
+                if changes:
+                    unit.tx.writes += _touched_rows(kind, answer)
+                unit.go_on(answer)
         running = [unit for unit in running if unit.asked is not None]
 
 
-def _answers(kind: str, rows: list[Any], count: int) -> list[Any]:
-    """The rows of each asker, told apart by the tag in the first column; of a `run` the number of rows."""
+def _touched_rows(kind: str, answer: Any) -> int:
     if kind == "run":
-        counts = [0] * count
-        for place, touched in rows:
-            counts[place] = touched
-        return counts
-    answers: list[list[Any]] = [[] for _ in range(count)]
-    for row in rows:
-        answers[row[0]].append(row[1:])
-    return answers
-
-
-@lru_cache(maxsize=2048)
-def tagged(kind: str, sql: str) -> str:
-    """The statement with one parameter more, a number that comes back as the first column of each of its rows."""
-    statement = without_comments(sql).strip()
-    tag = f"CAST(${_parameters(statement) + 1} AS integer)"
-    if kind == "run":
-        returning = "" if "RETURNING" in statement.upper() else " RETURNING 1"
-        return f"WITH touched AS ({statement}{returning}) SELECT {tag}, CAST(COUNT(*) AS integer) FROM touched"
-    return f"WITH found AS ({statement}) SELECT {tag}, found.* FROM found"
-
-
-def _parameters(statement: str) -> int:
-    numbers = [int(part[: _digits(part)]) for part in statement.split("$")[1:] if _digits(part)]
-    return max(numbers, default=0)
-
-
-def _digits(text: str) -> int:
-    return len(text) - len(text.lstrip("0123456789"))
+        count: int = answer
+        return count
+    return len(answer) if kind == "all" else int(answer is not None)

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-_OPAQUE = r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/"""
+OPAQUE = r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/"""
 
 _SQLITE = re.compile(
-    rf"""(?P<opaque>{_OPAQUE})
+    rf"""(?P<opaque>{OPAQUE})
     | \$(?P<number>\d+)
     | (?P<lock>\bFOR\s+(?:UPDATE|SHARE)\b(?:\s+OF\s+\w+)?(?:\s+SKIP\s+LOCKED\b)?)
     | (?P<bytes>\bbytea\b)
@@ -20,10 +20,10 @@ _SQLITE = re.compile(
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _DDL = re.compile(
-    rf"(?P<opaque>{_OPAQUE}) | (?P<integer>\b(?:bigint|smallint)\b)", re.VERBOSE | re.IGNORECASE | re.DOTALL
+    rf"(?P<opaque>{OPAQUE}) | (?P<integer>\b(?:bigint|smallint)\b)", re.VERBOSE | re.IGNORECASE | re.DOTALL
 )
-_END = re.compile(rf"(?:{_OPAQUE}) | (?P<end>;)", re.VERBOSE | re.DOTALL)
-_COMMENT = re.compile(rf"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\") | {_OPAQUE}", re.VERBOSE | re.DOTALL)
+_END = re.compile(rf"(?:{OPAQUE}) | (?P<end>;)", re.VERBOSE | re.DOTALL)
+_COMMENT = re.compile(rf"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\") | {OPAQUE}", re.VERBOSE | re.DOTALL)
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN"})
 _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 
