@@ -136,7 +136,7 @@ async def announce(database: Database, now_ms: int, order: str, version: int = 1
             data={"id": order, "version": version, "description": "café"},
         )
         await tx.run(INSERT_EVENT, SELLER, order, version, event_id, action, body.decode(), now_ms)
-        await outbox.announce(
+        outbox.announce(
             tx,
             seller_id=SELLER,
             order_id=order,

@@ -10,7 +10,7 @@ import pytest
 from parties import other_application, other_seller
 from paydesk.clock import MovableClock
 from paydesk.orders import store
-from paydesk.storage import postgres, postgres_transaction
+from paydesk.storage import postgres, postgres_sets
 from paydesk.storage.database import Database
 from service import Service, order_body, running
 
@@ -222,14 +222,14 @@ async def test_an_order_that_ends_meanwhile_is_not_in_the_way(
     async with running(database) as service:
         terminal = await service.terminal()
         standing = [(await service.create(terminal)).body["id"]]
-        perform = postgres_transaction.ask_alone
+        perform = postgres_sets.ask_alone
 
         async def cancel_before_the_look(connection: Any, kind: str, sql: str, args: Any) -> Any:
             if sql == store.LIVE_ON_TERMINAL and standing:
                 assert (await service.cancel(standing.pop())).status == 200
             return await perform(connection, kind, sql, args)
 
-        monkeypatch.setattr(postgres_transaction, "ask_alone", cancel_before_the_look)
+        monkeypatch.setattr("paydesk.storage.postgres_transaction.ask_alone", cancel_before_the_look)
         assert (await service.create(terminal)).status == 201
         assert not standing
     await database.close()

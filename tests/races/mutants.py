@@ -79,7 +79,7 @@ MUTANTS = (
         "One key, one effect, one answer",
         "the answer is not stored with its effect",
         "http/endpoint.py",
-        "                await idempotency.keep(tx, key, reply.status, reply.body)\n",
+        "                idempotency.keep(tx, key, reply.status, reply.body)\n",
         "                pass\n",
         ORDERS,
         "ten_thousand and sqlite",

@@ -197,7 +197,7 @@ class Endpoint:
             if reply.refusal is not None:
                 await idempotency.release(tx, key)
             else:
-                await idempotency.keep(tx, key, reply.status, reply.body)
+                idempotency.keep(tx, key, reply.status, reply.body)
             return reply
 
         touches = self._touches(call)

@@ -90,9 +90,9 @@ async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored
     return Stored(status, answer)
 
 
-async def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
+def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
     """Store the answer with its effect."""
-    await tx.run(KEEP, *key.columns, status, body)
+    tx.then(KEEP, *key.columns, status, body)
 
 
 async def release(tx: Transaction, key: Key) -> None:

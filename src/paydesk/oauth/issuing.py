@@ -64,17 +64,17 @@ async def begin_chain(
 ) -> Pair:
     """Keep a new chain and issue the tokens of its first generation."""
     await store.add_chain(tx, chain, authorization_id, now_ms)
-    return await issue(tx, keys, chain, FIRST_GENERATION, chain.scope, now_ms, lifetimes)
+    return issue(tx, keys, chain, FIRST_GENERATION, chain.scope, now_ms, lifetimes)
 
 
-async def issue(
+def issue(
     tx: Transaction, keys: Keys, chain: Chain, number: int, scope: str, now_ms: int, lifetimes: Lifetimes
 ) -> Pair:
     """The tokens of generation `number`, which the caller has claimed; `scope` is the access token's alone."""
     expires_ms = now_ms + lifetimes.access_token_seconds * 1000
     pair = tokens.derive(keys, chain, Generation(number, keys.active, scope, now_ms, expires_ms))
-    await store.add_access_token(tx, chain, pair.generation, pair.access_token)
+    store.add_access_token(tx, chain, pair.generation, pair.access_token)
     if pair.refresh_token is not None:
         expires_ms = now_ms + lifetimes.refresh_token_seconds * 1000
-        await store.add_refresh_token(tx, chain, pair.generation, pair.refresh_token, expires_ms)
+        store.add_refresh_token(tx, chain, pair.generation, pair.refresh_token, expires_ms)
     return pair

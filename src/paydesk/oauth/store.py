@@ -186,11 +186,11 @@ async def revoke_chain(tx: Transaction, seller_id: int, chain_id: bytes, now_ms:
     return bool(await tx.run(REVOKE_CHAIN, seller_id, chain_id, now_ms, reason))
 
 
-async def add_refresh_token(
+def add_refresh_token(
     tx: Transaction, chain: Chain, generation: Generation, refresh_token: str, expires_ms: int
 ) -> None:
     """Keep the refresh token of a generation, by its digest."""
-    await tx.run(
+    tx.then(
         INSERT_REFRESH_TOKEN,
         chain.seller_id,
         digest(refresh_token),
@@ -202,9 +202,9 @@ async def add_refresh_token(
     )
 
 
-async def add_access_token(tx: Transaction, chain: Chain, generation: Generation, access_token: str) -> None:
+def add_access_token(tx: Transaction, chain: Chain, generation: Generation, access_token: str) -> None:
     """Keep the access token of a generation, by its digest."""
-    await tx.run(
+    tx.then(
         INSERT_ACCESS_TOKEN,
         chain.seller_id,
         digest(access_token),

@@ -157,7 +157,7 @@ async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
     """Insert the order with its first event; False when its terminal has a live one already."""
     if await tx.one(CREATE, *msgspec.structs.astuple(order)) is None:
         return False
-    await _record(tx, status.CREATE, order, now_ms)
+    _record(tx, status.CREATE, order, now_ms)
     return True
 
 
@@ -191,7 +191,7 @@ async def move(
     if row is None:
         return None
     moved = Order(*row)
-    await _record(tx, move, moved, now_ms)
+    _record(tx, move, moved, now_ms)
     return moved
 
 
@@ -245,7 +245,7 @@ async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> No
     await tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, now_ms)
 
 
-async def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
+def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
     event_id = ids.uuid()
     body = notification(
         event_id=event_id,
@@ -256,7 +256,7 @@ async def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> Non
         now_ms=now_ms,
         data=notified(order),
     )
-    await tx.run(
+    tx.then(
         RECORD_EVENT,
         order.seller_id,
         order.order_id,
@@ -270,7 +270,7 @@ async def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> Non
         body.decode(),
         now_ms,
     )
-    await outbox.announce(
+    outbox.announce(
         tx,
         seller_id=order.seller_id,
         order_id=order.order_id,

@@ -24,14 +24,20 @@ class Transaction(Protocol):
     def writes(self) -> int:
         """A number that grows with every row the transaction changes."""
 
-    async def one(self, sql: str, *args: Any) -> Row | None:
+    def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
         """The only row, or None."""
 
-    async def all(self, sql: str, *args: Any) -> list[Row]:
+    def all(self, sql: str, *args: Any) -> Awaitable[list[Row]]:
         """All rows."""
 
-    async def run(self, sql: str, *args: Any) -> int:
+    def run(self, sql: str, *args: Any) -> Awaitable[int]:
         """Run a statement that returns no rows; how many rows it touched."""
+
+    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+        """Run a statement before the commit, when the work has come to its end, and wake `wake` if it touched rows.
+
+        For what nobody needs to wait for. Such statements don't see each other's rows, nor do later ones see theirs.
+        """
 
     def wake(self, topic: str) -> None:
         """After the commit, and only then, wake who waits on `topic`."""

@@ -15,9 +15,9 @@ import asyncpg
 
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, UnsafeDatabase, Work, WorkError
-from paydesk.storage.postgres_batch import Batches, Unit, run_in_step, settle_all
+from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
 from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
-from paydesk.storage.postgres_transaction import PostgresTransaction, drive
+from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
 T = TypeVar("T")
@@ -133,6 +133,7 @@ class PostgresDatabase:
                 await _roll_back(connection)
                 self._sort_out(batch)
                 return
+            await finish_together(batch, connection)
             await _commit(connection)
         except Unavailable as error:
             settle_all(batch, error)
@@ -232,6 +233,7 @@ class PostgresDatabase:
             await connection.execute("BEGIN")
             try:
                 result = await drive(work, tx, connection)
+                await finish(tx, connection)
             except BaseException:
                 await _roll_back(connection)
                 raise

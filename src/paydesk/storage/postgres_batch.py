@@ -17,7 +17,7 @@ from typing import Any
 from paydesk.storage.database import Work, WorkError
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import ask
-from paydesk.storage.postgres_transaction import PostgresTransaction, Statement
+from paydesk.storage.postgres_transaction import Last, PostgresTransaction, Statement, finish
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import awaited_something_else
 
@@ -159,6 +159,22 @@ async def run_in_step(units: list[Unit], connection: Connection) -> None:
                     unit.tx.writes += _touched_rows(kind, answer)
                 unit.go_on(answer)
         running = [unit for unit in running if unit.asked is not None]
+
+
+async def finish_together(units: list[Unit], connection: Connection) -> None:
+    """Run what the units left for the end, equal statements together."""
+    if len(units) == 1:
+        await finish(units[0].tx, connection)
+        return
+    rounds: dict[str, list[tuple[PostgresTransaction, Last]]] = {}
+    for unit in units:
+        for last in unit.tx.last if unit.error is None else ():
+            rounds.setdefault(last.sql, []).append((unit.tx, last))
+    for sql, leaving in rounds.items():
+        counts = await ask(connection, "run", sql, [last.args for _, last in leaving])
+        for (tx, last), count in zip(leaving, counts, strict=True):
+            if last.wake and count:
+                tx.topics.append(last.wake)
 
 
 def _touched_rows(kind: str, answer: Any) -> int:

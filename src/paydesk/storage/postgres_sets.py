@@ -70,6 +70,15 @@ async def ask_alone(connection: Connection, kind: str, sql: str, args: tuple[Any
     return rows if kind == "all" else rows[0] if rows else None
 
 
+async def ask_at_once(connection: Connection, asked: list[tuple[str, tuple[Any, ...]]]) -> list[int]:
+    """How many rows each of several statements touches that don't see each other's rows."""
+    if len(asked) == 1:
+        return [await ask_alone(connection, "run", *asked[0])]
+    sql = at_once(tuple(statement for statement, _ in asked))
+    rows = await connection.fetch(sql, tuple(value for _, args in asked for value in args))
+    return list(rows[0])
+
+
 # Whose row is it? ---------------------------------------------------------------------------------------------------
 
 
@@ -220,13 +229,32 @@ def _listed(text: str) -> list[str] | None:
 
 
 @lru_cache(maxsize=2048)
+def at_once(statements: tuple[str, ...]) -> str:
+    """One statement that runs all of them, with their parameters in a row, and returns how many rows each touched."""
+    parts, first = [], 0
+    for number, statement in enumerate(map(_returning, statements)):
+        parts.append(f"s{number} AS ({_shifted(statement, first)})")
+        first += _parameters(statement)
+    counts = ", ".join(f"(SELECT COUNT(*) FROM s{number})" for number in range(len(parts)))
+    return f"WITH {', '.join(parts)} SELECT {counts}"
+
+
+def _shifted(statement: str, places: int) -> str:
+    return _PARAMETER.sub(lambda match: match["opaque"] or f"${int(match['number']) + places}", statement)
+
+
+def _returning(sql: str) -> str:
+    statement = without_comments(sql).strip()
+    return statement if "RETURNING" in _clauses(statement) else f"{statement} RETURNING 1"
+
+
+@lru_cache(maxsize=2048)
 def tagged(kind: str, sql: str) -> str:
     """The statement with one parameter more, a number that comes back as the first column of each of its rows."""
     statement = without_comments(sql).strip()
     tag = f"CAST(${_parameters(statement) + 1} AS integer)"
     if kind == "run":
-        returning = "" if "RETURNING" in statement.upper() else " RETURNING 1"
-        return f"WITH touched AS ({statement}{returning}) SELECT {tag}, CAST(COUNT(*) AS integer) FROM touched"
+        return f"WITH touched AS ({_returning(sql)}) SELECT {tag}, CAST(COUNT(*) AS integer) FROM touched"
     return f"WITH found AS ({statement}) SELECT {tag}, found.* FROM found"
 
 

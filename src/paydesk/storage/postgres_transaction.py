@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from paydesk.storage.database import Row, Work, WorkError
 from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.postgres_sets import ask_alone as ask_alone
+from paydesk.storage.postgres_sets import ask_alone, ask_at_once
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
 
@@ -28,34 +29,47 @@ class Statement:
         return (yield self)
 
 
+@dataclass(frozen=True, slots=True)
+class Last:
+    """A statement that runs at the end; `wake` is whom to wake if it touches rows."""
+
+    sql: str
+    args: tuple[Any, ...]
+    wake: str
+
+
 class PostgresTransaction:
     """Statements as requests to the driver."""
 
-    __slots__ = ("ended", "only_read", "topics", "writes")
+    __slots__ = ("ended", "last", "only_read", "topics", "writes")
 
     def __init__(self, *, only_read: bool = False) -> None:
         self.ended = False
         self.only_read = only_read
         self.writes = 0
         self.topics: list[str] = []
+        self.last: list[Last] = []
 
-    async def one(self, sql: str, *args: Any) -> Row | None:
+    def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
         """The only row, or None."""
         self._check(sql)
-        row: Row | None = await Statement("one", sql, args)
-        return row
+        return Statement("one", sql, args)
 
-    async def all(self, sql: str, *args: Any) -> list[Row]:
+    def all(self, sql: str, *args: Any) -> Awaitable[list[Row]]:
         """All rows."""
         self._check(sql)
-        rows: list[Row] = await Statement("all", sql, args)
-        return rows
+        return Statement("all", sql, args)
 
-    async def run(self, sql: str, *args: Any) -> int:
+    def run(self, sql: str, *args: Any) -> Awaitable[int]:
         """How many rows the statement touched."""
         self._check(sql)
-        count: int = await Statement("run", sql, args)
-        return count
+        return Statement("run", sql, args)
+
+    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+        """Run the statement before the commit."""
+        self._check(sql)
+        self.writes += 1
+        self.last.append(Last(sql, args, wake))
 
     def wake(self, topic: str) -> None:
         """Remember whom to wake after the commit."""
@@ -68,6 +82,13 @@ class PostgresTransaction:
             raise WorkError(USED_AFTER_ITS_END)
         if self.only_read and not only_reads(sql):
             raise WorkError(WROTE_IN_A_READ)
+
+
+async def finish(tx: PostgresTransaction, connection: Connection) -> None:
+    """Run what the work left for the end, in one round trip."""
+    if tx.last:
+        counts = await ask_at_once(connection, [(last.sql, last.args) for last in tx.last])
+        tx.topics += [last.wake for last, count in zip(tx.last, counts, strict=True) if last.wake and count]
 
 
 async def drive(work: Work[T], tx: PostgresTransaction, connection: Connection) -> T:

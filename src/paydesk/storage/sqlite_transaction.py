@@ -49,6 +49,12 @@ class SqliteTransaction:
         self._rows(sql, args)
         return self._connection.changes()
 
+    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+        """Run the statement now, which is soon enough."""
+        self._rows(sql, args)
+        if wake and self._connection.changes():
+            self.topics.append(wake)
+
     @property
     def writes(self) -> int:
         """A number that grows with every row that is changed."""

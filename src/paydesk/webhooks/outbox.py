@@ -16,7 +16,7 @@ SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscript
 """
 
 
-async def announce(  # noqa: PLR0913 - the event's columns, each by name
+def announce(  # noqa: PLR0913 - the event's columns, each by name
     tx: Transaction,
     *,
     seller_id: int,
@@ -29,6 +29,15 @@ async def announce(  # noqa: PLR0913 - the event's columns, each by name
     now_ms: int,
 ) -> None:
     """Make the event's deliveries, one for each subscription that matches, in the transaction of the move."""
-    made = await tx.run(ANNOUNCE, seller_id, event_id, order_id, version, now_ms, application_id, int(live), action)
-    if made:
-        tx.wake("deliveries")
+    tx.then(
+        ANNOUNCE,
+        seller_id,
+        event_id,
+        order_id,
+        version,
+        now_ms,
+        application_id,
+        int(live),
+        action,
+        wake="deliveries",
+    )

@@ -40,7 +40,7 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
     if not await store.claim_successor(call.tx, token.chain, token.generation):
         # Somebody was quicker: there is a successor to answer now, or the chain has ended.
         return await redeem(call, request, application)
-    pair = await issuing.issue(
+    pair = issuing.issue(
         call.tx, call.keys, token.chain, token.generation + 1, scope, call.now_ms, checks.lifetimes(call)
     )
     return checks.answer(call, application, pair)
