@@ -16,7 +16,7 @@ import asyncpg
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
-from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
+from paydesk.storage.postgres_connections import AS_THE_SERVER_LIKES, Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
@@ -32,9 +32,12 @@ FLUSHES_MAX = 2
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
 """A row that a stranger holds must not keep a whole batch waiting: the units are then run alone."""
 
-BEGIN_HEAVY = """BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on;
-SET LOCAL plan_cache_mode = auto"""
+BEGIN_HEAVY = "; ".join(
+    (
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        *(f"SET LOCAL {name} = {value}" for name, value in AS_THE_SERVER_LIKES.items()),
+    )
+)
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,

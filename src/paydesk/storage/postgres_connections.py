@@ -19,6 +19,25 @@ T = TypeVar("T")
 VERSION_MIN: Final = 15
 STATEMENTS_CACHED_MAX = 1000
 
+BY_KEY: Final = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "cpu_tuple_cost": "1",
+    "jit": "off",
+}
+"""A request finds its rows by their keys and plans once, however few rows there were then: rows are what costs."""
+
+AS_THE_SERVER_LIKES: Final = {
+    "plan_cache_mode": "auto",
+    "enable_seqscan": "on",
+    "enable_hashjoin": "on",
+    "enable_mergejoin": "on",
+    "cpu_tuple_cost": "0.01",
+}
+"""What looks at many rows is planned for them."""
+
 _LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
@@ -130,12 +149,7 @@ class Connections:
         self._settings = {
             "application_name": "paydesk",
             "lock_timeout": f"{round(lock_timeout_seconds * 1000)}ms",
-            # Every statement of a request finds its rows by an index, however few there were when it was planned.
-            "plan_cache_mode": "force_generic_plan",
-            "enable_seqscan": "off",
-            "enable_hashjoin": "off",
-            "enable_mergejoin": "off",
-            "jit": "off",
+            **BY_KEY,
         }
         self._types: dict[str, tuple[str, ...] | None] = {}
         self._free: list[Connection] = []

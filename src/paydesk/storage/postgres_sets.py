@@ -26,7 +26,8 @@ _TOKEN = re.compile(
 )
 _PARAMETER = re.compile(rf"(?P<opaque>{OPAQUE}) | \$(?P<number>\d+)", re.VERBOSE | re.DOTALL)
 _INSERT = re.compile(r"INSERT\s+INTO\s+(?P<table>\w+)\s*\((?P<columns>[^()]+)\)\s*", re.IGNORECASE)
-_CLAUSES = frozenset({"FROM", "ON CONFLICT", "RETURNING", "SELECT", "SET", "USING", "VALUES", "WHERE", "WITH"})
+_FENCED = frozenset({"FOR", "LIMIT", "OFFSET"})
+_CLAUSES = _FENCED | {"FROM", "ON CONFLICT", "RETURNING", "SELECT", "SET", "USING", "VALUES", "WHERE", "WITH"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,10 @@ def set_form(sql: str, types: tuple[str, ...]) -> SetForm | None:
     clauses, asking = _clauses(statement), _from_given(statement)
     verb = statement.split(None, 1)[0].upper()
     if verb == "SELECT":
-        return SetForm(f"SELECT given.asker, found.* FROM {given} CROSS JOIN LATERAL ({asking}) AS found")
+        # The fence keeps the inner plan what it is for one asker: joined into it, a scan of all of a seller's rows can
+        # look cheaper than one row by its key.
+        fence = "" if _FENCED & clauses.keys() else " OFFSET 0"
+        return SetForm(f"SELECT given.asker, found.* FROM {given} CROSS JOIN LATERAL ({asking}{fence}) AS found")
     if verb == "INSERT":
         return _set_insert(statement, clauses, given)
     if verb in ("UPDATE", "DELETE") and "WHERE" in clauses:
