@@ -23,7 +23,9 @@ def check(method: str, path: str, status: int, body: Any) -> None:
     if operation is None or (operation.development and status in (404, 405)):
         return  # Nothing is declared for what is not there.
     if status in (operation.status, *operation.further_statuses):
-        if operation.answer is not None:
+        if status == 204:
+            assert body is None, "204 has no body"
+        elif operation.answer is not None:
             _validator(operation.name, operation.surface).validate(body)
         return
     assert status in {kind.status for kind in may_answer(operation)}, f"{operation.name} does not declare {status}"

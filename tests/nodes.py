@@ -7,24 +7,36 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from paydesk.clock import Clock, SystemClock
-from paydesk.storage.connect import open_database
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database, wakes_carried
 from paydesk.storage.database import Database
 from service import Service, running
 
 
 @asynccontextmanager
 async def two_nodes(
-    database: Database, database_url: str, *, clock: Clock | None = None
+    database: Database,
+    database_url: str,
+    *,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+    wakes_url: str | None = None,
 ) -> AsyncIterator[tuple[Service, Service]]:
-    """The same service by its two nodes, each with its workers. SQLite has one node: there it is the same twice."""
+    """The same service by its two nodes, each with its workers. SQLite has one node: there it is the same twice.
+
+    The second hears wakes, and sends them, by way of `wakes_url`.
+    """
     clock = clock or SystemClock()
-    async with running(database, clock=clock) as first:
+    async with wakes_carried(database_url, database), running(database, clock=clock, settings=settings) as first:
         if database.name == "sqlite":
             yield first, first
             return
         other = await open_database(database_url)
         try:
-            async with running(other, clock=clock) as second:
-                yield first, replace(first, base_url=second.base_url)
+            async with (
+                wakes_carried(wakes_url or database_url, other),
+                running(other, clock=clock, settings=settings) as second,
+            ):
+                yield first, replace(first, base_url=second.base_url, database=other)
         finally:
             await other.close()

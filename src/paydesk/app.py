@@ -51,7 +51,7 @@ def build_app(
             "device": DeviceBearers(database, settings.bearer_cache_seconds).caller,
             "operator": OperatorBearers(database).caller,
         },
-        state={"gateway": Gateway(), **state},
+        state={"gateway": Gateway(database.signals), **state},
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
     routes = [Route(path, PathEndpoint(rows, service)) for path, rows in _by_path(offered).items()]

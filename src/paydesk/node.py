@@ -13,7 +13,7 @@ from typing import Any
 from paydesk.http import server
 from paydesk.settings import Settings
 from paydesk.signals import Signals
-from paydesk.storage.connect import open_database
+from paydesk.storage.connect import open_database, wakes_carried
 from paydesk.storage.database import Database
 
 
@@ -23,7 +23,7 @@ class StartRefused(Exception):
 
 @asynccontextmanager
 async def database_of(settings: Settings) -> AsyncIterator[Database]:
-    """The node's database, closed at the end."""
+    """The node's database, closed at the end; meanwhile it wakes the other nodes on it, and they wake this one."""
     database = await open_database(
         settings.database_url,
         signals=Signals(),
@@ -31,7 +31,8 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
         timeout_seconds=settings.database_timeout_seconds,
     )
     try:
-        yield database
+        async with wakes_carried(settings.database_url, database):
+            yield database
     finally:
         await database.close()
 

@@ -42,6 +42,8 @@ class Caller:
     role: str = ""
     revoked: bool = False
     """A device token that was revoked or replaced: good for results of its own leases alone."""
+    token_digest: bytes = field(default=b"", repr=False)
+    """Of a device's token: a poll that waits looks whether it was revoked meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Lower-case names."""
+    gone: Callable[[], bool] | None = None
+    """Whether the client has closed its connection; None where the server can't say."""
     _tx: Transaction | None = None
 
     @property

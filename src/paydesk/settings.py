@@ -52,7 +52,7 @@ class Settings(BaseModel):
         pattern=r"^(sqlite:.+|postgres(ql)?://.+)$",
         description="`sqlite:FILE`, or `postgresql://user:password@host/name`.",
     )
-    database_connections_max: Positive = Field(20, description="Connections to PostgreSQL.")
+    database_connections_max: Positive = Field(20, description="Connections to PostgreSQL; one more carries wakes.")
     database_timeout_seconds: Positive = Field(15, description="Deadline of one round trip to PostgreSQL.")
     keys_file: str = Field("paydesk.keys.json", description="The server keys, a file of mode 0600.")
     public_url: str | None = Field(

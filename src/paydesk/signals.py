@@ -1,14 +1,18 @@
 """Wakes: who waits for something to change is woken after the commit that changed it.
 
-A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database. Topics are
-strings: `deliveries`, `expiry`, `clock`, `terminal:<terminal_id>`, `order:<order_id>`, `token:<chain>`.
+A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database, and whoever is
+not finds out without it, later. Topics are strings: `deliveries`, `clock`, `stop`, `applications`, `sellers`,
+`terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `order:<order_id>`, `chain:<chain_id>`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Self
+
+EVERYTHING = "everything"
+"""Any topic may have changed unheard: what is remembered is forgotten."""
 
 
 class Signals:
@@ -17,14 +21,21 @@ class Signals:
     def __init__(self) -> None:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[tuple[str, Callable[[str], None]]] = []
+        self.carry: Callable[[Collection[str]], None] | None = None
+        """Takes topics to the other nodes, where there are any."""
         self.stopping = False
 
     def listen(self, prefix: str, listener: Callable[[str], None]) -> None:
         """Call `listener(topic)` at every wake of a topic that begins with `prefix`."""
         self._listeners.append((prefix, listener))
 
-    def wake(self, topics: Iterable[str]) -> None:
-        """Wake everybody who waits on one of the topics."""
+    def wake(self, topics: Collection[str]) -> None:
+        """Wake everybody who waits on one of the topics, on every node."""
+        self.wake_here(topics)
+        self.wake_elsewhere(topics)
+
+    def wake_here(self, topics: Iterable[str]) -> None:
+        """Wake who waits on this node."""
         for topic in topics:
             for waiter in self._waiters.pop(topic, ()):
                 if not waiter.done():
@@ -33,10 +44,19 @@ class Signals:
                 if topic.startswith(prefix):
                     listener(topic)
 
+    def wake_elsewhere(self, topics: Collection[str]) -> None:
+        """Wake who waits on the other nodes, soon and perhaps never."""
+        if self.carry is not None:
+            self.carry(topics)
+
     def stop(self) -> None:
         """The node ends: who waits on `stop` is woken, and whoever sees `stopping` begins to wait no more."""
         self.stopping = True
-        self.wake(("stop",))
+        self.wake_here(("stop",))
+
+    def waited_on(self) -> tuple[str, ...]:
+        """The topics that somebody waits on."""
+        return tuple(self._waiters)
 
     def subscribe(self, *topics: str) -> Waiter:
         """Begin to wait *before* looking in the database, so that no wake in between is missed."""
@@ -58,6 +78,8 @@ class Signals:
 class Waiter:
     """One who waits; a context manager, so that it is always forgotten."""
 
+    __slots__ = ("_signals", "_topics", "_waiter")
+
     def __init__(self, signals: Signals, topics: tuple[str, ...], waiter: asyncio.Future[None]) -> None:
         self._signals, self._topics, self._waiter = signals, topics, waiter
 
@@ -66,6 +88,11 @@ class Waiter:
 
     def __exit__(self, *_: object) -> None:
         self._signals.forget(self._topics, self._waiter)
+
+    def wake(self) -> None:
+        """Wake this one alone."""
+        if not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def wait(self, seconds: float) -> bool:
         """True when woken, False when `seconds` have passed."""

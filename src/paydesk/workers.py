@@ -12,7 +12,8 @@ from paydesk.clock import Clock
 from paydesk.keys import Keys
 from paydesk.orders import expiry
 from paydesk.settings import Settings
-from paydesk.storage.database import Database, Unavailable
+from paydesk.storage.database import Database, Locked, Unavailable
+from paydesk.terminals import untold
 from paydesk.webhooks import delivery
 
 STOP_SECONDS_MAX = 4.0
@@ -45,6 +46,7 @@ WORKERS = (
     Worker("orders.expiry", expiry.run),
     Worker("orders.unknown", expiry.run_unknown),
     Worker("orders.silent", expiry.run_silent),
+    Worker("terminals.untold", untold.run),
     Worker("webhooks.delivery", delivery.run),
 )
 
@@ -71,6 +73,10 @@ async def supervise(worker: Worker, context: WorkerContext, stop: asyncio.Event)
             await worker.run(context, stop)
         except Unavailable as error:
             log.warning("worker waits for the database", worker=worker.name, reason=str(error))
+        except Locked:
+            # Another node's worker, or a request, was at the same row: it is looked at again.
+            log.debug("worker met a rival", worker=worker.name)
+            pause = PAUSE_SECONDS_MIN
         except Exception:
             log.exception("worker failed", worker=worker.name)
         if loop.time() - started > CALM_SECONDS:

@@ -19,7 +19,7 @@ from paydesk.errors import Refusal
 from paydesk.http import body, idempotency, request_log, shared
 from paydesk.http.idempotency import Key, Stored
 from paydesk.http.path import PathRules
-from paydesk.http.reply import Receive, Reply, Scope, Send, answered, refused, request_id, send_reply
+from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, request_id, send_reply
 from paydesk.http.request import Disconnected, Request, form_or_json
 from paydesk.keys import KeyMissing, Keys
 from paydesk.oauth.errors import INVALID_REQUEST
@@ -126,6 +126,7 @@ class Endpoint:
             paths=paths,
             query=query,
             headers=request.headers,
+            gone=request.scope.get("extensions", {}).get(GONE),
         )
         if not operation.idempotent:
             return await self._run(call)

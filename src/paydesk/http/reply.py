@@ -23,6 +23,8 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
 IN_ONE_PIECE = "paydesk.in_one_piece"
 """An extension of our server: a call that takes status, headers and body, and says whether it could send them."""
+GONE = "paydesk.gone"
+"""Another: a call that says whether the client has closed its connection."""
 
 _NO_EXTENSIONS: dict[str, Any] = {}
 encode = msgspec.json.Encoder().encode

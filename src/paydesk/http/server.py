@@ -23,7 +23,7 @@ from paydesk.errors import (
     ErrorKind,
 )
 from paydesk.http import request_log
-from paydesk.http.reply import IN_ONE_PIECE, encode, request_id
+from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, request_id
 from paydesk.http.shared import error_body
 from paydesk.settings import Settings
 
@@ -102,7 +102,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return  # The parser stops here, and the head is read again without the offer.
         super().on_headers_complete()
-        extensions: dict[str, Any] = {IN_ONE_PIECE: partial(self._send_in_one_piece, self.cycle)}
+        extensions: dict[str, Any] = {
+            IN_ONE_PIECE: partial(self._send_in_one_piece, self.cycle),
+            GONE: partial(getattr, self.cycle, "disconnected"),
+        }
         self.scope["extensions"] = extensions
         self._in_head = False
         self._deadline = self.loop.time() + self.body_seconds

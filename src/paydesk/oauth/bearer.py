@@ -10,6 +10,7 @@ from paydesk.errors import FORBIDDEN, UNAUTHORIZED
 from paydesk.oauth import tokens
 from paydesk.operation import Caller
 from paydesk.secrets import digest
+from paydesk.signals import EVERYTHING
 from paydesk.storage.database import Database
 
 ENTRIES_MAX = 10_000
@@ -79,6 +80,7 @@ class Bearers:
         database.signals.listen("chain:", self._chain_changed)
         database.signals.listen("applications", self._anything_changed)
         database.signals.listen("sellers", self._anything_changed)
+        database.signals.listen(EVERYTHING, self._anything_changed)
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
         """Who calls. Raises UNAUTHORIZED, and FORBIDDEN where the seller or the application is suspended."""

@@ -71,14 +71,14 @@ class Order(msgspec.Struct, frozen=True):
 
 
 COLUMNS = ", ".join(Order.__struct_fields__)
-_LIVE = ", ".join(f"'{name}'" for name in status.LIVE)
+LIVE_STATUSES = ", ".join(f"'{name}'" for name in status.LIVE)
 
 FIND = f"SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND order_id = $2"
 
 LOCK = f"{FIND} FOR UPDATE"
 
 LIVE_ON_TERMINAL = f"""
-SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({_LIVE})"""
+SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({LIVE_STATUSES})"""
 
 CREATE = f"""
 INSERT INTO orders ({COLUMNS}) VALUES ({", ".join(f"${place}" for place in range(1, len(Order.__struct_fields__) + 1))})
@@ -93,7 +93,7 @@ END_LEASE = """
 UPDATE leases SET ended_ms = $3, ended_by = $4 WHERE seller_id = $1 AND lease_id = $2 AND ended_ms IS NULL"""
 
 # The index is on what is live; the move's own guard leaves out what no longer expires, or it would be due for ever.
-_CAN_EXPIRE = f"status IN ({_LIVE}) AND {status.EXPIRE.guard}"
+_CAN_EXPIRE = f"status IN ({LIVE_STATUSES}) AND {status.EXPIRE.guard}"
 
 OVERDUE = f"""
 SELECT {COLUMNS} FROM orders WHERE {_CAN_EXPIRE} AND expires_ms <= $1 ORDER BY expires_ms LIMIT $2"""
@@ -115,6 +115,14 @@ NOT_GIVEN_BACK = f"""
 SELECT {COLUMNS} FROM orders
 WHERE payment_status_detail = 'cancellation_requested' AND granted_ms IS NULL AND cancel_requested_ms <= $1
 ORDER BY cancel_requested_ms LIMIT $2"""
+
+# What a terminal still has to be told of, in steps along the index of live orders.
+UNTOLD = f"""
+SELECT seller_id, terminal_id FROM orders
+WHERE status IN ({LIVE_STATUSES}) AND granted_ms IS NULL
+  AND (status = 'created' OR payment_status_detail = 'cancellation_requested')
+  AND (seller_id, terminal_id) > ($1, $2)
+ORDER BY seller_id, terminal_id LIMIT $3"""
 
 INQUIRE = """
 INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms)
@@ -238,6 +246,11 @@ async def record_wish_to_cancel(tx: Transaction, order: Order, now_ms: int) -> O
 async def not_given_back(tx: Transaction, asked_before_ms: int, limit: int) -> list[Order]:
     """Orders of all sellers whose terminal was asked for them before and has not answered."""
     return [Order(*row) for row in await tx.all(NOT_GIVEN_BACK, asked_before_ms, limit)]
+
+
+async def untold(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
+    """Sellers and terminals behind this one whose order is to be taken by the terminal, or given back."""
+    return [(row[0], row[1]) for row in await tx.all(UNTOLD, seller_id, terminal_id, limit)]
 
 
 async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from paydesk.signals import Signals
@@ -33,6 +35,21 @@ async def open_database(
         await database.check()
         return database
     raise UnsafeDatabase("A database URL is `sqlite:FILE` or `postgresql://user:password@host/name`.")
+
+
+@asynccontextmanager
+async def wakes_carried(url: str, database: Database) -> AsyncIterator[None]:
+    """Until the end of the block wakes go from this node to the others on the same database and back.
+
+    A SQLite file has one node. The start waits for nothing: wakes are hints.
+    """
+    if database.name == "sqlite":
+        yield
+        return
+    from paydesk.storage.postgres_wakes import Relay
+
+    async with Relay(url, database.signals):
+        yield
 
 
 def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Database:

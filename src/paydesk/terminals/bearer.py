@@ -9,6 +9,7 @@ from paydesk.cache import Cache
 from paydesk.errors import UNAUTHORIZED
 from paydesk.operation import Caller
 from paydesk.secrets import digest
+from paydesk.signals import EVERYTHING
 from paydesk.storage.database import Database
 
 ENTRIES_MAX = 10_000
@@ -40,6 +41,7 @@ class DeviceBearers:
         self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
         self._changes = 0
         database.signals.listen("device:", self._tokens_changed)
+        database.signals.listen(EVERYTHING, self._anything_changed)
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
         """Which terminal calls, `revoked` where its token is good for results alone. Raises UNAUTHORIZED."""
@@ -62,7 +64,14 @@ class DeviceBearers:
         if row is None:
             raise UNAUTHORIZED.because("unknown token")
         terminal_id, revoked_ms, live, currency, country = row
-        caller = Caller(seller_id, live=bool(live), currency=currency, country=country, terminal_id=terminal_id)
+        caller = Caller(
+            seller_id,
+            live=bool(live),
+            currency=currency,
+            country=country,
+            terminal_id=terminal_id,
+            token_digest=key,
+        )
         bearer = Bearer(caller, revoked_ms)
         if changes == self._changes:
             # What was read before a change must not outlive it.
@@ -73,3 +82,7 @@ class DeviceBearers:
         self._changes += 1
         terminal_id = topic.removeprefix("device:")
         self._cache.drop_where(lambda bearer: bearer.caller.terminal_id == terminal_id)
+
+    def _anything_changed(self, _topic: str) -> None:
+        self._changes += 1
+        self._cache.clear()

@@ -5,6 +5,7 @@ What is forgotten here is told once more; nothing depends on it. The database ha
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,22 +16,33 @@ import msgspec
 from paydesk.clock import rfc3339
 from paydesk.orders import status
 from paydesk.orders.store import Order
+from paydesk.signals import Signals, Waiter
 from paydesk.terminals.leases import Lease
+from paydesk.terminals.looks import View
 from paydesk.terminals.modes import TAKES_ORDERS
 from paydesk.terminals.store import OperatingMode
 
 TERMINALS_MAX = 50_000
+SETTLED_SECONDS = 1.0
 
 Message = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the database says of a terminal: its mode, its live order, and the lease it acknowledged last."""
+class Poll:
+    """One poll of a terminal: it goes on until it is answered, or a newer one ends it."""
 
-    operating_mode: OperatingMode
-    order: Order | None
-    lease: Lease | None
+    __slots__ = ("began", "number", "over", "terminal_id", "waiter")
+
+    def __init__(self, terminal_id: str, number: int, began: float) -> None:
+        self.terminal_id, self.number, self.began = terminal_id, number, began
+        self.over = False
+        self.waiter: Waiter | None = None
+
+    def end(self) -> None:
+        """A newer one has begun."""
+        self.over = True
+        if self.waiter is not None:
+            self.waiter.wake()
 
 
 @dataclass(slots=True)
@@ -40,31 +52,53 @@ class Told:
     session: int = 0
     operating_mode: OperatingMode | None = None
     sent: dict[tuple[str, str], float] = field(default_factory=dict)
-    polls: int = 0
+    poll: Poll | None = None
+    """The newest one, open or answered, where it came to this node."""
 
 
 class Gateway:
     """What the terminals that poll this node were told, and which poll of each is the newest."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._terminals: dict[str, Told] = {}
+        self._numbers = itertools.count(1)
+        if signals is not None:
+            signals.listen("moved:", self._moved)
 
     def greeted(self, terminal_id: str, session: int, operating_mode: OperatingMode) -> None:
         """The terminal said hello and knows its mode."""
         told = self._told(terminal_id, session)
         told.operating_mode = operating_mode
 
-    def arrive(self, terminal_id: str) -> int:
-        """The number of a poll that begins; it is the newest until the next one begins."""
-        told = self._terminals.get(terminal_id) or self._told(terminal_id, 0)
-        told.polls += 1
-        return told.polls
+    def arrived(self, terminal_id: str) -> Poll:
+        """A poll that has come; it ends no other before it has shown that it may."""
+        return Poll(terminal_id, next(self._numbers), self._monotonic())
 
-    def is_newest(self, terminal_id: str, poll: int) -> bool:
-        """Whether no later poll of the terminal has begun."""
-        told = self._terminals.get(terminal_id)
-        return told is None or told.polls == poll
+    def begin(self, poll: Poll) -> bool:
+        """The poll ends the ones that came before it here; True when those on other nodes are to be told too."""
+        told = self._terminals.get(poll.terminal_id) or self._told(poll.terminal_id, 0)
+        newest = told.poll
+        if poll.over or newest is poll:
+            return False
+        if newest is not None and newest.number > poll.number:
+            poll.end()
+            return False
+        told.poll = poll
+        if newest is not None:
+            newest.end()
+        return newest is None
+
+    def _moved(self, topic: str) -> None:
+        """The terminal polls another node now.
+
+        Hints come late: a poll that has only just begun may be the newer one, and would be ended by the one before it.
+        Two that wait do no harm: in doubt both go on.
+        """
+        told = self._terminals.get(topic.removeprefix("moved:"))
+        if told is not None and told.poll is not None and self._monotonic() - told.poll.began >= SETTLED_SECONDS:
+            told.poll.end()
+            told.poll = None
 
     def next(
         self, terminal_id: str, session: int, view: View, now_ms: int, again_seconds: float

@@ -25,7 +25,7 @@ class Lease:
     ended_by: str | None
 
 
-_LEASE = "seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by"
+COLUMNS = "seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by"
 
 # The terminal's row is shared, so that a hello waits until this session's call has ended.
 SESSION = """SELECT t.session, s.session FROM terminals t
@@ -40,13 +40,10 @@ INSERT_SESSION = """INSERT INTO terminal_sessions (seller_id, terminal_id, boot_
 
 BEGIN_SESSION = "UPDATE terminals SET session = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
-INSERT = f"""INSERT INTO leases ({_LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL)
+INSERT = f"""INSERT INTO leases ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL)
     ON CONFLICT DO NOTHING"""
 
-FIND = f"SELECT {_LEASE} FROM leases WHERE seller_id = $1 AND lease_id = $2"
-
-LATEST = f"""SELECT {_LEASE} FROM leases WHERE seller_id = $1 AND terminal_id = $2
-    ORDER BY acknowledged_ms DESC, lease_id DESC LIMIT 1"""
+FIND = f"SELECT {COLUMNS} FROM leases WHERE seller_id = $1 AND lease_id = $2"
 
 HAND_OVER = "UPDATE leases SET session = $3 WHERE seller_id = $1 AND lease_id = $2"
 
@@ -92,12 +89,6 @@ async def create(tx: Transaction, seller_id: int, order_id: str, terminal_id: st
 async def find(tx: Transaction, seller_id: int, lease_id: str) -> Lease | None:
     """The lease, or None where the order was never acknowledged."""
     row = await tx.one(FIND, seller_id, lease_id)
-    return Lease(*row) if row else None
-
-
-async def latest(tx: Transaction, seller_id: int, terminal_id: str) -> Lease | None:
-    """The lease that the terminal acknowledged last."""
-    row = await tx.one(LATEST, seller_id, terminal_id)
     return Lease(*row) if row else None
 
 

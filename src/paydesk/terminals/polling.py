@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 
-from paydesk.errors import PROPERTY_VALUE
+from paydesk.errors import PROPERTY_VALUE, UNAUTHORIZED
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import store as orders
 from paydesk.storage.database import Transaction
-from paydesk.terminals import leases, store
+from paydesk.terminals import looks
 from paydesk.terminals.errors import STALE_SESSION
-from paydesk.terminals.gateway import Gateway, View
+from paydesk.terminals.gateway import Gateway, Poll
+from paydesk.terminals.looks import View
 from paydesk.terminals.schemas import UUID_PATTERN
 from paydesk.terminals.sessions import refuse_revoked
 
@@ -23,21 +23,30 @@ async def next_message(call: Call) -> Handled:
     """The next message for the terminal: 200 with it, or 204 when none came in time or a newer poll began."""
     refuse_revoked(call)
     boot_id, wait_seconds = _boot_id(call), _wait_seconds(call)
-    terminal_id, signals = call.caller.terminal_id, call.database.signals
     gateway: Gateway = call.state["gateway"]
-    # A poll that has no session of its own must not end the one that has.
-    await call.database.read(lambda tx: _session(tx, call, boot_id))
-    poll, polls = gateway.arrive(terminal_id), f"poll:{terminal_id}"
-    signals.wake((polls,))
-    loop = asyncio.get_running_loop()
+    poll = gateway.arrived(call.caller.terminal_id)
+    try:
+        return await _wait(call, gateway, poll, boot_id, wait_seconds)
+    finally:
+        poll.waiter = None
+
+
+async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_seconds: int) -> Answer:
+    signals, loop = call.database.signals, asyncio.get_running_loop()
+    topics = f"terminal:{poll.terminal_id}", f"device:{poll.terminal_id}", "stop"
     deadline = loop.time() + wait_seconds
     while True:
-        with signals.subscribe(f"terminal:{terminal_id}", polls, "stop") as waiter:
+        with signals.subscribe(*topics) as waiter:
+            poll.waiter = waiter
+            # A poll that has no session of its own must not end the one that has.
             session, view = await call.database.read(lambda tx: _look(tx, call, boot_id))
-            if not gateway.is_newest(terminal_id, poll):
+            if gateway.begin(poll):
+                signals.wake_elsewhere((f"moved:{poll.terminal_id}",))
+            if poll.over or (call.gone is not None and call.gone()):
+                # Who has gone is told nothing, and so the next poll is told it at once.
                 return Answer(204)
             message, again_seconds = gateway.next(
-                terminal_id, session, view, call.clock.now_ms(), call.settings.offer_again_seconds
+                poll.terminal_id, session, view, call.clock.now_ms(), call.settings.offer_again_seconds
             )
             if message is not None:
                 return Answer(200, message)
@@ -47,24 +56,17 @@ async def next_message(call: Call) -> Handled:
             await waiter.wait(left if again_seconds is None else min(left, again_seconds))
 
 
-async def _session(tx: Transaction, call: Call, boot_id: str) -> int:
-    """The number of this start's session. Raises `stale_session`."""
-    newest, own = await leases.sessions_of(tx, call.caller.seller_id, call.caller.terminal_id, boot_id)
-    if own is None or own != newest:
-        raise STALE_SESSION.because("no hello" if own is None else f"session {own}, the newest is {newest}")
-    return own
-
-
 async def _look(tx: Transaction, call: Call, boot_id: str) -> tuple[int, View]:
-    """This start's session, and what there is to tell. Raises `stale_session`."""
-    seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id
-    session = await _session(tx, call, boot_id)
-    terminal = await store.find(tx, seller_id, terminal_id)
-    assert terminal is not None, "a device token belongs to a terminal"
-    order = await orders.live_on_terminal(tx, seller_id, terminal_id)
-    # After the order: a lease is as new as the order that it belongs to, or newer.
-    lease = await leases.latest(tx, seller_id, terminal_id)
-    return session, View(terminal.operating_mode, order, lease)
+    """This start's session, and what there is to tell. Raises `unauthorized` and `stale_session`."""
+    caller = call.caller
+    look = await looks.look(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
+    if look.revoked_ms is not None:
+        raise UNAUTHORIZED.because("revoked device token")
+    if look.own is None or look.own != look.newest:
+        raise STALE_SESSION.because(
+            "no hello" if look.own is None else f"session {look.own}, the newest is {look.newest}"
+        )
+    return look.own, look.view
 
 
 def _boot_id(call: Call) -> str:

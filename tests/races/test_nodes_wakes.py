@@ -1,0 +1,331 @@
+"""What happens on one node reaches who waits on another: at once by a hint, and without the hint all the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cut_wire import Cut, CutWire
+from nodes import two_nodes
+from paydesk.oauth import applications, sellers, store
+from paydesk.settings import Settings
+from paydesk.signals import EVERYTHING, Signals
+from paydesk.storage import postgres_wakes
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database
+from paydesk.storage.postgres_wakes import Relay
+from paydesk.terminals import gateway, untold
+from paydesk.terminals import store as terminals
+from service import Device, Reply, Service, running
+
+NEVER_SECONDS = 600.0
+"""Longer than a test: what is set to it does not help, so that something else must."""
+
+Nodes = tuple[Service, Service]
+
+
+@pytest.fixture
+def hints_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker that looks without a hint is not there."""
+    monkeypatch.setattr(untold, "WALK_SECONDS", NEVER_SECONDS)
+
+
+@pytest.fixture
+async def wire(postgres_url: str, tmp_path: Path) -> AsyncIterator[CutWire]:
+    """A wire to the database that the test can cut."""
+    async with CutWire(postgres_url, tmp_path).laid() as wire:
+        yield wire
+
+
+@pytest.fixture
+async def opened(postgres_url: str) -> AsyncIterator[Database]:
+    """A fresh PostgreSQL database, opened."""
+    database = await open_database(postgres_url)
+    yield database
+    await database.close()
+
+
+async def until(come: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it has come."""
+    async with asyncio.timeout(20):
+        while not await come():  # noqa: ASYNC110 - another node gives no sign of its own
+            await asyncio.sleep(0.02)
+
+
+async def waits(nodes: Nodes, terminal_id: str) -> None:
+    """Wait until the terminal's poll waits on the second node."""
+
+    async def is_there() -> bool:
+        return f"terminal:{terminal_id}" in nodes[1].database.signals.waited_on()
+
+    await until(is_there)
+
+
+async def polls_elsewhere(nodes: Nodes) -> tuple[Device, asyncio.Task[Reply]]:
+    """A terminal whose poll waits on the second node, and knows its mode already."""
+    device = await nodes[1].device(await nodes[1].terminal())
+    poll = asyncio.create_task(device.next(wait=50))
+    await waits(nodes, device.terminal.id)
+    return device, poll
+
+
+async def order_comes(nodes: Nodes, device: Device, poll: asyncio.Task[Reply]) -> None:
+    """An order made on the first node is what the poll brings."""
+    made = await nodes[0].create(device.terminal)
+    assert made.status == 201, made
+    brought = await asyncio.wait_for(poll, 20)
+    assert brought.body["type"] == "order"
+    assert brought.body["order"]["id"] == made.body["id"]
+
+
+@pytest.mark.usefixtures("hints_alone")
+async def test_an_order_reaches_a_terminal_on_another_node(opened: Database, postgres_url: str) -> None:
+    """By the hint alone."""
+    async with two_nodes(opened, postgres_url) as nodes:
+        await order_comes(nodes, *await polls_elsewhere(nodes))
+
+
+async def test_an_order_reaches_it_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
+    """The wire for wakes leads nowhere from the beginning."""
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    async with two_nodes(opened, postgres_url, wakes_url=nowhere) as nodes:
+        await order_comes(nodes, *await polls_elsewhere(nodes))
+
+
+async def test_a_cancel_reaches_it_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
+    """The terminal is asked to give the order back."""
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    async with two_nodes(opened, postgres_url, wakes_url=nowhere) as nodes:
+        device, poll = await polls_elsewhere(nodes)
+        await order_comes(nodes, device, poll)
+        lease_id = poll.result().body["lease_id"]
+        assert (await device.ack(lease_id)).status == 200
+        poll = asyncio.create_task(device.next(wait=50))
+        await waits(nodes, device.terminal.id)
+        asked = await nodes[0].cancel(f"ORD{lease_id}", headers={"X-Allow-Cancelable-Status": "at_terminal"})
+        assert asked.status == 202, asked
+        assert (await asyncio.wait_for(poll, 20)).body == {"type": "cancel", "lease_id": lease_id}
+
+
+@pytest.mark.usefixtures("hints_alone")
+async def test_the_newest_poll_wins_on_whichever_node(
+    opened: Database, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one is answered 204 at once; the newer one gets the order."""
+    monkeypatch.setattr(gateway, "SETTLED_SECONDS", 0)
+    async with two_nodes(opened, postgres_url) as nodes:
+        device, older = await polls_elsewhere(nodes)
+        moved = replace(device, service=nodes[0])
+        assert (await moved.next(wait=0)).status == 200, "the mode, which this node has not told it yet"
+        assert (await asyncio.wait_for(older, 20)).status == 204
+        await order_comes(nodes, moved, asyncio.create_task(moved.next(wait=50)))
+
+
+async def test_a_poll_that_has_just_begun_is_ended_by_none_elsewhere() -> None:
+    """A hint may be of an earlier poll: two nodes must not end each other's polls in turn."""
+    now, signals = iter((100.0, 100.5, 102.0, 102.0)), Signals()
+    terminals_polling = gateway.Gateway(signals, lambda: next(now))
+    first = terminals_polling.arrived("T")
+    assert terminals_polling.begin(first), "its first poll here: others are told"
+    signals.wake_here(("moved:T",))
+    assert (first.over, terminals_polling.begin(first)) == (False, False)
+    signals.wake_here(("moved:T",))
+    assert (first.over, terminals_polling.begin(first)) == (True, False), "what was ended stays so"
+    back = terminals_polling.arrived("T")
+    assert terminals_polling.begin(back), "it has come back: others are told"
+
+
+async def test_of_two_polls_the_one_that_came_later_wins() -> None:
+    """Also where the earlier one was slower to show its session."""
+    terminals_polling = gateway.Gateway()
+    earlier, later = terminals_polling.arrived("T"), terminals_polling.arrived("T")
+    terminals_polling.begin(later)
+    assert not terminals_polling.begin(earlier)
+    assert earlier.over
+    assert not later.over
+
+
+async def accepts(service: Service) -> bool:
+    """Whether the node takes the live access token; orders are made with the other one."""
+    reply = await service.request("GET", "/terminals/v1/list", token=service.live_access_token)
+    return reply.status == 200
+
+
+@pytest.fixture
+def long_memory() -> Settings:
+    """A bearer is remembered for longer than the test takes."""
+    return Settings().model_copy(update={"bearer_cache_seconds": NEVER_SECONDS})
+
+
+@pytest.mark.parametrize("what", ["chain", "seller", "application"])
+async def test_what_is_revoked_on_one_node_is_refused_on_the_other(
+    opened: Database, postgres_url: str, long_memory: Settings, what: str
+) -> None:
+    """A chain of tokens, a seller suspended, an application suspended: by the hint, before memory ends."""
+    async with two_nodes(opened, postgres_url, settings=long_memory) as nodes:
+        assert await accepts(nodes[1])
+        await _revoke(nodes[0], what)
+        await until(lambda: _refuses(nodes[1]))
+
+
+async def _revoke(service: Service, what: str) -> None:
+    now_ms = service.clock.now_ms()
+    match what:
+        case "chain":
+            chain = await service.database.read(lambda tx: tx.one("SELECT chain_id FROM token_chains WHERE live = 1"))
+            assert chain is not None
+            await service.database.write(lambda tx: store.revoke_chain(tx, service.seller_id, chain[0], now_ms, "test"))
+        case "seller":
+            await service.database.write(lambda tx: sellers.suspend(tx, service.seller_id, now_ms))
+        case "application":
+            application_id = service.scene.application.application_id
+            await service.database.write(lambda tx: applications.suspend(tx, application_id, now_ms))
+
+
+async def _refuses(service: Service) -> bool:
+    return not await accepts(service)
+
+
+async def test_a_terminal_revoked_on_one_node_is_refused_on_the_other(
+    opened: Database, postgres_url: str, long_memory: Settings
+) -> None:
+    """The poll that waits there ends with it, at once."""
+    async with two_nodes(opened, postgres_url, settings=long_memory) as nodes:
+        device, poll = await polls_elsewhere(nodes)
+        await _revoke_device(nodes[0], device)
+        assert (await asyncio.wait_for(poll, 20)).status == 401
+        assert (await device.next(wait=0)).status == 401
+
+
+async def test_a_revoked_terminal_is_offered_nothing_even_without_hints(
+    opened: Database, postgres_url: str, tmp_path: Path, long_memory: Settings
+) -> None:
+    """Whoever looks for an order looks at the token too."""
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    async with two_nodes(opened, postgres_url, settings=long_memory, wakes_url=nowhere) as nodes:
+        device, poll = await polls_elsewhere(nodes)
+        await _revoke_device(nodes[0], device)
+        assert (await nodes[0].create(device.terminal)).status == 201
+        assert (await asyncio.wait_for(poll, 20)).status == 401
+
+
+async def _revoke_device(service: Service, device: Device) -> None:
+    now_ms = service.clock.now_ms()
+    await service.database.write(lambda tx: terminals.revoke_tokens(tx, service.seller_id, device.terminal.id, now_ms))
+
+
+async def test_without_hints_a_revoked_token_is_refused_once_memory_ends(
+    opened: Database, postgres_url: str, tmp_path: Path
+) -> None:
+    """And memory ends after five seconds at most; here after a third of one."""
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    short = Settings(bearer_cache_seconds=0.3)
+    async with two_nodes(opened, postgres_url, settings=short, wakes_url=nowhere) as nodes:
+        assert await accepts(nodes[1])
+        await _revoke(nodes[0], "chain")
+        await until(lambda: _refuses(nodes[1]))
+
+
+@pytest.mark.parametrize("cut", ["before", "silence"])
+async def test_after_a_new_connection_nothing_is_missed(
+    opened: Database,
+    postgres_url: str,
+    wire: CutWire,
+    long_memory: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    cut: Cut,
+) -> None:
+    """What was revoked while the wire was cut, or dead without a sign, is refused once it is whole again."""
+    monkeypatch.setattr(postgres_wakes, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(postgres_wakes, "ANSWER_SECONDS_MAX", 1.0)
+    async with two_nodes(opened, postgres_url, settings=long_memory, wakes_url=wire.url) as nodes:
+        device, poll = await polls_elsewhere(nodes)
+        wire.plan(cut, b"", times=1_000_000)
+        await until(lambda: _is_cut(wire))
+        # It may have been forgotten once more by a connection that came about just before the cut.
+        assert await accepts(nodes[1])
+        await _revoke(nodes[0], "chain")
+        await asyncio.sleep(0.3)
+        assert await accepts(nodes[1]), "it has not heard of it"
+        wire.plan(cut, b"", times=0)
+        await until(lambda: _refuses(nodes[1]))
+        await order_comes(nodes, device, poll)
+
+
+async def _is_cut(wire: CutWire) -> bool:
+    return wire.times < 1_000_000
+
+
+async def heard_by(signals: Signals) -> list[str]:
+    """What the node hears from now on; it is connected."""
+    heard: list[str] = []
+    signals.listen("", heard.append)
+    async with asyncio.timeout(20):
+        while EVERYTHING not in heard:  # noqa: ASYNC110 - the connection gives no other sign
+            await asyncio.sleep(0.01)
+    heard.clear()
+    return heard
+
+
+async def test_wakes_go_to_the_others_once(postgres_url: str) -> None:
+    """Those that matter elsewhere, many in one notification, none back to where it came from; the last ones too."""
+    here, there = Signals(), Signals()
+    async with Relay(postgres_url, there):
+        heard = await heard_by(there)
+        async with Relay(postgres_url, here):
+            own = await heard_by(here)
+            topics = [f"terminal:NEWLAND_N950__{number:016}" for number in range(1000)]
+            here.wake([*topics, "order:ORD1", "deliveries", "clock", "stop", "sellers"])
+        await until(lambda: _is_in("sellers", heard))
+        assert heard == [*topics, "sellers"]
+        assert own == [*topics, "order:ORD1", "deliveries", "clock", "stop", "sellers"], "once, by itself"
+
+
+async def _is_in(topic: str, heard: list[str]) -> bool:
+    return topic in heard
+
+
+async def test_a_flood_of_wakes_stays_bounded(postgres_url: str, tmp_path: Path) -> None:
+    """What doesn't fit while the wire is cut becomes one wake of everything."""
+    flood = Signals()
+    async with Relay(f"postgresql://paydesk@/paydesk?host={tmp_path}", flood) as relay:
+        for number in range(3 * postgres_wakes.TOPICS_MAX):
+            flood.wake((f"terminal:{number}",))
+            assert len(relay._topics) <= postgres_wakes.TOPICS_MAX
+    there, here = Signals(), Signals()
+    async with Relay(postgres_url, there):
+        await heard_by(there)
+        with there.subscribe("terminal:7") as waiter:
+            async with Relay(postgres_url, here):
+                here.wake(tuple(relay._topics))
+            assert await waiter.wait(20), "everybody looks again"
+        assert "terminal:7" not in relay._topics, "it was among those that did not fit"
+
+
+@pytest.mark.parametrize("count", [0, 1, 5000])
+def test_payloads_are_as_large_as_postgresql_takes(count: int) -> None:
+    """And no topic is lost between them."""
+    topics = [f"terminal:NEWLAND_N950__Ü{number}" for number in range(count)]
+    sent = postgres_wakes.payloads("node", topics)
+    assert all(len(payload.encode()) < 8000 for payload in sent)
+    assert [topic for payload in sent for topic in payload.split("\n")[1:]] == topics
+    assert all(payload.startswith("node") for payload in sent)
+    assert len(sent) <= 1 + sum(len(topic.encode()) + 1 for topic in topics) // 7900
+
+
+async def test_who_has_gone_is_offered_nothing(opened: Database) -> None:
+    """The terminal that comes back gets the order at once, not when it is offered again."""
+    async with running(opened) as service:
+        device = await service.device(await service.terminal())
+        gone = asyncio.create_task(device.next(wait=50))
+        await waits((service, service), device.terminal.id)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        await service.session.get(service.base_url + "/nothing")
+        made = await service.create(device.terminal)
+        back = await asyncio.wait_for(device.next(wait=50), 8)
+        assert back.body["order"]["id"] == made.body["id"]
