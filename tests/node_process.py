@@ -1,7 +1,8 @@
 """A node as a process of its own, for tests that kill it: the application of `paydesk serve` and its workers.
 
 `python node_process.py DATABASE_URL PORT` serves until SIGTERM. Beside `serve` it only allows receivers on loopback,
-and it has the tests' own server keys; everything else is seeded through the stores before it starts.
+and it has the tests' own server keys; everything else is seeded through the stores before it starts. A request with
+`X-Crash-At: after_commit` arms that crash point, and so is the one that the process dies of.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
-from paydesk import logs, node, settings
+from paydesk import crash_points, logs, node, settings
 from paydesk.app import build_app
 from paydesk.clock import SystemClock
 from paydesk.http import server
+from paydesk.http.reply import Receive, Scope, Send
 from paydesk.workers import WorkerContext, run_all
 from service import KEYS
 
@@ -53,6 +56,11 @@ class NodeProcess:
         self._process.kill()
         self._process.wait()
 
+    def died(self, seconds_max: float = 10) -> int:
+        """Wait for the end that it comes to by itself; its exit status, negative for a signal."""
+        assert self._process is not None, "it ran"
+        return self._process.wait(seconds_max)
+
     def end(self) -> None:
         """SIGTERM, where it runs."""
         if self._process is not None and self._process.poll() is None:
@@ -82,6 +90,19 @@ def _free_port() -> int:
         return port
 
 
+def armed(app: Any) -> Any:
+    """The application, before which a request arms the crash point that it names, for the n-th time from now."""
+
+    async def arming(scope: Scope, receive: Receive, send: Send) -> None:
+        for name, value in scope.get("headers", ()):
+            if name == b"x-crash-at":
+                label, _, times = value.decode().partition(":")
+                crash_points.arm(label, int(times or 1))
+        await app(scope, receive, send)
+
+    return arming
+
+
 async def serve(database_url: str, port: int) -> None:
     """Serve until SIGTERM."""
     chosen = settings.load(database_url=database_url)
@@ -93,7 +114,7 @@ async def serve(database_url: str, port: int) -> None:
         context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True)
         await node.run_together(
             stop,
-            server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
+            server.serve(armed(app), server.bind("127.0.0.1", port), chosen, lambda: None, stop),
             run_all(context, stop),
         )
 

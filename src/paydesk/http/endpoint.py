@@ -15,6 +15,7 @@ import structlog
 
 from paydesk import errors
 from paydesk.clock import Clock
+from paydesk.crash_points import reached
 from paydesk.errors import Refusal
 from paydesk.http import body, idempotency, request_log, shared
 from paydesk.http.idempotency import Key, Stored
@@ -70,6 +71,7 @@ class Endpoint:
             reply = await self._answer(request, receive, identity)
         except Disconnected:
             return
+        reached("before_answer")
         await send_reply(scope, send, reply, identity)
         request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
 
@@ -182,7 +184,10 @@ class Endpoint:
 
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
-            return self._outcome(await operation.handler(call))
+            reached("before_claim")
+            reply = self._outcome(await operation.handler(call))
+            reached("after_effect")
+            return reply
 
         if operation.transaction == "write":
             return await database.write(work, touches=self._touches(call))
@@ -191,10 +196,13 @@ class Endpoint:
     async def _run_once(self, call: Call, key: Key, digest: bytes) -> Reply:
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
+            reached("before_claim")
             stored = await idempotency.claim(tx, key, digest, call.now_ms)
             if stored is not None:
                 return _replayed(stored)
+            reached("after_claim")
             reply = await self._handled(call)
+            reached("after_effect")
             if reply.refusal is not None:
                 await idempotency.release(tx, key)
             else:

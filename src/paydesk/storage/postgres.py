@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from paydesk.crash_points import reached
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
@@ -272,6 +273,7 @@ class PostgresDatabase:
 
 async def _commit(connection: Connection) -> None:
     connection.warned = False
+    reached("before_commit")
     try:
         tag = await connection.execute("COMMIT")
     except (Lost, Expired) as error:
@@ -282,6 +284,7 @@ async def _commit(connection: Connection) -> None:
         raise _unknown("the server warned that the commit may not be replicated")
     if tag != "COMMIT":
         raise WorkError(SWALLOWED_AN_ERROR)
+    reached("after_commit")
 
 
 def _unknown(reason: str) -> Unavailable:

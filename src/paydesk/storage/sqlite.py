@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import apsw
 import structlog
 
+from paydesk.crash_points import reached
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, Work, WorkError
 from paydesk.storage.sqlite_file import OUT_OF_SERVICE, FileLock, check_library, connect, fsync_failed
@@ -186,11 +187,13 @@ class SqliteDatabase:
 
     def _commit(self, units: list[_Unit]) -> None:
         """In the helper thread: make the flush durable, have it answered, then look after the write-ahead log."""
+        reached("before_commit")
         try:
             self._writer.execute("COMMIT")
         except apsw.Error as error:
             self._loop.call_soon_threadsafe(self._fail, units, error)
             return
+        reached("after_commit")
         if self._wal_pages < self._checkpoint_at_pages:
             self._loop.call_soon_threadsafe(self._committed, units)
             return

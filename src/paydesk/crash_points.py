@@ -1,0 +1,35 @@
+"""Labelled places where a test may have the process die: between a request's claim, its effect, its commit, its answer.
+
+Nothing in this package arms one, so no setting and no variable of a service can: a test does, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Literal, get_args
+
+Label = Literal["before_claim", "after_claim", "after_effect", "before_commit", "after_commit", "before_answer"]
+LABELS: tuple[Label, ...] = get_args(Label)
+
+_armed: dict[str, int] = {}
+
+
+def reached(label: Label) -> None:
+    """Say that a request has come so far: nothing, or the end of the process where that place is armed."""
+    if _armed:
+        _count(label)
+
+
+def arm(label: Label, times: int = 1) -> None:
+    """End the process by SIGKILL when `label` is reached for the `times`-th time from now. For tests alone."""
+    assert label in LABELS, f"no crash point is called {label}"
+    assert times > 0, "a crash point is reached once or more"
+    _armed[label] = times
+
+
+def _count(label: Label) -> None:
+    if label in _armed:
+        _armed[label] -= 1
+        if not _armed[label]:
+            os.kill(os.getpid(), signal.SIGKILL)
