@@ -1,6 +1,6 @@
 """A node as a process of its own, for tests that kill it: the application of `paydesk serve` and its workers.
 
-`python node_process.py DATABASE_URL PORT` serves until SIGTERM. Beside `serve` it only allows receivers on loopback,
+`main([DATABASE_URL, PORT])` serves until SIGTERM. Beside `serve` it only allows receivers on loopback,
 and it has the tests' own server keys; everything else is seeded through the stores before it starts. A request with
 `X-Crash-At: after_commit` arms that crash point, and so is the one that the process dies of.
 """
@@ -8,16 +8,17 @@ and it has the tests' own server keys; everything else is seeded through the sto
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from forks import Fork, Forks
 from paydesk import crash_points, logs, node, settings
 from paydesk.app import build_app
 from paydesk.clock import SystemClock
@@ -29,6 +30,10 @@ from service import KEYS
 START_SECONDS_MAX = 30.0
 
 
+_forks = Forks("node_process")
+atexit.register(_forks.end)
+
+
 class NodeProcess:
     """A node that a test starts, kills and starts again on the same data and port."""
 
@@ -36,24 +41,23 @@ class NodeProcess:
         self.port = _free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"node-{self.port}.log"
-        self._command = [sys.executable, __file__, database_url, str(self.port)]
+        self._arguments = [database_url, str(self.port)]
         self._environment = {**os.environ, "PAYDESK_LOG_FORMAT": "json", **variables}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Fork | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+        self._process = _forks.start(self._arguments, self._environment, self.log)
         deadline = time.monotonic() + START_SECONDS_MAX
         while not self._answers():
             assert self._process.poll() is None, self.log.read_text()[-2000:]
             assert time.monotonic() < deadline, "the node does not answer"
-            time.sleep(0.02)  # Another process gives no sign of its own.
+            time.sleep(0.01)  # Another process gives no sign of its own.
 
     def kill(self) -> None:
         """`kill -9`."""
         assert self._process is not None, "it runs"
-        self._process.kill()
+        self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def died(self, seconds_max: float = 10) -> int:
@@ -64,7 +68,7 @@ class NodeProcess:
     def end(self) -> None:
         """SIGTERM, where it runs."""
         if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+            self._process.send_signal(signal.SIGTERM)
             assert self._process.wait(10) == 0, self.log.read_text()[-2000:]
 
     def close(self) -> None:
@@ -119,5 +123,7 @@ async def serve(database_url: str, port: int) -> None:
         )
 
 
-if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))
+def main(arguments: list[str]) -> None:
+    """Serve the database on the port."""
+    database_url, port = arguments
+    asyncio.run(serve(database_url, int(port)))
