@@ -104,7 +104,9 @@ class Settings(BaseModel):
     acquirer: Literal["none", "simulator"] = Field(
         "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
     )
-    connections_max: Positive = Field(2000, description="Open connections of clients; one more is refused with 503.")
+    connections_max: Positive = Field(
+        5000, description="Open connections; one more ends the one without a request for the longest, or gets 503."
+    )
     head_timeout_seconds: Positive = Field(5, description="A request's head must be there within.")
     body_timeout_seconds: Positive = Field(5, description="A request's body must be there within.")
     keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")

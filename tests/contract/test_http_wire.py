@@ -11,7 +11,7 @@ import pytest
 
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
-from raw_http import exchange, head, wire
+from raw_http import Wire, exchange, head, wire
 from service import Reply, Service, order_body, running
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -341,14 +341,101 @@ async def test_a_head_request(service: Service) -> None:
 
 
 async def test_more_connections_than_there_is_room_for(service: Service) -> None:
-    """One more is told so and closed; as soon as another ends there is room again."""
+    """One more ends the one that has asked for nothing yet, or else the one that has been quiet for the longest."""
     async with contextlib.AsyncExitStack() as stack:
         held = [await stack.enter_async_context(wire(service)) for _ in range(20)]
-        for connection in held:
+        for connection in (*held[1:], held[1]):
             await connection.send(_get(service))
             assert (await connection.answer()).status == 404
+        for ended in (held[0], held[2]):
+            one_more = await stack.enter_async_context(wire(service))
+            await one_more.send(_get(service))
+            assert (await one_more.answer()).status == 404
+            assert await ended.is_closed()
+        await held[1].send(_get(service))
+        assert (await held[1].answer()).status == 404
+
+
+async def test_no_connection_is_quiet(service: Service) -> None:
+    """While a request is under way on each of as many as there may be, one more is refused, and told when to repeat."""
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(20):
+            device = await service.device(await service.terminal())
+            poll = await stack.enter_async_context(wire(service))
+            token = f"Authorization: Bearer {device.terminal.token}"
+            await poll.send(head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=3", token))
+        await asyncio.sleep(0.3)
         async with wire(service) as one_more:
-            assert _is(await one_more.answer(), 503, "service_unavailable")
+            refusal = await one_more.answer()
+            assert _is(refusal, 503, "service_unavailable")
+            assert refusal.headers["retry-after"] == "1"
             assert await one_more.is_closed()
-        await held.pop().close()
-        assert (await exchange(service, _get(service))).status == 404
+
+
+@pytest.mark.parametrize("count", [15, 60])
+async def test_half_requests_lock_nobody_out(service: Service, count: int) -> None:
+    """However many send half a request, and begin anew as they are ended, who is being served goes on being served."""
+    request = _post(service, "Content-Length: 500", path="/v1/orders")
+
+    async def send_again_and_again(half: bytes) -> None:
+        while True:
+            with contextlib.suppress(ConnectionError):
+                async with wire(service) as connection:
+                    await connection.send(half)
+                    await connection.is_closed()
+
+    async with wire(service) as kept:
+        await kept.send(_get(service))
+        assert (await kept.answer()).status == 404
+        halves = [asyncio.create_task(send_again_and_again(request[: 20 + part % 2 * 999])) for part in range(count)]
+        try:
+            for _ in range(50):
+                await asyncio.sleep(0.005)
+                await kept.send(_get(service))
+                assert (await kept.answer()).status == 404
+            if count < 20:
+                assert (await exchange(service, _get(service))).status == 404
+        finally:
+            for half in halves:
+                half.cancel()
+            await asyncio.gather(*halves, return_exceptions=True)
+
+
+async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
+    """Who is connected when the service ends is answered a last time, and told that it is the last."""
+    database = await open_database(sqlite_url)
+    async with contextlib.AsyncExitStack() as stack:
+        async with running(database) as service:
+            device = await service.device(await service.terminal())
+            token = f"Authorization: Bearer {device.terminal.token}"
+            idle, asking, half, polling = [await stack.enter_async_context(wire(service)) for _ in range(4)]
+            await polling.send(head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=9", token))
+            for used in (idle, asking):
+                await used.send(_get(service))
+                assert (await used.answer()).headers.get("connection") is None
+            await half.send(_get(service)[:-1])
+            await asyncio.sleep(0.1)
+            ended = asyncio.create_task(_wait_for_refusal(service))
+            stack.push_async_callback(asyncio.wait_for, ended, 5)
+            asking_again = asyncio.create_task(_ask_when_it_ends(asking, service, ended))
+        assert (await asking_again).headers["connection"] == "close"
+        assert (await polling.answer()).status == 204
+        for connection in (idle, asking, half, polling):
+            assert await connection.is_closed()
+    await database.close()
+
+
+async def _wait_for_refusal(service: Service) -> None:
+    """Until the service lets nobody in."""
+    while True:
+        try:
+            async with wire(service):
+                await asyncio.sleep(0.001)
+        except ConnectionError:
+            return
+
+
+async def _ask_when_it_ends(connection: Wire, service: Service, ended: asyncio.Task[None]) -> Reply:
+    await ended
+    await connection.send(_get(service))
+    return await connection.answer()

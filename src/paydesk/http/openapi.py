@@ -273,7 +273,7 @@ def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Js
     headers = {"x-request-id": _header("RequestId")}
     if kinds[0].status == 401:
         headers["www-authenticate"] = _header("Challenge")
-    if kinds[0].status == 429:
+    if kinds[0].status in (429, 503):
         headers["retry-after"] = _header("RetryAfter")
     return {
         "description": " · ".join(f"`{kind.code}`" for kind in kinds),

@@ -21,6 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
+RETRY_SOON = ("retry-after", "1")
 IN_ONE_PIECE = "paydesk.in_one_piece"
 """An extension of our server: a call that takes status, headers and body, and says whether it could send them."""
 GONE = "paydesk.gone"
@@ -53,12 +54,20 @@ def answered(answer: Answer, surface: str) -> Reply:
 
 def refused(refusal: Refusal, surface: str) -> Reply:
     """The reply of a refusal, in its surface's shape."""
+    body = encode(error_body(surface, refusal))
+    return Reply(refusal.kind.status, body, refusal_headers(refusal, surface), refusal=refusal)
+
+
+def refusal_headers(refusal: Refusal, surface: str) -> tuple[tuple[str, str], ...]:
+    """The refusal's own headers, and those that its kind and its surface ask for."""
     headers = refusal.headers
     if refusal.kind is UNAUTHORIZED:
         headers = (*headers, ("www-authenticate", "Bearer"))
+    if refusal.kind.status == 503:
+        headers = (*headers, RETRY_SOON)
     if surface == "token":
         headers = (*headers, *NO_STORE)
-    return Reply(refusal.kind.status, encode(error_body(surface, refusal)), headers, refusal=refusal)
+    return headers
 
 
 def request_id(sent: str | None) -> str:

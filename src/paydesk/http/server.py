@@ -1,217 +1,36 @@
-"""uvicorn, with what it lacks: deadlines for a request's head and body, limits on its head, refusals as JSON."""
+"""uvicorn on a listening socket: who is let in, how slow ones are ended, and how the server itself ends."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import socket
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import httptools
+import structlog
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from paydesk.errors import (
-    BAD_REQUEST,
-    HEADERS_TOO_LARGE,
-    REQUEST_TIMEOUT,
-    SERVICE_UNAVAILABLE,
-    URI_TOO_LONG,
-    ErrorKind,
-)
-from paydesk.http import request_log
-from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, request_id
-from paydesk.http.shared import error_body
+from paydesk.http.connection import BoundedProtocol, Room
 from paydesk.settings import Settings
 
-URL_BYTES_MAX = 8 * 1024
-HEADER_FIELDS_MAX = 100
-HEADER_BYTES_MAX = 16 * 1024
-HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
 SWEEP_SECONDS = 0.25
 DRAIN_SECONDS = 3
-LINGER_SECONDS = 1
+QUIET_SECONDS = 0.5
+"""So long may one who has asked for nothing ask for a last thing once the server ends."""
+
 BACKLOG = 2048
 
-
-class _HeadRefused(Exception):
-    """Raised in a callback of the parser, which then stops."""
-
-
-class BoundedProtocol(HttpToolsProtocol):
-    """A connection that must send its head and its body in time, within limits."""
-
-    head_seconds: float
-    body_seconds: float
-    connections_max: int
-
-    _deadline: float | None = None
-    _refusal: ErrorKind | None = None
-    _in_head = False
-    _head_bytes = 0
-    _header_bytes = 0
-    _ended_in_chunk = False
-    _refused = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A new connection: it has as long for its first head as any."""
-        super().connection_made(transport)  # type: ignore[arg-type]  # as uvicorn has it
-        self._deadline = self.loop.time() + self.head_seconds
-        if len(self.connections) > self.connections_max:
-            self._refuse(SERVICE_UNAVAILABLE)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse what came, and stop at a head that never ends."""
-        if self._refused or self.transport.is_closing():
-            return
-        self._unset_keepalive_if_required()
-        self._ended_in_chunk = False
-        self._feed(data)
-        # How much of a chunk belongs to a head that began in its midst is not known; its next chunk counts.
-        self._head_bytes += len(data) if self._in_head and not self._ended_in_chunk else 0
-        if self._in_head and self._head_bytes > HEAD_BYTES_MAX:
-            self._refuse(HEADERS_TOO_LARGE)
-
-    def on_message_begin(self) -> None:
-        """The first byte of a request: its head has a deadline from now."""
-        super().on_message_begin()
-        self._in_head, self._head_bytes, self._header_bytes = True, 0, 0
-        self._deadline = self.loop.time() + self.head_seconds
-
-    def on_url(self, url: bytes) -> None:
-        """A part of the URL."""
-        super().on_url(url)
-        if len(self.url) > URL_BYTES_MAX:
-            self._stop_parsing(URI_TOO_LONG)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """One header field; one that comes after the body is counted and dropped, it can't speak for the request."""
-        self._header_bytes += len(name) + len(value)
-        if self._in_head:
-            super().on_header(name, value)
-        if self._header_bytes > HEADER_BYTES_MAX or len(self.headers) > HEADER_FIELDS_MAX:
-            self._stop_parsing(HEADERS_TOO_LARGE)
-
-    def on_headers_complete(self) -> None:
-        """The head is whole: the body has a deadline from now."""
-        if sum(name == b"content-length" for name, _ in self.headers) > 1 or self.parser.get_method() == b"CONNECT":
-            self._stop_parsing(BAD_REQUEST)
-        if self.parser.should_upgrade():
-            return  # The parser stops here, and the head is read again without the offer.
-        super().on_headers_complete()
-        extensions: dict[str, Any] = {
-            IN_ONE_PIECE: partial(self._send_in_one_piece, self.cycle),
-            GONE: partial(getattr, self.cycle, "disconnected"),
-        }
-        self.scope["extensions"] = extensions
-        self._in_head = False
-        self._deadline = self.loop.time() + self.body_seconds
-
-    def on_message_complete(self) -> None:
-        """The request is whole; it can't be late any more."""
-        if self.parser.should_upgrade():
-            return
-        self._deadline, self._ended_in_chunk = None, True
-        super().on_message_complete()
-
-    def check_deadline(self, now: float) -> None:
-        """End a connection that has been too slow."""
-        if self._deadline is None or now < self._deadline or self.transport.is_closing():
-            return
-        if self._refused or not (self._in_head or self.cycle):
-            self.transport.close()  # Nothing more was asked, so nothing is answered.
-        elif self.pipeline:
-            self._deadline = now + self.body_seconds  # Nothing is read while earlier requests are under way.
-        else:
-            self._refuse(REQUEST_TIMEOUT)
-
-    def _send_in_one_piece(
-        self, cycle: RequestResponseCycle, status: int, headers: list[tuple[str, str]], body: bytes
-    ) -> bool:
-        """Send a whole answer with one write; what uvicorn does in two steps costs four times as much.
-
-        False, and nothing sent, in the rare case that only those two steps know how to handle.
-        """
-        if self.flow.write_paused or cycle.disconnected or cycle.response_started or cycle.scope["method"] == "HEAD":
-            return False
-        assert not any("\r" in value or "\n" in value for _, value in headers), "a header that ends its line"
-        lines = "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
-        defaults = b"".join([b"%s: %s\r\n" % default for default in cycle.default_headers])
-        ending = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = False
-        self.transport.write(b"".join([STATUS_LINE[status], defaults, lines, ending, body]))
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            self.transport.close()
-        cycle.on_response()
-        return True
-
-    def _feed(self, data: bytes) -> None:
-        while True:
-            try:
-                self.parser.feed_data(data)
-            except httptools.HttpParserUpgrade as offer:
-                data = self._head_without_offer() + data[offer.args[0] :]
-            except httptools.HttpParserError:
-                self._refuse(self._refusal or BAD_REQUEST)
-                return
-            else:
-                return
-
-    def _head_without_offer(self) -> bytes:
-        """The head as if no other protocol had been offered, for a new parser (RFC 9110 section 7.8).
-
-        The old one takes all that follows for the other protocol, the request's own body too.
-        """
-        version = self.parser.get_http_version().encode()
-        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
-        lines += [b"%s: %s" % field for field in self.headers if field[0] != b"upgrade"]
-        self.parser = httptools.HttpRequestParser(self)
-        return b"\r\n".join([*lines, b"", b""])
-
-    def _stop_parsing(self, kind: ErrorKind) -> None:
-        self._refusal = kind
-        raise _HeadRefused
-
-    def _refuse(self, kind: ErrorKind) -> None:
-        """Answer what can't be read, and end the connection; an earlier request is answered first."""
-        if self._refused:
-            return
-        if self._in_head and self.cycle is not None and not self.cycle.response_complete:
-            self._refused, self._deadline = True, None
-            self.cycle.keep_alive = False
-            return
-        if self.cycle is None or self._in_head or not (self.cycle.response_started or self.pipeline):
-            self.transport.write(self._refusal_bytes(kind))
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        # Closed at once, what the client still sends would make its side drop the answer unread.
-        self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
-        self.transport.write_eof()
-
-    def _refusal_bytes(self, kind: ErrorKind) -> bytes:
-        url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
-        surface = "token" if url.startswith(b"/oauth/") else "application"
-        refusal = kind.because("refused by the server")
-        body = encode(error_body(surface, refusal))
-        identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
-        path = url.partition(b"?")[0].decode("latin-1")
-        request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal)
-        return (
-            STATUS_LINE[kind.status]
-            + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
-            + b"x-request-id: %s\r\nconnection: close\r\n\r\n" % identity.encode()
-            + body
-        )
+log = structlog.get_logger("server")
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server, whose signals are handled by whoever runs it."""
+
+    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+        super().__init__(config)
+        self.room = room
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -225,14 +44,65 @@ class _Server(uvicorn.Server):
             if isinstance(connection, BoundedProtocol):
                 connection.check_deadline(now)
 
+    def begin_to_end(self) -> None:
+        """From now on every answer is the last on its connection."""
+        self.room.draining = self.should_exit = True
+        for connection in self.server_state.connections:
+            connection.drain()  # type: ignore[union-attr]  # all are BoundedProtocol
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises `OSError`."""
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let in who has come already, then nobody; answer what is under way, with a bound, and end."""
+        listeners = sockets or []
+        await _until_nobody_waits(listeners)
+        for server in self.servers:
+            server.close()
+        for listener in listeners:
+            listener.close()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while self.server_state.connections or self.server_state.tasks:
+            if loop.time() > began + QUIET_SECONDS:
+                self.room.close()
+            if loop.time() > began + DRAIN_SECONDS:
+                await self._cut_off()
+                return
+            await asyncio.sleep(0.01)
+
+    async def _cut_off(self) -> None:
+        log.warning("requests cut off", count=len(self.server_state.tasks), after_seconds=DRAIN_SECONDS)
+        tasks = tuple(self.server_state.tasks)
+        for task in tasks:
+            task.cancel()
+        for connection in tuple(self.server_state.connections):
+            connection.transport.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _until_nobody_waits(listeners: Iterable[socket.socket]) -> None:
+    """A connection that the system has taken for a listener is reset when the listener closes: let them all in first.
+
+    Between the last look and the close lie microseconds, not the turns of a busy loop.
+    """
+    looking = select.poll()
+    for listener in listeners:
+        looking.register(listener, select.POLLIN)
+    until = asyncio.get_running_loop().time() + QUIET_SECONDS
+    while looking.poll(0) and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - the loop's turns accept
+        await asyncio.sleep(0)
+
+
+def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A listening socket; port 0 takes a free one. With `shared`, others of this user that share may listen there too.
+
+    Raises `OSError`.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sets TCP_NODELAY only where the protocol is named; without it an answer's body waits 40 ms for its head.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((host, port))
         listener.listen(BACKLOG)
     except OSError:
@@ -244,29 +114,24 @@ def bind(host: str, port: int) -> socket.socket:
 async def serve(
     app: Any, listener: socket.socket, settings: Settings, ready: Callable[[], None], stop: asyncio.Event
 ) -> None:
-    """Serve `app` on a listening socket until `stop`; requests under way have three seconds to end."""
-    protocol = type(
-        "Protocol",
-        (BoundedProtocol,),
-        {
-            "head_seconds": settings.head_timeout_seconds,
-            "body_seconds": settings.body_timeout_seconds,
-            "connections_max": settings.connections_max,
-        },
+    """Serve `app` on a listening socket until `stop`; requests under way have `DRAIN_SECONDS` to end."""
+    room = Room(
+        settings.head_timeout_seconds,
+        settings.body_timeout_seconds,
+        settings.keep_alive_seconds,
+        settings.connections_max,
     )
     config = uvicorn.Config(
         app,
-        http=protocol,
+        http=type("Protocol", (BoundedProtocol,), {"room": room}),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=settings.keep_alive_seconds,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-    server = _Server(config)
+    server = _Server(config, room)
     watching = asyncio.create_task(_watch(server, ready, stop))
     try:
         await server.serve(sockets=[listener])
@@ -284,4 +149,4 @@ async def _watch(server: _Server, ready: Callable[[], None], stop: asyncio.Event
         server.sweep()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SWEEP_SECONDS)
-    server.should_exit = True
+    server.begin_to_end()

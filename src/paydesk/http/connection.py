@@ -1,0 +1,283 @@
+"""A connection: uvicorn's, with what it lacks: deadlines for head, body and idleness, limits, refusals as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from paydesk.errors import (
+    BAD_REQUEST,
+    HEADERS_TOO_LARGE,
+    REQUEST_TIMEOUT,
+    SERVICE_UNAVAILABLE,
+    URI_TOO_LONG,
+    ErrorKind,
+)
+from paydesk.http import request_log
+from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, refusal_headers, request_id
+from paydesk.http.shared import error_body
+
+URL_BYTES_MAX = 8 * 1024
+HEADER_FIELDS_MAX = 100
+HEADER_BYTES_MAX = 16 * 1024
+HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
+LINGER_SECONDS = 1
+
+
+@dataclass(slots=True)
+class Room:
+    """What the connections of a listener share: how long each may take, how many there may be, and who makes room.
+
+    `strangers` have not sent a whole request yet, `quiet` have sent one and have none under way; the one that has been
+    so for the longest comes first.
+    """
+
+    head_seconds: float
+    body_seconds: float
+    keep_alive_seconds: float
+    connections_max: int
+    draining: bool = False
+    strangers: dict[BoundedProtocol, None] = field(default_factory=dict)
+    quiet: dict[BoundedProtocol, None] = field(default_factory=dict)
+
+    def take(self, connection: BoundedProtocol, count: int) -> bool:
+        """Let a new connection in, where it is full at the cost of the oldest stranger or else of the quietest.
+
+        False where every connection has a request under way.
+        """
+        if count > self.connections_max:
+            ended = next(iter(self.strangers or self.quiet), None)
+            if ended is None:
+                return False
+            self.forget(ended)
+            ended.transport.abort()
+        self.strangers[connection] = None
+        return True
+
+    def forget(self, connection: BoundedProtocol) -> None:
+        """The connection has a whole request under way, or is gone."""
+        self.strangers.pop(connection, None)
+        self.quiet.pop(connection, None)
+
+    def close(self) -> None:
+        """Close every connection that has no request under way."""
+        for connection in (*self.strangers, *self.quiet):
+            connection.transport.close()
+
+
+class _HeadRefused(Exception):
+    """Raised in a callback of the parser, which then stops."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection that must send its head and its body in time, within limits."""
+
+    room: Room
+
+    _deadline: float | None = None
+    _refusal: ErrorKind | None = None
+    _in_head = False
+    _head_bytes = 0
+    _header_bytes = 0
+    _ended_in_chunk = False
+    _refused = False
+    _idle = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A new connection: it has as long for its first head as any."""
+        super().connection_made(transport)  # type: ignore[arg-type]  # as uvicorn has it
+        self._deadline = self.loop.time() + self.room.head_seconds
+        if not self.room.take(self, len(self.connections)):
+            self._refuse(SERVICE_UNAVAILABLE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        self.room.forget(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, and stop at a head that never ends."""
+        if self._refused or self.transport.is_closing():
+            return
+        self._ended_in_chunk = False
+        self._feed(data)
+        # How much of a chunk belongs to a head that began in its midst is not known; its next chunk counts.
+        self._head_bytes += len(data) if self._in_head and not self._ended_in_chunk else 0
+        if self._in_head and self._head_bytes > HEAD_BYTES_MAX:
+            self._refuse(HEADERS_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request: its head has a deadline from now."""
+        super().on_message_begin()
+        self._in_head, self._head_bytes, self._header_bytes, self._idle = True, 0, 0, False
+        self._deadline = self.loop.time() + self.room.head_seconds
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the URL."""
+        super().on_url(url)
+        if len(self.url) > URL_BYTES_MAX:
+            self._stop_parsing(URI_TOO_LONG)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header field; one that comes after the body is counted and dropped, it can't speak for the request."""
+        self._header_bytes += len(name) + len(value)
+        if self._in_head:
+            super().on_header(name, value)
+        if self._header_bytes > HEADER_BYTES_MAX or len(self.headers) > HEADER_FIELDS_MAX:
+            self._stop_parsing(HEADERS_TOO_LARGE)
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: the body has a deadline from now."""
+        if sum(name == b"content-length" for name, _ in self.headers) > 1 or self.parser.get_method() == b"CONNECT":
+            self._stop_parsing(BAD_REQUEST)
+        if self.parser.should_upgrade():
+            return  # The parser stops here, and the head is read again without the offer.
+        super().on_headers_complete()
+        extensions: dict[str, Any] = {
+            IN_ONE_PIECE: partial(self._send_in_one_piece, self.cycle),
+            GONE: partial(getattr, self.cycle, "disconnected"),
+        }
+        self.scope["extensions"] = extensions
+        self._in_head = False
+        if self.room.draining:
+            self.cycle.keep_alive = False
+        self._deadline = self.loop.time() + self.room.body_seconds
+
+    def on_message_complete(self) -> None:
+        """The request is whole; it can't be late any more."""
+        if self.parser.should_upgrade():
+            return
+        self._deadline, self._ended_in_chunk = None, True
+        if self.cycle.response_complete:
+            self._begin_to_idle()  # The answer had not waited for the body.
+        else:
+            self.room.forget(self)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """An answer has gone out: the next request of a pipeline begins, or the connection idles."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        if self._deadline is None:
+            self._begin_to_idle()
+        elif self not in self.room.strangers:
+            self.room.quiet[self] = None  # The next request is here by half.
+
+    def _begin_to_idle(self) -> None:
+        self.room.strangers.pop(self, None)
+        self.room.quiet[self] = None
+        # A deadline that is swept: a timer of its own for each request costs more.
+        self._idle, self._deadline = True, self.loop.time() + self.room.keep_alive_seconds
+
+    def check_deadline(self, now: float) -> None:
+        """End a connection that has been too slow."""
+        if self._deadline is None or now < self._deadline or self.transport.is_closing():
+            return
+        if self._refused or self._idle or not (self._in_head or self.cycle):
+            self.transport.close()  # Nothing more was asked, so nothing is answered.
+        elif self.pipeline:
+            self._deadline = now + self.room.body_seconds  # Nothing is read while earlier requests are under way.
+        else:
+            self._refuse(REQUEST_TIMEOUT)
+
+    def drain(self) -> None:
+        """The server ends: what is under way is answered, and that was the last answer."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
+
+    def _send_in_one_piece(
+        self, cycle: RequestResponseCycle, status: int, headers: list[tuple[str, str]], body: bytes
+    ) -> bool:
+        """Send a whole answer with one write; what uvicorn does in two steps costs four times as much.
+
+        False, and nothing sent, in the rare case that only those two steps know how to handle.
+        """
+        if self.flow.write_paused or cycle.disconnected or cycle.response_started or cycle.scope["method"] == "HEAD":
+            return False
+        assert not any("\r" in value or "\n" in value for _, value in headers), "a header that ends its line"
+        defaults = b"".join([b"%s: %s\r\n" % default for default in cycle.default_headers])
+        ending = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.transport.write(b"".join([STATUS_LINE[status], defaults, _lines(headers), ending, body]))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+        return True
+
+    def _feed(self, data: bytes) -> None:
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as offer:
+                data = self._head_without_offer() + data[offer.args[0] :]
+            except httptools.HttpParserError:
+                self._refuse(self._refusal or BAD_REQUEST)
+                return
+            else:
+                return
+
+    def _head_without_offer(self) -> bytes:
+        """The head as if no other protocol had been offered, for a new parser (RFC 9110 section 7.8).
+
+        The old one takes all that follows for the other protocol, the request's own body too.
+        """
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        lines += [b"%s: %s" % field for field in self.headers if field[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        return b"\r\n".join([*lines, b"", b""])
+
+    def _stop_parsing(self, kind: ErrorKind) -> None:
+        self._refusal = kind
+        raise _HeadRefused
+
+    def _refuse(self, kind: ErrorKind) -> None:
+        """Answer what can't be read, and end the connection; an earlier request is answered first."""
+        if self._refused:
+            return
+        if self._in_head and self.cycle is not None and not self.cycle.response_complete:
+            self._refused, self._deadline = True, None
+            self.cycle.keep_alive = False
+            return
+        if self.cycle is None or self._in_head or not (self.cycle.response_started or self.pipeline):
+            self.transport.write(self._refusal_bytes(kind))
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        # Closed at once, what the client still sends would make its side drop the answer unread.
+        self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
+        self.transport.write_eof()
+
+    def _refusal_bytes(self, kind: ErrorKind) -> bytes:
+        url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
+        surface = "token" if url.startswith(b"/oauth/") else "application"
+        refusal = kind.because("refused by the server")
+        body = encode(error_body(surface, refusal))
+        identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
+        path = url.partition(b"?")[0].decode("latin-1")
+        request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal)
+        return (
+            STATUS_LINE[kind.status]
+            + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+            + _lines([("x-request-id", identity), *refusal_headers(refusal, surface), ("connection", "close")])
+            + b"\r\n"
+            + body
+        )
+
+
+def _lines(headers: Iterable[tuple[str, str]]) -> bytes:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
