@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -230,6 +230,7 @@ async def running(
     development: bool = False,
     surfaces: tuple[Surface, ...] = EVERY_SURFACE,
     connections_max: int = 200,
+    state: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Service]:
     """Run a service on the database until the block ends."""
     clock = clock or SystemClock()
@@ -237,7 +238,7 @@ async def running(
     scene = await make_scene(database)
     listener = server.bind("127.0.0.1", 0)
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app = build_app(settings, database, KEYS, clock, development=development, state={}, surfaces=surfaces)
+    app = build_app(settings, database, KEYS, clock, development=development, state=state or {}, surfaces=surfaces)
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:

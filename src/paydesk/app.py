@@ -12,6 +12,7 @@ from starlette.routing import Route, Router
 from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
 from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.health.readiness import Readiness
 from paydesk.http import request_log
 from paydesk.http.endpoint import Endpoint, Service
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
@@ -51,7 +52,7 @@ def build_app(
             "device": DeviceBearers(database, settings.bearer_cache_seconds).caller,
             "operator": OperatorBearers(database).caller,
         },
-        state={"gateway": Gateway(database.signals), **state},
+        state={"gateway": Gateway(database.signals), "readiness": Readiness(database, keys, clock), **state},
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
     routes = [Route(path, PathEndpoint(rows, service)) for path, rows in _by_path(offered).items()]

@@ -139,6 +139,8 @@ class Operation:
     errors: tuple[ErrorKind, ...] = ()
     development: bool = False
     """Absent from `paydesk serve`."""
+    is_health_check: bool = False
+    """Whether it is answered whatever `Host` says, for load balancers ask by address, and whatever the clock does."""
     description: str = ""
     media_type: str = "application/json"
 

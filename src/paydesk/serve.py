@@ -10,7 +10,8 @@ import structlog
 
 from paydesk import keys, logs, node
 from paydesk.app import build_app
-from paydesk.clock import SystemClock
+from paydesk.health.clock import WatchedClock
+from paydesk.health.readiness import Readiness
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
@@ -22,7 +23,7 @@ from paydesk.workers import WorkerContext, run_all
 log = structlog.get_logger("serve")
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "public")
-OPERATOR_SURFACES: tuple[Surface, ...] = ("operator",)
+OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")
 
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
@@ -34,9 +35,9 @@ async def run(settings: Settings) -> None:
     server_keys = keys.read(Path(settings.keys_file))
     async with node.database_of(settings) as database:
         await check_database(database)
-        clock, stop = SystemClock(), asyncio.Event()
+        clock, stop = WatchedClock(), asyncio.Event()
         node.stop_on_signals(stop)
-        state: dict[str, Any] = {}
+        state = {"readiness": Readiness(database, server_keys, clock)}
         clients = build_app(
             settings, database, server_keys, clock, development=False, state=state, surfaces=CLIENT_SURFACES
         )

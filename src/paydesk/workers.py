@@ -72,7 +72,7 @@ async def supervise(worker: Worker, context: WorkerContext, stop: asyncio.Event)
         try:
             await worker.run(context, stop)
         except Unavailable as error:
-            log.warning("worker waits for the database", worker=worker.name, reason=str(error))
+            log.warning("worker waits", worker=worker.name, reason=str(error))
         except Locked:
             # Another node's worker, or a request, was at the same row: it is looked at again.
             log.debug("worker met a rival", worker=worker.name)

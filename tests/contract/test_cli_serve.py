@@ -69,6 +69,8 @@ def test_listeners(serving: tuple[str, str, str, subprocess.Popen[str]], tmp_pat
     assert request("GET", f"{clients}/terminals/v1/list")[0] == 401
     assert request("GET", f"{operators}/terminals/v1/list")[0] == 404
     for address in (clients, operators):
+        assert request("GET", f"{address}/livez")[0] == 200
+        assert request("GET", f"{address}/readyz")[0] == 200
         for path in ("/dev/clock", "/demo/inbox", "/demo/callback"):
             assert request("GET", address + path, token)[0] == 404
         assert request("POST", f"{address}/operator/v1/codes", token, {})[0] == 404

@@ -39,6 +39,7 @@ ADVICE = {
     "too_many_requests": "Wait for the seconds of `Retry-After`, then repeat.",
     "internal_error": "Repeat with the same key; report the `x-request-id` to the operator.",
     "service_unavailable": "Repeat with the same key: it tells whether anything was done.",
+    "not_ready": "Send requests to another node until this one is ready; `details` says what it lacks.",
     # Orders
     "order_not_found": "Check the id, and that the token is of the order's seller and of its kind, live or test.",
     "forbidden_checking_terminal_owner": "Take the terminal from GET /terminals/v1/list, asked with the same token.",

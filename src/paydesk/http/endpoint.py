@@ -81,7 +81,9 @@ class Endpoint:
             reply = await self._reply(request, receive, identity)
         except Refusal as refusal:
             reply = refused(shared.in_token_dialect(refusal) if surface == "token" else refusal, surface)
-        except (Unavailable, KeyMissing) as error:
+        except Unavailable as error:
+            reply = refused(errors.SERVICE_UNAVAILABLE.because(str(error), message=error.sentence), surface)
+        except KeyMissing as error:
             reply = refused(errors.SERVICE_UNAVAILABLE.because(str(error)), surface)
         except Locked:
             reply = refused(self._when_locked.because("a row stayed locked"), surface)
@@ -98,10 +100,11 @@ class Endpoint:
     async def _reply(self, request: Request, receive: Receive, identity: str) -> Reply:
         operation, service = self.operation, self.service
         raw = await request.read(receive) if self._takes_body else b""
-        request.check_host(service.host_names)
+        if not operation.is_health_check:
+            request.check_host(service.host_names)
         request.check_headers()
         media_type = request.check_body_headers(JSON_OR_FORM if operation.surface == "token" else JSON) if raw else ""
-        now_ms = service.clock.now_ms()
+        now_ms = 0 if operation.is_health_check else service.clock.now_ms()
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
         caller = await self._authenticated(request, now_ms)

@@ -23,7 +23,8 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
     has_body = takes_body(operation)
     knows_caller = operation.surface != "public"
     checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
-        (True, (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST)),
+        (True, (errors.BAD_REQUEST,)),
+        (not operation.is_health_check, (errors.MISDIRECTED_REQUEST,)),
         (has_body, (errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT)),
         (True, (errors.UNSUPPORTED_HEADER,)),
         (knows_caller, (errors.UNAUTHORIZED,)),

@@ -72,6 +72,15 @@ class Database(Protocol):
 class Unavailable(Exception):
     """The database is out of reach, full or read-only: nothing was done, or the outcome is unknown."""
 
+    sentence: str | None = None
+    """What the caller is told, where the general sentence would not be true."""
+
+
+class DiskFull(Unavailable):
+    """There is no room for what was to be written; nothing was done."""
+
+    sentence = "The database's disk is full; nothing was done."
+
 
 class Locked(Exception):
     """Another transaction held a row for too long; nothing was done."""

@@ -73,6 +73,22 @@ async def pending(database: Database, migrations: tuple[Migration, ...] | None =
     return [migration.name for migration in await database.read(lambda tx: _missing(tx, database.name, migrations))]
 
 
+async def behind(database: Database) -> list[str]:
+    """The names of this version's migrations that were not applied yet; those of a newer one may be there already.
+
+    Raises `UnsafeDatabase` for a history that this version does not share.
+    """
+
+    async def work(tx: Transaction) -> list[str]:
+        history = [name for _, name, _ in await tx.all(_HISTORY)] if await tx.one(_HAS_HISTORY[database.name]) else []
+        known = [migration.name for migration in shipped()]
+        if history[: len(known)] != known[: len(history)]:
+            raise UnsafeDatabase("The database belongs to another version of Paydesk.")
+        return known[len(history) :]
+
+    return await database.read(work)
+
+
 async def _apply_next(
     tx: Transaction, database_name: str, now_ms: int, migrations: tuple[Migration, ...] | None
 ) -> str | None:

@@ -15,7 +15,7 @@ import asyncpg
 
 from paydesk.crash_points import reached
 from paydesk.signals import Signals
-from paydesk.storage.database import Locked, Unavailable, UnsafeDatabase, Work, WorkError
+from paydesk.storage.database import DiskFull, Locked, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
 from paydesk.storage.postgres_connections import AS_THE_SERVER_LIKES, Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
@@ -219,7 +219,8 @@ class PostgresDatabase:
             except asyncpg.LockNotAvailableError as error:
                 raise Locked("Another transaction kept a row locked.") from error
             except _OUT_OF_SERVICE as error:
-                raise Unavailable(f"PostgreSQL: {error}") from error
+                kind = DiskFull if isinstance(error, asyncpg.DiskFullError) else Unavailable
+                raise kind(f"PostgreSQL: {error}") from error
             await asyncio.sleep(BACKOFF_SECONDS * 2**attempts * random.random())  # noqa: S311 - only to part rivals
         raise Unavailable(f"PostgreSQL, {ATTEMPTS_MAX} times: {failure}") from failure
 

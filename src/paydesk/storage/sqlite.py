@@ -21,7 +21,14 @@ import structlog
 from paydesk.crash_points import reached
 from paydesk.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, Work, WorkError
-from paydesk.storage.sqlite_file import OUT_OF_SERVICE, FileLock, check_library, connect, fsync_failed
+from paydesk.storage.sqlite_file import (
+    OUT_OF_SERVICE,
+    FileLock,
+    check_library,
+    connect,
+    fsync_failed,
+    out_of_service,
+)
 from paydesk.storage.sqlite_transaction import SqliteTransaction, read
 from paydesk.storage.work import SWALLOWED_AN_ERROR, run_at_once
 
@@ -222,7 +229,7 @@ class SqliteDatabase:
         except apsw.Error as rollback_error:
             self._end_if_fsync_failed(rollback_error)
         for unit in units:
-            unit.error = Unavailable(f"{self._file}: {error}")
+            unit.error = out_of_service(self._file, error)
             unit.settle()
         self._flush_next()
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from paydesk.storage.database import Unavailable, UnsafeDatabase
+from paydesk.storage.database import DiskFull, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 51, 3)
 """Versions before it can corrupt a database when its write-ahead log is reset (https://sqlite.org/wal.html)."""
@@ -34,6 +34,12 @@ OUT_OF_SERVICE = (
 """Not the work's fault: the disk is full, broken or read-only, or the database is being closed."""
 
 _FSYNC_FAILURES = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
+
+
+def out_of_service(file: Path, error: apsw.Error) -> Unavailable:
+    """What the caller of a unit that could not be kept is told."""
+    kind = DiskFull if isinstance(error, apsw.FullError) else Unavailable
+    return kind(f"{file}: {error}")
 
 
 def fsync_failed(error: BaseException) -> bool:

@@ -1,0 +1,7 @@
+"""What `/readyz` refuses with."""
+
+from __future__ import annotations
+
+from paydesk.errors import ErrorKind
+
+NOT_READY = ErrorKind("not_ready", 503, "This node must not be given traffic now.")

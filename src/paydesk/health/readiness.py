@@ -1,0 +1,67 @@
+"""Whether this node may be given traffic, asked of the database at most once a second however many want to know."""
+
+from __future__ import annotations
+
+import asyncio
+
+from paydesk.clock import Clock
+from paydesk.errors import Refusal
+from paydesk.health import store
+from paydesk.health.clock import ClockJumped
+from paydesk.health.errors import NOT_READY
+from paydesk.keys import Keys
+from paydesk.storage.database import Database, Locked, Unavailable, UnsafeDatabase
+from paydesk.storage.migrate import behind
+
+FRESH_SECONDS = 1.0
+ANSWER_SECONDS = 0.7
+"""A database that has not answered by then is away; an asker hears so within a second."""
+
+
+class Readiness:
+    """What stands against giving this node traffic."""
+
+    def __init__(self, database: Database, keys: Keys, clock: Clock) -> None:
+        self._database, self._keys, self._clock = database, keys, clock
+        self._look: asyncio.Task[Refusal | None] | None = None
+        self._began = 0.0
+        self.draining = False
+
+    async def refusal(self) -> Refusal | None:
+        """Why not, or None."""
+        if self.draining:
+            return NOT_READY.because("draining", "draining: this process ends")
+        try:
+            self._clock.now_ms()
+        except ClockJumped as error:
+            return NOT_READY.because(str(error), "clock: it jumped and can't be trusted")
+        return await self._seen()
+
+    async def _seen(self) -> Refusal | None:
+        now = asyncio.get_running_loop().time()
+        if self._look is None or (self._look.done() and now >= self._began + FRESH_SECONDS):
+            self._look, self._began = asyncio.create_task(self._look_into_the_database()), now
+        # Who comes late to a look that hangs waits only for what is left of its time.
+        done, _ = await asyncio.wait((self._look,), timeout=max(self._began + ANSWER_SECONDS - now, 0))
+        return self._look.result() if done else _away(f"no answer within {ANSWER_SECONDS} s")
+
+    async def _look_into_the_database(self) -> Refusal | None:
+        try:
+            lacking = await behind(self._database)
+            if lacking:
+                reason = f"the database lacks {', '.join(lacking)}"
+                return NOT_READY.because(reason, "schema: the database lacks migrations; run `paydesk migrate`")
+            versions = await self._database.read(store.key_versions)
+        except UnsafeDatabase as error:
+            return NOT_READY.because(str(error), "schema: the database belongs to another version")
+        except (Unavailable, Locked) as error:
+            return _away(str(error))
+        missing = [version for version in versions if version not in self._keys.versions]
+        if missing:
+            reason = f"no server key of version {', '.join(map(str, missing))}"
+            return NOT_READY.because(reason, f"keys: {reason}")
+        return None
+
+
+def _away(reason: str) -> Refusal:
+    return NOT_READY.because(reason, "database: out of reach")

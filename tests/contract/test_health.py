@@ -1,0 +1,239 @@
+"""`/livez` and `/readyz`: who may be given traffic, and what is said of who may not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+import structlog
+
+from oauth_scene import ALL_SCOPES
+from paydesk.clock import SystemClock
+from paydesk.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
+from paydesk.health.readiness import ANSWER_SECONDS, Readiness
+from paydesk.keys import Keys
+from paydesk.oauth import issuing
+from paydesk.oauth.tokens import Lifetimes
+from paydesk.orders import expiry
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, T, Unavailable, Work
+from paydesk.workers import WorkerContext
+from postgres_server import PostgresServer
+from raw_http import exchange, head
+from service import KEYS, Service, running
+from stopped_postgres import stopped
+from webhooks_scene import subscribe
+
+HOUR_NS = 3600 * 10**9
+
+
+class Counted:
+    """A database that counts its reads, and may hang."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.name, self.signals = database.name, database.signals
+        self.reads, self.answers = 0, asyncio.Event()
+        self.answers.set()
+
+    async def write(self, work: Work[T], **options: object) -> T:
+        """Not asked for."""
+        raise AssertionError((work, options))
+
+    async def read(self, work: Work[T], *, heavy: bool = False) -> T:
+        """Read, once it answers."""
+        self.reads += 1
+        await self.answers.wait()
+        return await self._database.read(work, heavy=heavy)
+
+    async def close(self) -> None:
+        """Nothing of its own."""
+
+
+class Wall:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.ahead_ns = 0
+
+    def now_ns(self) -> int:
+        """What the machine would say."""
+        return time.time_ns() + self.ahead_ns
+
+
+async def test_a_healthy_node(service: Service) -> None:
+    """It lives and is ready, and both answers are not to be kept."""
+    for path, status in (("/livez", "alive"), ("/readyz", "ready")):
+        reply = await service.request("GET", path, token=None)
+        assert (reply.status, reply.body) == (200, {"status": status})
+        assert reply.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3:8377", "elsewhere.example", ""])
+async def test_whatever_the_host(service: Service, host: str) -> None:
+    """Load balancers ask by address, and some name no host at all."""
+    for path in ("/livez", "/readyz"):
+        assert (await exchange(service, head("GET", path, "Connection: close", host=host))).status == 200
+    assert (await exchange(service, head("GET", "/docs", host=host))).status in (400, 421)
+
+
+async def test_draining(database: Database) -> None:
+    """A node that is about to end is not ready, and lives."""
+    readiness = Readiness(database, KEYS, SystemClock())
+    async with running(database, state={"readiness": readiness}) as service:
+        assert (await service.request("GET", "/readyz")).status == 200
+        readiness.draining = True
+        reply = await service.request("GET", "/readyz")
+        assert (reply.status, reply.code, reply.details) == (503, "not_ready", ["draining: this process ends"])
+        assert reply.headers["retry-after"] == "1"
+        assert (await service.request("GET", "/livez")).status == 200
+
+
+async def test_the_database_is_asked_once_a_second_at_most(database: Database) -> None:
+    """However many want to know."""
+    counted = Counted(database)
+    readiness = Readiness(counted, KEYS, SystemClock())
+    assert await asyncio.gather(*(readiness.refusal() for _ in range(200))) == [None] * 200
+    asked = counted.reads
+    assert asked <= 2
+    assert await readiness.refusal() is None
+    assert counted.reads == asked
+    readiness._began -= 1
+    assert await readiness.refusal() is None
+    assert counted.reads > asked
+
+
+async def test_a_database_that_hangs(database: Database) -> None:
+    """The answer does not hang with it; who asks later does not even wait; one look is under way, not many."""
+    counted = Counted(database)
+    counted.answers.clear()
+    readiness = Readiness(counted, KEYS, SystemClock())
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    refusals = await asyncio.gather(*(readiness.refusal() for _ in range(20)))
+    assert loop.time() - began < ANSWER_SECONDS + 5
+    assert {str(refusal) for refusal in refusals} == {"not_ready: no answer within 0.7 s"}
+    assert await readiness.refusal() is not None
+    assert counted.reads == 1
+    counted.answers.set()
+    assert readiness._look is not None
+    await readiness._look
+    readiness._began -= 1
+    assert await readiness.refusal() is None
+
+
+async def test_postgresql_that_stops_answering(postgres_server: PostgresServer, postgres_url: str) -> None:
+    """Stopped rather than dead: not ready within a second, ready again when it goes on."""
+    database = await open_database(postgres_url)
+    async with running(database, workers=False) as service:
+        assert (await service.request("GET", "/readyz")).status == 200
+        with stopped(postgres_server):
+            reply = await _until(service, 503)
+            assert reply == ["database: out of reach"]
+            assert (await service.request("GET", "/livez")).status == 200
+        assert await _until(service, 200) == []
+    await database.close()
+
+
+async def _until(service: Service, status: int) -> list[str]:
+    async with asyncio.timeout(20):
+        while True:
+            reply = await service.request("GET", "/readyz")
+            if reply.status == status:
+                return reply.details if status == 503 else []
+            await asyncio.sleep(0.05)
+
+
+async def test_a_database_of_another_version(database: Database) -> None:
+    """Without its tables a node is not ready; a newer version's migration does not put the older one out of service."""
+    readiness = Readiness(database, KEYS, SystemClock())
+    add = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES (9999, '9999_next.sql', '', 0)"
+    await database.write(lambda tx: tx.run(add))
+    assert await readiness.refusal() is None
+    for change, reason in (
+        ("UPDATE schema_migrations SET name = '0001_other.sql' WHERE version = 1", "belongs to another version"),
+        ("DELETE FROM schema_migrations", "run `paydesk migrate`"),
+    ):
+        await database.write(lambda tx, change=change: tx.run(change))  # type: ignore[misc]
+        readiness._began -= 1
+        refusal = await readiness.refusal()
+        assert refusal is not None
+        assert refusal.details[0].startswith("schema: ")
+        assert reason in refusal.details[0]
+
+
+async def test_a_key_that_is_missing(service: Service) -> None:
+    """A node that lacks a key with which webhooks are signed is not ready."""
+    await subscribe(
+        service.database, "https://till.example/hook", application_id=service.scene.application.application_id
+    )
+    readiness = Readiness(service.database, Keys(7, {7: b"k" * 32}), service.clock)
+    refusal = await readiness.refusal()
+    assert refusal is not None
+    assert refusal.details == ("keys: no server key of version 1",)
+
+
+async def test_a_clock_that_jumps(database: Database) -> None:
+    """Forward or back: not ready, requests that need the time are refused, workers leave all as it is; then it is back.
+
+    An order that would have expired by the wrong clock is alive afterwards, and so is the token that was refreshed.
+    """
+    wall = Wall()
+    clock = WatchedClock(wall.now_ns)
+    async with running(database, clock=clock, workers=False) as service:
+        order = (await service.create(await service.terminal())).body
+        refresh_token = await _refresh_token(service)
+        context = WorkerContext(database, Settings(), clock, KEYS)
+        for ahead_ns in (24 * HOUR_NS, -24 * HOUR_NS):
+            with structlog.testing.capture_logs() as logged:
+                wall.ahead_ns = ahead_ns
+                reply = await service.request("GET", "/readyz")
+                assert (reply.status, reply.details) == (503, ["clock: it jumped and can't be trusted"])
+                assert (await service.request("GET", "/livez")).status == 200
+                refused = await service.request("GET", f"/v1/orders/{order['id']}")
+                assert (refused.status, refused.code) == (503, "service_unavailable")
+                assert "clock" in refused.body["message"]
+                flat = await service.request("POST", "/oauth/token", service.scene.refresh(refresh_token))
+                assert (flat.status, flat.body["error"]) == (503, "service_unavailable")
+                with pytest.raises(Unavailable):
+                    await expiry.expire_step(context)
+                wall.ahead_ns = 0
+                assert await service.get(order["id"]) == order
+            events = [line["event"] for line in logged if "wall clock" in line["event"]]
+            assert events == ["the wall clock jumped", "the wall clock is back"]
+        assert await expiry.expire_step(context) == 0
+        assert (await service.request("GET", "/readyz")).status == 200
+        assert (await service.request("POST", "/oauth/token", service.scene.refresh(refresh_token))).status == 200
+
+
+async def _refresh_token(service: Service) -> str:
+    pair = await service.database.write(
+        lambda tx: issuing.mint_chain(
+            tx,
+            KEYS,
+            application_id=service.scene.application.application_id,
+            seller_id=service.seller_id,
+            scope=ALL_SCOPES,
+            live=False,
+            now_ms=service.clock.now_ms(),
+            lifetimes=Lifetimes(3600, 3600),
+        )
+    )
+    assert pair.refresh_token is not None
+    return pair.refresh_token
+
+
+def test_small_steps_are_no_jump() -> None:
+    """What a time server corrects is nothing to stop for; a process that starts trusts the clock that it finds."""
+    steady_ns = 5 * HOUR_NS
+    wall = Wall()
+    clock = WatchedClock(lambda: 100 * HOUR_NS + wall.ahead_ns, lambda: steady_ns)
+    for seconds in (0, JUMP_SECONDS_MAX - 1, 1 - JUMP_SECONDS_MAX):
+        wall.ahead_ns = seconds * 10**9
+        assert clock.now_ms() == 100 * 3_600_000 + seconds * 1000
+    wall.ahead_ns = (JUMP_SECONDS_MAX + 1) * 10**9
+    with pytest.raises(ClockJumped, match="jumped by 301 s"):
+        clock.now_ms()
+    assert WatchedClock(lambda: 100 * HOUR_NS + wall.ahead_ns, lambda: steady_ns).now_ms() > 0
