@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 ROLE = "paydesk"
 
@@ -72,6 +77,40 @@ class PostgresServer:
         process.send_signal(signal.SIGQUIT)
         process.wait(10)
 
+    def kill(self) -> None:
+        """`kill -9` of the server with all its processes; `resume` starts it again, and it recovers by its log."""
+        postmaster = self._server.get_postmaster_info().process
+        # Stopped first, it neither starts another process nor tidies up after those that are gone.
+        self._send(postmaster, signal.SIGSTOP)
+        every = [*postmaster.children(recursive=True), postmaster]
+        for process in every:
+            self._send(process, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while any(_is_alive(process) for process in every):
+            assert time.monotonic() < deadline, "the server outlives kill -9"
+            time.sleep(0.005)
+        # A number whose exit nobody has asked for yet would pass for a running server.
+        sockets = Path(self._server.get_postmaster_info().socket_dir)
+        for file in (Path(self._server.pgdata) / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"):
+            file.unlink()
+
+    def suspend(self) -> None:
+        """SIGSTOP to all its processes: nothing of it answers until `wake_up`."""
+        self._signal(signal.SIGSTOP)
+
+    def wake_up(self) -> None:
+        """SIGCONT to all its processes."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        postmaster = self._server.get_postmaster_info().process
+        for process in (postmaster, *postmaster.children(recursive=True)):
+            self._send(process, number)
+
+    def _send(self, process: Any, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
     def resume(self) -> None:
         """Start a server that died."""
         self._server.ensure_postgres_running()
@@ -80,3 +119,11 @@ class PostgresServer:
         """Shut down for good and remove the data."""
         self._server.cleanup()
         self._folder.cleanup()
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one whose exit nobody has asked for yet does not."""
+    try:
+        return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

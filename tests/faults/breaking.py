@@ -1,0 +1,101 @@
+"""What goes wrong during a run: one row a fault, each again and again at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from faults.cluster import Cluster
+from faults.wire import SPOILINGS
+
+CLOCK_MS_MAX = 20_000
+"""A clock is off by so much at most: two of them together stay within the minute in which a refresh may be repeated."""
+
+Break = Callable[[Cluster, random.Random], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault, how often it strikes by default, what it is called, and whether it needs PostgreSQL."""
+
+    name: str
+    every_seconds: float
+    strike: Break
+    needs_server: bool = False
+
+
+async def kill_node(cluster: Cluster, chance: random.Random) -> None:
+    """`kill -9` of one of those that are up, unless it is the last."""
+    up = [node for node in cluster.nodes if node.up]
+    if len(up) > 1 or len(cluster.nodes) == 1:
+        chance.choice(up or cluster.nodes).kill()
+        cluster.count("node kills")
+
+
+async def kill_server(cluster: Cluster, chance: random.Random) -> None:
+    """`kill -9` of PostgreSQL with all its processes; it comes back after a while."""
+    async with cluster.changing:
+        assert cluster.server is not None, "there is a server"
+        await asyncio.to_thread(cluster.server.kill)
+        cluster.count("PostgreSQL kills")
+        try:
+            await asyncio.sleep(chance.uniform(0.0, 1.0))
+        finally:
+            await asyncio.shield(asyncio.to_thread(cluster.server.resume))
+
+
+async def stop(cluster: Cluster, chance: random.Random) -> None:
+    """SIGSTOP of a node for a while."""
+    node = chance.choice(cluster.nodes)
+    node.suspend()
+    cluster.count("stops")
+    try:
+        await asyncio.sleep(chance.uniform(0.3, 3.0))
+    finally:
+        node.wake_up()
+
+
+async def stop_server(cluster: Cluster, chance: random.Random) -> None:
+    """SIGSTOP of PostgreSQL for a while."""
+    async with cluster.changing:
+        assert cluster.server is not None, "there is a server"
+        await asyncio.to_thread(cluster.server.suspend)
+        cluster.count("stops")
+        try:
+            await asyncio.sleep(chance.uniform(0.3, 4.0))
+        finally:
+            await asyncio.shield(asyncio.to_thread(cluster.server.wake_up))
+
+
+async def spoil(cluster: Cluster, chance: random.Random) -> None:
+    """One wire delays, cuts, resets or is silent for a while."""
+    cluster.count("spoiled wires")
+    await chance.choice(cluster.wires).spoil(chance.choice(SPOILINGS), chance.uniform(0.2, 2.0))
+
+
+async def move_clock(cluster: Cluster, chance: random.Random) -> None:
+    """The wall clock of one node jumps."""
+    chance.choice(cluster.nodes).move_clock(chance.randint(-CLOCK_MS_MAX, CLOCK_MS_MAX))
+    cluster.count("clock jumps")
+
+
+FAULTS = {
+    "node-kill": (Fault("node-kill", 2, kill_node),),
+    "postgres-kill": (Fault("postgres-kill", 20, kill_server, needs_server=True),),
+    "stop": (Fault("stop", 6, stop), Fault("stop-server", 12, stop_server, needs_server=True)),
+    "proxy": (Fault("proxy", 1.5, spoil),),
+    "clock": (Fault("clock", 4, move_clock),),
+}
+
+
+async def keep_breaking(fault: Fault, cluster: Cluster, chance: random.Random, stop_now: asyncio.Event) -> None:
+    """Strike again and again until told to stop."""
+    while not stop_now.is_set():
+        # A steady pace would meet a node at the same moment of its start every time.
+        pause = fault.every_seconds * chance.uniform(0.7, 1.3)
+        try:
+            await asyncio.wait_for(stop_now.wait(), pause)
+        except TimeoutError:
+            await fault.strike(cluster, chance)

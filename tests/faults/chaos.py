@@ -1,0 +1,177 @@
+"""A run: nodes under load, broken again and again, healed at the end, drained, and held against the promises."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from faults import breaking, checker, inbox, truth
+from faults.applications import Application
+from faults.breaking import Fault
+from faults.caller import Caller, Tally
+from faults.cluster import Cluster, cluster
+from faults.inbox import Inbox
+from faults.records import Records
+from faults.scene import Cast, cast
+from faults.terminals import Terminal
+from faults.tills import Till
+from paydesk import ledger
+from paydesk.storage.connect import open_database
+from postgres_server import PostgresServer
+
+DRAIN_AHEAD_MS = 180_000
+"""At the end every clock goes so far ahead: claims of nodes that died run out, retries and expiries come due."""
+FINISH_SECONDS_MAX = 40.0
+DRAIN_SECONDS_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is to be like. A second till at a terminal competes with the first."""
+
+    seconds: float
+    faults: tuple[Fault, ...]
+    seed: int
+    nodes: int = 3
+    terminals: int = 32
+    second_tills: int = 4
+    applications: int = 8
+
+    @property
+    def wires(self) -> bool:
+        """Whether there are wires to spoil."""
+        return any(fault.strike is breaking.spoil for fault in self.faults)
+
+
+@dataclass
+class Run:
+    """A run as it goes, and what it came to."""
+
+    plan: Plan
+    phase: str = "starts"
+    tally: Tally = field(default_factory=Tally)
+    records: Records = field(default_factory=Records)
+    counts: dict[str, int] = field(default_factory=dict)
+    undelivered: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+async def run(
+    plan: Plan,
+    database_url: str,
+    folder: Path,
+    server: PostgresServer | None = None,
+    started: Callable[[Run], None] = lambda _: None,
+) -> Run:
+    """Do it all. `started` is given the run, whose figures grow while it goes."""
+    this, chance = Run(plan), random.Random(plan.seed)
+    started(this)
+    async with inbox.listening(this.records, random.Random(chance.random())) as receiver:
+        everybody = await cast(database_url, receiver, chance, devices=plan.terminals, applications=plan.applications)
+        async with cluster(
+            database_url, folder, nodes=plan.nodes, wires=plan.wires, chance=chance, server=server
+        ) as nodes:
+            this.counts = nodes.counts
+            await _load(this, nodes, everybody, chance)
+            await _drain(this, nodes, receiver, database_url)
+            this.violations += await _ended(nodes)
+    this.phase = "checks"
+    this.violations += await _held_to_account(this, database_url)
+    this.phase = "done"
+    return this
+
+
+async def _load(this: Run, nodes: Cluster, everybody: Cast, chance: random.Random) -> None:
+    """Clients and faults together, then the faults end, and the clients bring to an end what they began."""
+    stop, give_up = asyncio.Event(), asyncio.Event()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        # A repeat that the library made by itself would be counted by nobody.
+        session._retry_connection = False
+
+        def caller() -> Caller:
+            return Caller(session, nodes.addresses, this.tally, random.Random(chance.random()), give_up)
+
+        tills, terminals, applications = _clients(this, everybody, caller, stop)
+        clients = [asyncio.create_task(one.run()) for one in (*tills, *terminals, *applications)]
+        this.phase = "breaks"
+        faults = [
+            asyncio.create_task(breaking.keep_breaking(fault, nodes, random.Random(chance.random()), stop))
+            for fault in this.plan.faults
+        ]
+        await _for(this.plan.seconds, clients + faults)
+        stop.set()
+        this.phase = "heals"
+        await asyncio.gather(*faults)
+        await nodes.heal()
+        await _finish(clients, give_up)
+        await asyncio.gather(*(one.check() for one in applications))
+
+
+def _clients(
+    this: Run, everybody: Cast, caller: Callable[[], Caller], stop: asyncio.Event
+) -> tuple[list[Till], list[Terminal], list[Application]]:
+    at_tills = [*everybody.terminals, *everybody.terminals[: this.plan.second_tills]]
+    return (
+        [Till(caller(), this.records, one.terminal_id, one.access_token, stop) for one in at_tills],
+        [Terminal(caller(), this.records, one.terminal_id, one.device_token, stop) for one in everybody.terminals],
+        [
+            Application(caller(), this.records, one.credentials, one.refresh_token, stop)
+            for one in everybody.applications
+        ],
+    )
+
+
+async def _for(seconds: float, tasks: list[asyncio.Task[None]]) -> None:
+    """Let them run; one that fails fails the run."""
+    done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    for task in done:
+        task.result()
+
+
+async def _finish(clients: list[asyncio.Task[None]], give_up: asyncio.Event) -> None:
+    """Everything runs again: whoever still waits for an answer then has not got what was promised."""
+    await asyncio.wait(clients, timeout=FINISH_SECONDS_MAX)
+    give_up.set()
+    await asyncio.gather(*clients)
+
+
+async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) -> None:
+    """Wait until no notification is open."""
+    this.phase = "drains"
+    receiver.calm()
+    for node in nodes.nodes:
+        node.move_clock(DRAIN_AHEAD_MS)
+    deadline = time.monotonic() + DRAIN_SECONDS_MAX
+    quiet = 0
+    while quiet < 3 and time.monotonic() < deadline:
+        await asyncio.sleep(0.5)
+        this.undelivered = await truth.undelivered(database_url)
+        quiet = quiet + 1 if this.undelivered == 0 else 0
+
+
+async def _ended(nodes: Cluster) -> list[str]:
+    """Stop the nodes in order; what one of them says of a defect is a violation too."""
+    statuses = await asyncio.gather(*(node.end() for node in nodes.nodes))
+    ends = [
+        f"{node.name} ended with {status} when it was asked to"
+        for node, status in zip(nodes.nodes, statuses, strict=True)
+        if status != 0
+    ]
+    return ends + [line for node in nodes.nodes for line in checker.defects(node.name, node.log.read_text())]
+
+
+async def _held_to_account(this: Run, database_url: str) -> list[str]:
+    database = await open_database(database_url)
+    try:
+        facts = await truth.read(database, this.records)
+        found = await ledger.check(database)
+    finally:
+        await database.close()
+    said = [*this.tally.faults, *this.records.violations]
+    return [*said, *checker.violations(this.records, facts), *(f"ledger: {one}" for one in found)]

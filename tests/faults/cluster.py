@@ -1,0 +1,215 @@
+"""Nodes on one database, each behind a wire of its own: what the faults break, and what puts it together again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from faults import wire
+from faults.clocked_node import write_offset
+from faults.wire import Wire
+from node_process import _free_port
+from postgres_server import PostgresServer
+
+START_SECONDS_MAX = 60.0
+END_SECONDS_MAX = 15.0
+# Attempts are short and soon repeated, so that a run sees the whole of a notification's life.
+VARIABLES = {
+    "PAYDESK_LOG_FORMAT": "json",
+    "PAYDESK_DATABASE_TIMEOUT_SECONDS": "3",
+    "PAYDESK_WEBHOOK_TIMEOUT_SECONDS": "2",
+    "PAYDESK_WEBHOOK_RETRY_SECONDS": "1,1,2,2,4,4,8,8,8,8,8,8",
+}
+
+
+class Node:
+    """One node: a process that is killed, stopped and started again at the same address."""
+
+    def __init__(self, name: str, database_url: str, folder: Path) -> None:
+        self.name = name
+        self.port = _free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.front: Wire | None = None
+        self.back: Wire | None = None
+        self.up = False
+        self.starts = 0
+        self.log = folder / f"{name}.log"
+        self._clock = folder / f"{name}.clock"
+        self._command = [
+            sys.executable,
+            str(Path(__file__).with_name("clocked_node.py")),
+            database_url,
+            str(self.port),
+            str(self._clock),
+        ]
+        self._process: asyncio.subprocess.Process | None = None
+        self._wanted = False
+        self._keeper: asyncio.Task[None] | None = None
+        self.move_clock(0)
+
+    async def start(self) -> None:
+        """Start it and keep it running: a process that ends by itself, for want of its database, is started again."""
+        self._wanted = True
+        self._keeper = asyncio.create_task(self._keep())
+        await self.until_up()
+
+    async def until_up(self) -> None:
+        """Wait until it answers."""
+        async with asyncio.timeout(START_SECONDS_MAX):
+            while not self.up:  # noqa: ASYNC110 - another process gives no sign of its own
+                await asyncio.sleep(0.02)
+
+    def kill(self) -> None:
+        """`kill -9`; it is started again at once."""
+        self.up = False
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    def suspend(self) -> None:
+        """SIGSTOP."""
+        self._signal(signal.SIGSTOP)
+
+    def wake_up(self) -> None:
+        """SIGCONT."""
+        self._signal(signal.SIGCONT)
+
+    def move_clock(self, offset_ms: int) -> None:
+        """Let its wall clock be so much ahead of the machine's."""
+        write_offset(self._clock, offset_ms)
+
+    async def end(self) -> int:
+        """SIGTERM, and the status that it ended with."""
+        self._wanted = False
+        process = self._process
+        assert process is not None, "it was started"
+        self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(END_SECONDS_MAX):
+                status = await process.wait()
+        finally:
+            await self.close()
+        return status
+
+    async def close(self) -> None:
+        """Leave nothing of it behind."""
+        self._wanted = False
+        self.kill()
+        if self._keeper is not None:
+            await self._keeper
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def _keep(self) -> None:
+        while self._wanted:
+            with self.log.open("ab") as log:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command, stdout=log, stderr=log, env={**os.environ, **VARIABLES}
+                )
+            self.starts += 1
+            ended = asyncio.create_task(self._process.wait())
+            while not ended.done():
+                if not self.up and await self._answers():
+                    self.up = True
+                await asyncio.wait((ended,), timeout=5 if self.up else 0.03)
+            self.up = False
+            await asyncio.sleep(0.05)
+
+    async def _answers(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+
+@dataclass
+class Cluster:
+    """The nodes, their database, and the wires between them. `addresses` is what a client is given."""
+
+    database_url: str
+    nodes: list[Node]
+    server: PostgresServer | None
+    counts: dict[str, int] = field(default_factory=dict)
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by whoever takes the database away, until it is back."""
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the nodes are reached."""
+        return [node.address for node in self.nodes]
+
+    @property
+    def wires(self) -> list[Wire]:
+        """Every wire that there is."""
+        return [one for node in self.nodes for one in (node.front, node.back) if one is not None]
+
+    def count(self, what: str) -> None:
+        """One more of these."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    async def heal(self) -> None:
+        """Everything runs, every wire is whole, every clock right."""
+        for one in self.wires:
+            one.mend()
+        for node in self.nodes:
+            node.wake_up()
+            node.move_clock(0)
+        for node in self.nodes:
+            await node.until_up()
+
+
+@contextlib.asynccontextmanager
+async def cluster(
+    database_url: str,
+    folder: Path,
+    *,
+    nodes: int,
+    wires: bool,
+    chance: random.Random,
+    server: PostgresServer | None = None,
+) -> AsyncIterator[Cluster]:
+    """Nodes on the database, running; with `wires` there is one before and, on PostgreSQL, one behind each."""
+    with tempfile.TemporaryDirectory(prefix="pdk-") as sockets:
+        made = Cluster(database_url, [], server)
+        try:
+            for number in range(nodes):
+                made.nodes.append(await _node(f"node-{number + 1}", made, folder, Path(sockets), wires, chance))
+            await asyncio.gather(*(node.start() for node in made.nodes))
+            yield made
+        finally:
+            await asyncio.gather(*(node.close() for node in made.nodes))
+            await asyncio.gather(*(one.close() for one in made.wires))
+
+
+async def _node(
+    name: str,
+    made: Cluster,
+    folder: Path,
+    sockets: Path,
+    wires: bool,  # noqa: FBT001 - private
+    chance: random.Random,
+) -> Node:
+    url = made.database_url
+    back: Wire | None = None
+    if wires and made.server is not None:
+        (sockets / name).mkdir()
+        back = Wire(wire.to_postgres(url), random.Random(chance.random()))
+        await back.listen_socket(sockets / name)
+        url = wire.through(url, sockets / name)
+    node = Node(name, url, folder)
+    node.back = back
+    if wires:
+        node.front = Wire(wire.to_port(node.port), random.Random(chance.random()))
+        node.address = f"http://127.0.0.1:{await node.front.listen_tcp()}"
+    return node

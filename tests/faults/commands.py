@@ -1,0 +1,27 @@
+"""The subcommands of `python -m tests.faults`, one row each; a row's module is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from rich.console import Console
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "chaos": ("faults.chaos_command", "kill, stop and cut nodes and their database under load, and hold it to account"),
+}
+"""Name → the module whose `main(arguments)` returns the exit status, and what it does."""
+
+
+def main() -> int:
+    """Run the subcommand that the first argument names."""
+    name, *arguments = sys.argv[1:] or ["--help"]
+    if name not in COMMANDS:
+        console = Console()
+        console.print("python -m tests.faults COMMAND …   (COMMAND --help says more)\n")
+        for known, (_, what) in COMMANDS.items():
+            console.print(f"  {known:<10} {what}")
+        return 0 if name in ("--help", "-h") else 2
+    run: Callable[[list[str]], int] = import_module(COMMANDS[name][0]).main
+    return run(arguments)

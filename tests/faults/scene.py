@@ -1,0 +1,110 @@
+"""Who takes part in a run: sellers, applications, terminals, tokens and subscriptions, written by the stores."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass, field
+
+from faults.inbox import Inbox
+from oauth_scene import ALL_SCOPES, Scene, make_scene
+from paydesk.clock import SystemClock
+from paydesk.oauth import issuing
+from paydesk.oauth.tokens import Lifetimes, Pair
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Transaction
+from paydesk.terminals import places
+from paydesk.terminals import store as terminals
+from service import KEYS
+from webhooks_scene import subscribe
+
+SELLERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalSeed:
+    """A terminal, its device's token, and a token of an application that creates orders for it."""
+
+    terminal_id: str
+    device_token: str
+    access_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationSeed:
+    """Who an application says it is, and its first refresh token."""
+
+    credentials: dict[str, str]
+    refresh_token: str
+
+
+@dataclass
+class Cast:
+    """Everybody."""
+
+    terminals: list[TerminalSeed] = field(default_factory=list)
+    applications: list[ApplicationSeed] = field(default_factory=list)
+
+
+async def cast(database_url: str, inbox: Inbox, chance: random.Random, *, devices: int, applications: int) -> Cast:
+    """Write all of them into the database."""
+    database = await open_database(database_url)
+    try:
+        made = Cast()
+        for number in range(SELLERS):
+            scene = await make_scene(database)
+            # One receiver that takes everything, and one that fails now and then.
+            for path, failing in ((f"/{number}/good", 0.0), (f"/{number}/bad", 0.05)):
+                application_id = scene.application.application_id
+                known = await subscribe(database, inbox.url + path, application_id=application_id)
+                inbox.know(path, *known, failing)
+            token = (await _chain(database, scene)).access_token
+            for _ in range(devices // SELLERS):
+                made.terminals.append(await _terminal(database, scene, token))
+            for _ in range(applications // SELLERS):
+                pair = await _chain(database, scene)
+                assert pair.refresh_token is not None, "offline_access is granted"
+                made.applications.append(ApplicationSeed(scene.credentials(), pair.refresh_token))
+    finally:
+        await database.close()
+    chance.shuffle(made.terminals)
+    return made
+
+
+async def _chain(database: Database, scene: Scene) -> Pair:
+    now_ms = SystemClock().now_ms()
+    return await database.write(
+        lambda tx: issuing.mint_chain(
+            tx,
+            KEYS,
+            application_id=scene.application.application_id,
+            seller_id=scene.seller.seller_id,
+            scope=ALL_SCOPES,
+            live=False,
+            now_ms=now_ms,
+            lifetimes=Lifetimes(15_552_000, 15_552_000),
+        )
+    )
+
+
+async def _terminal(database: Database, scene: Scene, access_token: str) -> TerminalSeed:
+    seller_id, now_ms = scene.seller.seller_id, SystemClock().now_ms()
+
+    async def work(tx: Transaction) -> TerminalSeed:
+        shop = await places.create_store(tx, seller_id, "Shop", now_ms)
+        pos = await places.create_pos(tx, seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+        assert pos is not None
+        made = await terminals.create(
+            tx,
+            seller_id=seller_id,
+            pos_id=pos.pos_id,
+            terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+            live=False,
+            now_ms=now_ms,
+            operating_mode="PDV",
+        )
+        assert made is not None
+        device_token = await terminals.mint_token(tx, seller_id, made.terminal_id, now_ms)
+        return TerminalSeed(made.terminal_id, device_token.reveal(), access_token)
+
+    return await database.write(work)

@@ -1,0 +1,136 @@
+"""A till: creates orders for its terminal, looks at them, cancels some; every request is repeated until it is known."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import Any
+
+from faults.caller import Answer, Caller, GaveUp
+from faults.records import KeyRecord, OrderRecord, Records
+
+BUSY = "already_queued_order_on_terminal"
+PATIENCE_SECONDS = 12.0
+LOOK_AGAIN_SECONDS = 0.15
+FINAL = ("processed", "failed", "canceled", "refunded")
+NOT_CANCELED = ("cannot_cancel_order", "order_already_canceled")
+
+
+class Till:
+    """The point of sale of one terminal."""
+
+    def __init__(self, caller: Caller, records: Records, terminal_id: str, token: str, stop: asyncio.Event) -> None:
+        self.caller, self.records, self.terminal_id, self.stop = caller, records, terminal_id, stop
+        self._authorization = {"Authorization": f"Bearer {token}"}
+
+    async def run(self) -> None:
+        """One sale after another until told to stop."""
+        try:
+            while not self.stop.is_set():
+                await self._sale()
+        except GaveUp:
+            return
+
+    async def _sale(self) -> None:
+        chance = self.caller.chance
+        record = KeyRecord(str(uuid.uuid4()), "create", reference=uuid.uuid4().hex)
+        self.records.keys.append(record)
+        order = await self._create(record)
+        if order is None:
+            await asyncio.sleep(chance.uniform(0.05, 0.3))
+            return
+        if chance.random() < 0.1:
+            await self._cancel(order, at_terminal=chance.random() < 0.5)
+        if chance.random() < 0.1:
+            await self._create_again(record, order)
+        await self._watch(order)
+
+    async def _create(self, record: KeyRecord) -> OrderRecord | None:
+        """The order; None where another one stands on the terminal, and the key is given up."""
+        body = self._body(record.reference)
+        while True:
+            answer = await self._keyed("POST", "/v1/orders", record, body, expected=(BUSY,))
+            if answer.outcome == "ok":
+                self.caller.tally.acknowledged["created"] += 1
+                record.ending, record.order_id = "created", answer.body["id"]
+                return self.records.saw(answer.body)
+            if record.ending == "refused" or self.stop.is_set():
+                return None
+            # An attempt may still be on its way: only an order tells for certain what became of the key.
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    async def _create_again(self, record: KeyRecord, order: OrderRecord) -> None:
+        """The same request once more, long after it was answered."""
+        answer = await self._keyed("POST", "/v1/orders", record, self._body(record.reference), expected=())
+        if answer.outcome == "ok" and answer.body["id"] != order.order_id:
+            self.records.violations.append(f"key {record.key} made {order.order_id}, then {answer.body['id']}")
+
+    async def _watch(self, order: OrderRecord) -> None:
+        """Look until the order has ended, or cancel it when that takes too long."""
+        deadline, asked = time.monotonic() + PATIENCE_SECONDS, False
+        while not self.stop.is_set():
+            if await self._look(order) in FINAL:
+                return
+            if time.monotonic() > deadline:
+                if asked:
+                    return
+                await self._cancel(order, at_terminal=True)
+                deadline, asked = deadline + PATIENCE_SECONDS, True
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    async def _look(self, order: OrderRecord) -> str:
+        floor, asked_at = order.highest_version, time.monotonic()
+        answer = await self.caller.known("GET", f"/v1/orders/{order.order_id}", headers=self._authorization)
+        if answer.outcome != "ok":
+            self.records.violations.append(f"{order.order_id} was created and is answered {answer.status}")
+            return "canceled"
+        self.records.saw(answer.body, asked_at=asked_at, floor=floor)
+        status: str = answer.body["status"]
+        return status
+
+    async def _cancel(self, order: OrderRecord, *, at_terminal: bool) -> None:
+        record = KeyRecord(str(uuid.uuid4()), "cancel", order_id=order.order_id)
+        self.records.keys.append(record)
+        headers = {"X-Allow-Cancelable-Status": "at_terminal"} if at_terminal else {}
+        order.cancel_asked = True
+        path = f"/v1/orders/{order.order_id}/cancel"
+        answer = await self._keyed("POST", path, record, None, expected=NOT_CANCELED, headers=headers)
+        if answer.outcome != "ok":
+            return
+        record.ending = "created"
+        self.caller.tally.acknowledged["canceled" if answer.status == 200 else "cancel asked"] += 1
+        order.canceled_answer = order.canceled_answer or answer.status == 200
+        self.records.saw(answer.body)
+
+    async def _keyed(
+        self,
+        method: str,
+        path: str,
+        record: KeyRecord,
+        body: Any,
+        *,
+        expected: tuple[str, ...],
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """A request with a key, now and then sent twice at once."""
+        sent = {**self._authorization, "X-Idempotency-Key": record.key, **(headers or {})}
+        times = 2 if self.caller.chance.random() < 0.1 else 1
+        answers = await asyncio.gather(
+            *(self.caller.known(method, path, body, headers=sent, expected=expected) for _ in range(times))
+        )
+        for answer in answers:
+            if answer.outcome == "ok":
+                record.answers.add((answer.status, answer.raw))
+            elif answer.attempts > 1 and record.ending == "refused":
+                record.ending = "maybe"
+        return next((answer for answer in answers if answer.outcome == "ok"), answers[0])
+
+    def _body(self, reference: str) -> dict[str, Any]:
+        return {
+            "type": "point",
+            "external_reference": reference,
+            "expiration_time": "PT30S" if reference[0] == "0" else "PT2M",
+            "transactions": {"payments": [{"amount": "24.90"}]},
+            "config": {"point": {"terminal_id": self.terminal_id, "print_on_terminal": "no_ticket"}},
+        }

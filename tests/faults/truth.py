@@ -1,0 +1,134 @@
+"""What the database says of a run once it is over, as plain data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from faults.records import Records, Shown
+from paydesk import ids
+from paydesk.oauth import store as oauth
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Transaction
+from paydesk.webhooks import store as webhooks
+
+ORDERS = """
+SELECT order_id, terminal_id, external_reference, status, status_detail, payment_status_detail, version, granted_ms,
+       reference_id FROM orders"""
+
+EVENTS = """
+SELECT order_id, version, status, status_detail, payment_status_detail, event_id, body FROM order_events
+ ORDER BY order_id, version"""
+
+KEYS = "SELECT operation, object_id, idempotency_key, status, answer FROM idempotency_keys"
+
+RESULTS = """
+SELECT r.lease_id, r.result_id, r.outcome, r.verdict,
+       CASE WHEN EXISTS (SELECT 1 FROM reversals v WHERE v.seller_id = r.seller_id AND v.lease_id = r.lease_id
+                            AND v.result_id = r.result_id) THEN 1 ELSE 0 END,
+       CASE WHEN EXISTS (SELECT 1 FROM inquiries i WHERE i.seller_id = r.seller_id
+                            AND i.order_id = 'ORD' || r.lease_id AND i.ended_ms IS NULL) THEN 1 ELSE 0 END
+  FROM results r"""
+
+DELIVERIES = "SELECT order_id, version, subscription_id, status FROM deliveries"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One step of an order's history."""
+
+    version: int
+    shown: Shown
+    event_id: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFact:
+    """An order as it is in the end."""
+
+    order_id: str
+    terminal_id: str
+    reference: str
+    shown: Shown
+    version: int
+    granted: bool
+    payment_reference: str
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFact:
+    """A result as it was recorded; `reversed_` and `inquired`: it is given back, or the acquirer is still asked."""
+
+    outcome: str
+    verdict: str
+    reversed_: bool
+    inquired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFact:
+    """Where a refresh token stands: its generation, its chain's newest, and whether the chain was revoked."""
+
+    generation: int
+    newest: int
+    revoked: str
+
+
+@dataclass
+class Facts:
+    """Everything, by who it belongs to."""
+
+    orders: dict[str, OrderFact] = field(default_factory=dict)
+    keys: dict[tuple[str, str, str], tuple[int, bytes]] = field(default_factory=dict)
+    results: dict[tuple[str, str], ResultFact] = field(default_factory=dict)
+    deliveries: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    chains: dict[str, ChainFact] = field(default_factory=dict)
+
+
+async def read(database: Database, records: Records) -> Facts:
+    """Read it off; of the chains, how those of the records stand."""
+    return await database.read(lambda tx: _read(tx, records), heavy=True)
+
+
+async def _read(tx: Transaction, records: Records) -> Facts:
+    facts = Facts()
+    events: dict[str, list[Event]] = defaultdict(list)
+    for order_id, version, *shown, event_id, body in await tx.all(EVENTS):
+        events[order_id].append(Event(version, (shown[0], shown[1], shown[2]), event_id, body))
+    for row in await tx.all(ORDERS):
+        shown_now = (row[3], row[4], row[5])
+        facts.orders[row[0]] = OrderFact(
+            row[0],
+            row[1],
+            row[2] or "",
+            shown_now,
+            row[6],
+            row[7] is not None,
+            row[8] or "",
+            tuple(events[row[0]]),
+        )
+    for operation, object_id, key, status, answer in await tx.all(KEYS):
+        facts.keys[operation, object_id, key] = (status, bytes(answer or b""))
+    for lease_id, result_id, outcome, verdict, reversed_, inquired in await tx.all(RESULTS):
+        facts.results[f"ORD{lease_id}", result_id] = ResultFact(outcome, verdict, bool(reversed_), bool(inquired))
+    for order_id, version, subscription_id, status in await tx.all(DELIVERIES):
+        facts.deliveries[order_id, version, subscription_id] = status
+    for chain in records.chains:
+        token = chain.newest_refresh_token
+        seller_id = ids.seller_of(token)
+        stands = await oauth.find_refresh_token(tx, seller_id, token) if seller_id is not None else None
+        if stands is not None:
+            revoked = stands.revoked_reason or ""
+            facts.chains[token] = ChainFact(stands.generation, stands.newest_generation, revoked)
+    return facts
+
+
+async def undelivered(database_url: str) -> int:
+    """How many notifications are still open."""
+    database = await open_database(database_url, exclusive=False)
+    try:
+        return await database.read(webhooks.pending_count)
+    finally:
+        await database.close()
