@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import signal
 import socket
 import time
@@ -25,6 +24,7 @@ from paydesk.clock import SystemClock
 from paydesk.http import server
 from paydesk.http.reply import Receive, Scope, Send
 from paydesk.workers import WorkerContext, run_all
+from paydesk_process import environment
 from service import KEYS
 
 START_SECONDS_MAX = 30.0
@@ -38,11 +38,11 @@ class NodeProcess:
     """A node that a test starts, kills and starts again on the same data and port."""
 
     def __init__(self, database_url: str, folder: Path, **variables: str) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"node-{self.port}.log"
         self._arguments = [database_url, str(self.port)]
-        self._environment = {**os.environ, "PAYDESK_LOG_FORMAT": "json", **variables}
+        self._environment = environment(PAYDESK_LOG_FORMAT="json", **variables)
         self._process: Fork | None = None
 
     def start(self) -> None:
@@ -87,7 +87,8 @@ class NodeProcess:
         return True
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]

@@ -27,10 +27,10 @@ class Fault:
 
 
 async def kill_node(cluster: Cluster, chance: random.Random) -> None:
-    """`kill -9` of one of those that are up, unless it is the last."""
+    """`kill -9` of one of those that are up, unless the others are all down."""
     up = [node for node in cluster.nodes if node.up]
-    if len(up) > 1 or len(cluster.nodes) == 1:
-        chance.choice(up or cluster.nodes).kill()
+    if len(up) > 1 or len(up) == len(cluster.nodes):
+        chance.choice(up).kill()
         cluster.count("node kills")
 
 

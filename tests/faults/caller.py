@@ -1,8 +1,9 @@
 """How a client of a service with several addresses calls it: an outcome that is unknown is repeated until it is known.
 
 An answer is *ok* (2xx), *no* (4xx but 423: nothing happened) or *unknown* (5xx, 423, no answer in time, no answer at
-all: it happened once or not). A client is given all addresses, asks any of them that did not fail within the last
-second, and repeats an unknown at another one: at once the first time, then with growing pauses.
+all: it happened once or not). A client knows all addresses, asks any node that did not fail lately, and repeats an
+unknown at another one: at once the first time, then with growing pauses. Every attempt beyond a request's first is a
+repeat, a refused connection too.
 """
 
 from __future__ import annotations
@@ -78,20 +79,49 @@ class GaveUp(Exception):
     """A request's outcome did not become known although nothing is broken any more."""
 
 
+class Addresses:
+    """Where the nodes are, and which of them failed; all clients of a run share it, as those of one process would."""
+
+    def __init__(self, addresses: list[str], chance: random.Random) -> None:
+        self._addresses, self._chance = addresses, chance
+        self._avoided_until: dict[str, float] = {}
+
+    def pick(self, other_than: str = "") -> str:
+        """Any node that did not fail lately; for a repeat not the one that just failed.
+
+        Once a second the first attempt of one request tries a node that failed; a repeat takes no such risk.
+        """
+        now = time.monotonic()
+        if not other_than:
+            for node, until in self._avoided_until.items():
+                if until <= now:
+                    self.failed(node)
+                    return node
+        others = [one for one in self._addresses if one != other_than] or self._addresses
+        return self._chance.choice([one for one in others if one not in self._avoided_until] or others)
+
+    def failed(self, node: str) -> None:
+        """It is avoided for a while."""
+        self._avoided_until[node] = time.monotonic() + AVOIDED_SECONDS
+
+    def answered(self, node: str) -> None:
+        """It is good again."""
+        self._avoided_until.pop(node, None)
+
+
 class Caller:
-    """One client: its token, what it knows of the nodes, and its requests."""
+    """One client's requests."""
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
-        addresses: list[str],
+        addresses: Addresses,
         tally: Tally,
         chance: random.Random,
         give_up: asyncio.Event,
     ) -> None:
         self._session, self._addresses, self.tally, self.chance = session, addresses, tally, chance
         self._give_up = give_up
-        self._failed: dict[str, float] = {}
 
     async def known(
         self,
@@ -104,7 +134,7 @@ class Caller:
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Answer:
         """Repeat the very same request until its outcome is known. `expected`: the codes of refusals that may come."""
-        node, attempts = self.pick(), 1
+        node, attempts = self._addresses.pick(), 1
         while True:
             answer = await self.once(method, path, body, headers=headers, node=node, timeout_seconds=timeout_seconds)
             if answer.outcome != "unknown":
@@ -113,7 +143,7 @@ class Caller:
                 self.tally.faults.append(f"{method} {_plain(path)} at {node} never became known: {answer.status}")
                 raise GaveUp
             await asyncio.sleep(PAUSES_SECONDS[min(attempts, len(PAUSES_SECONDS)) - 1])
-            node, attempts = self.pick(other_than=node), attempts + 1
+            node, attempts = self._addresses.pick(other_than=node), attempts + 1
         self.tally.known += 1
         self.tally.by_attempts[attempts] += 1
         if answer.outcome == "no" and answer.code not in expected:
@@ -139,22 +169,17 @@ class Caller:
             async with self._session.request(method, node + path, json=body, headers=headers, timeout=timeout) as reply:
                 answer = Answer(reply.status, await reply.read(), node=node)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._failed[node] = time.monotonic()
+            self._addresses.failed(node)
             self.tally.unknowns[type(error).__name__] += 1
             return Answer(0, node=node)
         if answer.outcome == "unknown":
-            self._failed[node] = time.monotonic()
+            self._addresses.failed(node)
             self.tally.unknowns[str(answer.status)] += 1
             if answer.status == 500:
                 self.tally.faults.append(f"{method} {_plain(path)} at {node}: 500 {answer.code}")
+        else:
+            self._addresses.answered(node)
         return answer
-
-    def pick(self, other_than: str = "") -> str:
-        """Any node that seems to be there, rather than the one that just failed."""
-        now = time.monotonic()
-        others = [one for one in self._addresses if one != other_than] or self._addresses
-        good = [one for one in others if now - self._failed.get(one, -AVOIDED_SECONDS) >= AVOIDED_SECONDS]
-        return self.chance.choice(good or others)
 
 
 def _plain(path: str) -> str:

@@ -14,7 +14,7 @@ import aiohttp
 from faults import breaking, checker, inbox, truth
 from faults.applications import Application
 from faults.breaking import Fault
-from faults.caller import Caller, Tally
+from faults.caller import Addresses, Caller, Tally
 from faults.cluster import Cluster, cluster
 from faults.inbox import Inbox
 from faults.records import Records
@@ -93,12 +93,14 @@ async def _load(this: Run, nodes: Cluster, everybody: Cast, chance: random.Rando
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         # A repeat that the library made by itself would be counted by nobody.
         session._retry_connection = False
+        addresses = Addresses(nodes.addresses, random.Random(chance.random()))
 
         def caller() -> Caller:
-            return Caller(session, nodes.addresses, this.tally, random.Random(chance.random()), give_up)
+            return Caller(session, addresses, this.tally, random.Random(chance.random()), give_up)
 
         tills, terminals, applications = _clients(this, everybody, caller, stop)
-        clients = [asyncio.create_task(one.run()) for one in (*tills, *terminals, *applications)]
+        everyone: list[Till | Terminal | Application] = [*tills, *terminals, *applications]
+        clients = [asyncio.create_task(one.run()) for one in everyone]
         this.phase = "breaks"
         faults = [
             asyncio.create_task(breaking.keep_breaking(fault, nodes, random.Random(chance.random()), stop))

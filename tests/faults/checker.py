@@ -15,6 +15,7 @@ from paydesk.orders.status import CREATED, State, legal
 VIOLATIONS_MAX = 100
 ENDED_OPENLY = ("exhausted", "superseded", "withdrawn", "pending")
 DEFECTS = ("defect", "undeclared", "worker failed", "delivery failed by a defect")
+CHAINED = ("The above exception was", "During handling of the above")
 
 Check = Callable[[Records, Facts], Iterator[str]]
 
@@ -230,17 +231,23 @@ def delivery_order(records: Records, facts: Facts) -> Iterator[str]:
 
 def defects(name: str, log: str) -> list[str]:
     """What a node's log says of defects. A node that finds no database when it starts may say so and end."""
-    found, in_traceback = [], False
+    found: list[str] = []
+    in_traceback, last_words = False, ""
     for line in log.splitlines():
         if line.startswith("Traceback"):
             in_traceback = True
+        elif line.startswith(CHAINED):
+            last_words = ""
         elif in_traceback and line and not line[0].isspace():
-            in_traceback = False
-            if "Unavailable" not in line:
-                found.append(f"{name} ended with {line[:300]}")
+            found += _unexpected(name, last_words)
+            in_traceback, last_words = False, line
         elif any(f'"event": "{event}"' in line for event in DEFECTS):
             found.append(f"{name} logged: {line[:300]}")
-    return found
+    return found + _unexpected(name, last_words)
+
+
+def _unexpected(name: str, last_words: str) -> list[str]:
+    return [f"{name} ended with {last_words[:300]}"] if last_words and "Unavailable" not in last_words else []
 
 
 CHECKS: tuple[Check, ...] = (

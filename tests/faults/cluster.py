@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import signal
 import sys
@@ -16,7 +15,8 @@ from pathlib import Path
 from faults import wire
 from faults.clocked_node import write_offset
 from faults.wire import Wire
-from node_process import _free_port
+from node_process import free_port
+from paydesk_process import environment
 from postgres_server import PostgresServer
 
 START_SECONDS_MAX = 60.0
@@ -35,7 +35,7 @@ class Node:
 
     def __init__(self, name: str, database_url: str, folder: Path) -> None:
         self.name = name
-        self.port = _free_port()
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.front: Wire | None = None
         self.back: Wire | None = None
@@ -113,7 +113,7 @@ class Node:
         while self._wanted:
             with self.log.open("ab") as log:
                 self._process = await asyncio.create_subprocess_exec(
-                    *self._command, stdout=log, stderr=log, env={**os.environ, **VARIABLES}
+                    *self._command, stdout=log, stderr=log, env=environment(**VARIABLES)
                 )
             self.starts += 1
             ended = asyncio.create_task(self._process.wait())
