@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from paydesk.clock import SystemClock
 from paydesk.ledger_rules import (
     CHAIN_RULES,
     HISTORIES,
@@ -18,12 +17,12 @@ from paydesk.ledger_rules import (
     NEXT_CHAINS,
     NEXT_ORDERS,
     ORDER_RULES,
-    TIMED_RULES,
     WHOLE_RULES,
     Rule,
 )
 from paydesk.orders.status import CREATE, State, legal
 from paydesk.storage.database import Database, Row, Transaction
+from paydesk.virtual.dev_clock import restore_clock
 
 PAGE_ROWS = 1000
 FINDINGS_MAX = 1000
@@ -45,57 +44,56 @@ class Finding:
 
 async def integrity(database: Database) -> list[Finding]:
     """What the database itself says of its files and indexes."""
-    return await _held_against(database, INTEGRITY_RULES[database.name])
+    return await database.read(lambda tx: _broken(tx, INTEGRITY_RULES[database.name], (), 0), heavy=True)
 
 
 async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
-    """Everything that must hold and does not, at most `FINDINGS_MAX`. Without `now_ms` it is the machine's time."""
-    now = SystemClock().now_ms() if now_ms is None else now_ms
-    found = await _sweep(database, NEXT_ORDERS, "", ORDER_RULES)
-    found += await _sweep(database, NEXT_CHAINS, b"", CHAIN_RULES)
-    found += await _held_against(database, WHOLE_RULES)
-    found += await _held_against(database, TIMED_RULES, now)
+    """Everything that must hold and does not, at most `FINDINGS_MAX`. Without `now_ms` it is the database's time."""
+    now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
+    found = await _sweep(database, NEXT_ORDERS, "", ORDER_RULES, now)
+    found += await _sweep(database, NEXT_CHAINS, b"", CHAIN_RULES, now)
+    found += await database.read(lambda tx: _broken(tx, WHOLE_RULES, (), now), heavy=True)
     return found[:FINDINGS_MAX]
 
 
-async def _held_against(database: Database, rules: tuple[Rule, ...], *args: Any) -> list[Finding]:
-    return await database.read(lambda tx: _broken(tx, rules, *args), heavy=True)
-
-
-async def _sweep(database: Database, following: str, least_key: str | bytes, rules: tuple[Rule, ...]) -> list[Finding]:
+async def _sweep(
+    database: Database, following: str, least_key: str | bytes, rules: tuple[Rule, ...], now_ms: int
+) -> list[Finding]:
     """Hold the rules against one page after the other, from the least key on."""
     found: list[Finding] = []
     after: tuple[Any, Any] | None = (-1, least_key)
     while after is not None and len(found) < FINDINGS_MAX:
-        findings, after = await _read_page(database, following, after, rules)
+        findings, after = await _read_page(database, following, after, rules, now_ms)
         found += findings
     return found
 
 
 async def _read_page(
-    database: Database, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...]
+    database: Database, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
 ) -> tuple[list[Finding], tuple[Any, Any] | None]:
-    return await database.read(lambda tx: _page(tx, following, after, rules), heavy=True)
+    return await database.read(lambda tx: _page(tx, following, after, rules, now_ms), heavy=True)
 
 
 async def _page(
-    tx: Transaction, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...]
+    tx: Transaction, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
 ) -> tuple[list[Finding], tuple[Any, Any] | None]:
     """The findings of one page, and where the next one begins; the last page has no upper bound."""
     keys = await tx.all(following, *after, PAGE_ROWS)
     last = tuple(keys[-1]) if len(keys) == PAGE_ROWS else None
     bounds = (*after, *(last or (_SELLER_MAX, after[1])))
-    findings = await _broken(tx, rules, *bounds)
+    findings = await _broken(tx, rules, bounds, now_ms)
     if rules is ORDER_RULES:
         findings += history_findings(await tx.all(HISTORIES, *bounds))
     return findings, last
 
 
-async def _broken(tx: Transaction, rules: tuple[Rule, ...], *args: Any) -> list[Finding]:
+async def _broken(tx: Transaction, rules: tuple[Rule, ...], bounds: tuple[Any, ...], now_ms: int) -> list[Finding]:
     return [
         Finding(rule.name, _subject(seller_id, subject), rule.message.format(*values))
         for rule in rules
-        for seller_id, subject, *values in await tx.all(f"{rule.sql} LIMIT {FINDINGS_MAX}", *args)
+        for seller_id, subject, *values in await tx.all(
+            f"{rule.sql} LIMIT {FINDINGS_MAX}", *bounds, *((now_ms,) if rule.timed else ())
+        )
     ]
 
 

@@ -8,15 +8,21 @@ from paydesk.orders.status import LIVE
 
 UNANSWERED_MS_MAX = 60_000
 PENDING_MS_MAX = 31 * 86_400_000
+KEPT_MS_MIN = 29 * 86_400_000
+"""What is pruned was kept for 30 days at least; a day is left for clocks that differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A statement that finds who breaks it: a seller (or NULL), a subject, and what the message's places say."""
+    """A statement that finds who breaks it: a seller (or NULL), a subject, and what the message's places say.
+
+    The last parameter of one that is `timed` is now, in epoch milliseconds.
+    """
 
     name: str
     message: str
     sql: str
+    timed: bool = False
 
 
 # Every rule of a page has its bounds: after ($1, $2), up to and with ($3, $4).
@@ -110,6 +116,7 @@ ORDER_RULES = (
          WHERE {_ORDERS_OF_PAGE} AND r.outcome = 'approved' AND r.verdict = 'taken'
          GROUP BY o.seller_id, o.order_id HAVING COUNT(*) > 1""",
     ),
+    # A delivery that ended long ago was pruned.
     Rule(
         "event_without_delivery",
         "version {0} was never to be delivered to subscription {1}",
@@ -118,10 +125,12 @@ ORDER_RULES = (
           JOIN order_events e ON e.seller_id = o.seller_id AND e.order_id = o.order_id
           JOIN subscriptions s ON s.application_id = o.application_id AND s.live = o.live
          WHERE {_ORDERS_OF_PAGE} AND s.topic = 'orders' AND s.deleted_ms IS NULL AND s.created_ms < e.created_ms
+           AND e.created_ms > CAST($5 AS bigint) - {KEPT_MS_MIN}
            AND (s.actions = '[]' OR s.actions LIKE '%"' || e.action || '"%')
            AND NOT EXISTS (SELECT 1 FROM deliveries d
                             WHERE d.seller_id = e.seller_id AND d.order_id = e.order_id AND d.version = e.version
                               AND d.subscription_id = s.subscription_id)""",
+        timed=True,
     ),
 )
 
@@ -149,14 +158,6 @@ WHOLE_RULES = (
          GROUP BY seller_id, terminal_id HAVING COUNT(*) > 1""",
     ),
     Rule(
-        "code_without_chain",
-        "a code exchanged at {0} (epoch milliseconds) has no tokens",
-        """
-        SELECT k.seller_id, k.authorization_id, k.exchanged_ms FROM codes k
-         WHERE k.exchanged_ms IS NOT NULL AND NOT EXISTS (
-               SELECT 1 FROM token_chains c WHERE c.seller_id = k.seller_id AND c.chain_id = k.chain_id)""",
-    ),
-    Rule(
         "chain_without_tokens",
         "a chain at generation {0} has no access token of that generation",
         """
@@ -165,16 +166,23 @@ WHOLE_RULES = (
                SELECT 1 FROM access_tokens t
                 WHERE t.seller_id = c.seller_id AND t.chain_id = c.chain_id AND t.generation = c.generation)""",
     ),
-)
-
-# The same, and $1 is now.
-TIMED_RULES = (
+    # A chain that ended was pruned no sooner than so long after its code's exchange.
+    Rule(
+        "code_without_chain",
+        "a code exchanged at {0} (epoch milliseconds) has no tokens",
+        f"""
+        SELECT k.seller_id, k.authorization_id, k.exchanged_ms FROM codes k
+         WHERE k.exchanged_ms > CAST($1 AS bigint) - {KEPT_MS_MIN} AND NOT EXISTS (
+               SELECT 1 FROM token_chains c WHERE c.seller_id = k.seller_id AND c.chain_id = k.chain_id)""",
+        timed=True,
+    ),
     Rule(
         "delivery_overdue",
         "has been pending since {0} (epoch milliseconds)",
         f"""
         SELECT seller_id, delivery_id, created_ms FROM deliveries
          WHERE status = 'pending' AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
+        timed=True,
     ),
     Rule(
         "key_without_answer",
@@ -184,6 +192,7 @@ TIMED_RULES = (
           FROM idempotency_keys
          WHERE (status IS NULL OR answer IS NULL)
            AND created_ms < CAST($1 AS bigint) - {UNANSWERED_MS_MAX}""",
+        timed=True,
     ),
 )
 

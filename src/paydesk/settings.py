@@ -36,6 +36,8 @@ def _expiration(text: str) -> str:
 # The upper bound keeps sums of instants within a database's integer.
 Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Field(gt=0, le=65_535)]
+# What the interface promises to remember may be kept for longer, never for less.
+Days = Annotated[int, Field(ge=30, le=36_500)]
 
 
 class SettingsError(Exception):
@@ -75,7 +77,9 @@ class Settings(BaseModel):
     refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="An unused refresh token lives so long.")
     code_lifetime_seconds: Positive = Field(600, le=600, description="An authorization code lives so long.")
     refresh_repeat_seconds: Positive = Field(
-        60, description="A used refresh token answers the same tokens until so long after its successor was refreshed."
+        60,
+        le=86_400,
+        description="A used refresh token answers the same tokens until so long after its successor was refreshed.",
     )
     code_repeat_seconds: Positive = Field(
         10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
@@ -101,6 +105,11 @@ class Settings(BaseModel):
     )
     webhook_ports: tuple[Port, ...] = Field((443, 8443), description="Ports a webhook URL may have.")
     webhook_concurrency_max: Positive = Field(64, description="Deliveries under way at once on a node.")
+    idempotency_keep_days: Days = Field(30, description="An idempotency key of a create or a cancel is kept so long.")
+    tokens_keep_days: Days = Field(
+        30, description="A code, token or session of a terminal is kept so long after its end."
+    )
+    deliveries_keep_days: Days = Field(30, description="A delivery, with its attempts, is kept so long after its end.")
     acquirer: Literal["none", "simulator"] = Field(
         "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
     )

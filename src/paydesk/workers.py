@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from paydesk import retention
 from paydesk.clock import Clock
 from paydesk.keys import Keys
 from paydesk.orders import expiry
@@ -25,13 +26,17 @@ log = structlog.get_logger("workers")
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
+    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only).
+
+    `clock_is_sane` says whether the clock can be believed: while it can't, nothing is forgotten for its age.
+    """
 
     database: Database
     settings: Settings
     clock: Clock
     keys: Keys
     loopback_allowed: bool = False
+    clock_is_sane: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ WORKERS = (
     Worker("orders.silent", expiry.run_silent),
     Worker("terminals.untold", untold.run),
     Worker("webhooks.delivery", delivery.run),
+    Worker("retention", retention.run),
 )
 
 

@@ -33,6 +33,14 @@ KEEP = f"UPDATE idempotency_keys SET status = $7, answer = $8 {_MINE}"
 
 RELEASE = f"DELETE FROM idempotency_keys {_MINE}"
 
+# Out: keys of operation $4 that were claimed before $2 are gone, at most $3.
+PRUNE = """
+DELETE FROM idempotency_keys
+ WHERE seller_id = $1 AND (application_id, live, operation, object_id, idempotency_key) IN (
+       SELECT application_id, live, operation, object_id, idempotency_key FROM idempotency_keys
+        WHERE seller_id = $1 AND operation = $4 AND created_ms < $2
+        ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -98,3 +106,8 @@ def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
 async def release(tx: Transaction, key: Key) -> None:
     """A refusal binds no key, also where it keeps something else."""
     await tx.run(RELEASE, *key.columns)
+
+
+async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int, *, operation: str) -> int:
+    """Free keys of an operation that were claimed before; how many."""
+    return await tx.run(PRUNE, seller_id, before_ms, limit, operation)

@@ -1,0 +1,241 @@
+"""What is kept and what is forgotten, kind by kind, on either side of the day on which it goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from oauth_scene import DAY_MS, Scene, frozen_clock, make_scene
+from paydesk import ledger
+from paydesk.clock import MovableClock
+from paydesk.settings import Settings, SettingsError, load
+from paydesk.storage.database import Database, Transaction
+from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, count, insert, names_of, sweep
+from service import running
+
+
+async def _keys(tx: Transaction) -> None:
+    for operation, kept, gone in (
+        ("create_order", 29.9, 30.1),
+        ("cancel_order", 29.9, 30.1),
+        ("refund_order", 119, 121),
+    ):
+        await add_key(tx, f"kept {operation}", kept, operation)
+        await add_key(tx, f"gone {operation}", gone, operation)
+
+
+async def _deliveries(tx: Transaction) -> None:
+    for status in ("delivered", "exhausted", "superseded", "withdrawn"):
+        await add_delivery(tx, f"kept {status}", 29.9, status)
+        await add_delivery(tx, f"gone {status}", 30.1, status)
+    await add_delivery(tx, "kept pending", None, "pending")
+
+
+async def _codes(tx: Transaction) -> None:
+    for name, expires_ms in (("kept", ago(29.9)), ("gone", ago(30.1))):
+        said = {"authorization_id": name, "application_id": 7, "redirect_uri": "", "scope": "read", "created_ms": 0}
+        await insert(tx, "codes", seller_id=SELLER, digest=name.encode(), expires_ms=expires_ms, **said)
+
+
+async def _device_tokens(tx: Transaction) -> None:
+    for name, revoked_ms in (("kept", ago(29.9)), ("gone", ago(30.1)), ("kept, good", None)):
+        said = {"terminal_id": name, "created_ms": 0, "revoked_ms": revoked_ms}
+        await insert(tx, "device_tokens", seller_id=SELLER, digest=name.encode(), **said)
+
+
+async def _sessions(tx: Transaction) -> None:
+    """One that was taken over long ago; one that was taken over yesterday; one that still goes on."""
+    began = {"gone": 90.0, "kept, taken over lately": 60.0, "kept, the newest": 1.0}
+    for session, (name, days) in enumerate(began.items(), start=1):
+        said = {"terminal_id": "A__1", "session": session, "app_version": "1", "created_ms": ago(days)}
+        await insert(tx, "terminal_sessions", seller_id=SELLER, boot_id=name, **said)
+    said = {"terminal_id": "A__2", "session": 1, "app_version": "1", "created_ms": ago(90)}
+    await insert(tx, "terminal_sessions", seller_id=SELLER, boot_id="kept, the only one", **said)
+
+
+KINDS = {
+    "keys": (_keys, "idempotency_keys", "idempotency_key"),
+    "deliveries": (_deliveries, "deliveries", "delivery_id"),
+    "attempts": (_deliveries, "attempts", "delivery_id"),
+    "codes": (_codes, "codes", "authorization_id"),
+    "device tokens": (_device_tokens, "device_tokens", "terminal_id"),
+    "sessions": (_sessions, "terminal_sessions", "boot_id"),
+}
+
+
+async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
+    """Of each kind those rows go that ended longer ago than they are kept; who wishes keeps more than is promised."""
+    await database.write(add_seller)
+    before = {}
+    for kind, (fill, table, column) in KINDS.items():
+        if kind != "attempts":
+            await database.write(fill)
+        before[kind] = await names_of(database, table, column)
+    longer = Settings(idempotency_keep_days=365, deliveries_keep_days=365, tokens_keep_days=365)
+    assert await sweep(database, settings=longer) == 0
+    assert await sweep(database) > 0
+    for kind, (_, table, column) in KINDS.items():
+        left = await names_of(database, table, column)
+        assert left == [name for name in before[kind] if name.startswith("kept")], kind
+        assert 0 < len(left) < len(before[kind]), kind
+    assert await sweep(database) == 0
+
+
+@pytest.mark.parametrize("name", ["idempotency_keep_days", "tokens_keep_days", "deliveries_keep_days"])
+def test_less_than_promised_is_refused(name: str) -> None:
+    """What the interface promises to remember can't be set below that."""
+    with pytest.raises(SettingsError, match="greater than or equal to 30"):
+        load({f"PAYDESK_{name.upper()}": "29"})
+
+
+async def test_a_key_is_free_after_its_days(database: Database) -> None:
+    """A create is answered from its key for 30 days, whatever is swept; then the key makes an order of its own."""
+    clock = MovableClock()
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        terminal, other = await service.terminal(), await service.terminal()
+        first = await service.create(terminal, key="till-1")
+        clock.advance(29 * DAY_MS)
+        await sweep(database, clock)
+        again = await service.create(terminal, key="till-1")
+        assert (again.status, again.body) == (201, first.body)
+        assert again.headers["x-idempotent-replayed"] == "true"
+        clock.advance(2 * DAY_MS)
+        await sweep(database, clock)
+        new = await service.create(other, key="till-1")
+        assert new.status == 201
+        assert new.body["id"] != first.body["id"]
+        assert "x-idempotent-replayed" not in new.headers
+
+
+@pytest.fixture
+async def scene(database: Database) -> Scene:
+    """An application, a seller and a clock that stands still."""
+    return await make_scene(database)
+
+
+async def test_a_replay_is_known_until_the_token_would_have_expired(scene: Scene) -> None:
+    """An old refresh token that was used ends its chain when it comes again, also after many sweeps."""
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    for _ in range(6):
+        scene.clock.advance(34 * DAY_MS)
+        last = second
+        second = await scene.answer(scene.refresh(second["refresh_token"]))
+        await sweep(scene.database, scene.clock)
+    # 204 days: it would have expired 24 days ago.
+    code, reason = await scene.refusal(scene.refresh(first["refresh_token"]))
+    assert (code, reason) == ("invalid_grant", "refresh token replayed")
+    for token in (last, second):
+        assert (await scene.refusal(scene.refresh(token["refresh_token"])))[1].startswith("refresh token revoked")
+
+
+async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
+    """A refresh token that would have expired 30 days ago is as good as any unknown one, and ends nothing."""
+    first = tokens = await scene.tokens()
+    for _ in range(7):
+        scene.clock.advance(31 * DAY_MS)
+        tokens = await scene.answer(scene.refresh(tokens["refresh_token"]))
+        await sweep(scene.database, scene.clock)
+    assert await scene.refusal(scene.refresh(first["refresh_token"])) == ("invalid_grant", "unknown refresh token")
+    assert await count(scene.database, "refresh_tokens") == await count(scene.database, "access_tokens") == 7
+    assert await scene.answer(scene.refresh(tokens["refresh_token"]))
+    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+
+
+async def test_a_repeat_is_answered_while_its_chain_lives(scene: Scene) -> None:
+    """Whoever lost the answer of a refresh gets it again, however long ago the used token would have expired."""
+    first = await scene.tokens()
+    scene.clock.advance(179 * DAY_MS)
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    scene.clock.advance(100 * DAY_MS)
+    assert await sweep(scene.database, scene.clock) == 1  # the code
+    again = await scene.answer(scene.refresh(first["refresh_token"]))
+    assert again["refresh_token"] == second["refresh_token"]
+    assert again["access_token"] == second["access_token"]
+
+
+async def test_a_repeat_soon_after_a_late_refresh_is_answered(database: Database) -> None:
+    """The tokens that a repeat is answered with outlive their expiry by what a repeat needs."""
+    scene = await make_scene(database)
+    scene.settings = Settings(access_token_lifetime_seconds=3600)
+    first = await scene.tokens()
+    second = await scene.answer(scene.refresh(first["refresh_token"]))
+    scene.clock.advance(60 * DAY_MS)
+    third = await scene.answer(scene.refresh(second["refresh_token"]))
+    await scene.answer(scene.refresh(third["refresh_token"]))
+    await sweep(scene.database, scene.clock, settings=scene.settings)
+    again = await scene.answer(scene.refresh(first["refresh_token"]))
+    assert again["refresh_token"] == second["refresh_token"]
+    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+
+
+ENDS = {
+    "expired": "UPDATE token_chains SET expired_ms = $1 WHERE 1 = 0",
+    "revoked": "UPDATE token_chains SET revoked_ms = $1, revoked_reason = 'test'",
+    "withdrawn": "UPDATE authorizations SET withdrawn_ms = $1",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_a_chain_that_ended_goes_whole(scene: Scene, how: str) -> None:
+    """A chain goes with all its tokens 30 days after it was revoked or withdrawn, or its last token expired."""
+    first = await scene.tokens()
+    await scene.answer(scene.refresh(first["refresh_token"]))
+    if how == "expired":
+        scene.clock.advance(180 * DAY_MS)
+    ended_ms = scene.clock.now_ms()
+    await scene.database.write(lambda tx: tx.run(ENDS[how], ended_ms))
+    scene.clock.advance(30 * DAY_MS)
+    await sweep(scene.database, scene.clock)
+    assert await count(scene.database, "token_chains") == 1
+    assert await count(scene.database, "access_tokens") == 2
+    scene.clock.advance(DAY_MS)
+    await sweep(scene.database, scene.clock, step_rows_max=1)
+    for table in ("token_chains", "access_tokens", "refresh_tokens", "codes"):
+        assert await count(scene.database, table) == 0, table
+    assert await count(scene.database, "authorizations") == 1
+    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+
+
+async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None:
+    """When lifetimes were shortened, an older token that is still good keeps its chain."""
+    scene.settings = Settings(access_token_lifetime_seconds=300 * 86_400)
+    first = await scene.tokens()
+    scene.settings = Settings(access_token_lifetime_seconds=60, refresh_token_lifetime_seconds=60)
+    await scene.answer(scene.refresh(first["refresh_token"]))
+    scene.clock.advance(290 * DAY_MS)
+    await sweep(scene.database, scene.clock)
+    assert await count(scene.database, "access_tokens") == 2
+    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    scene.clock.advance(41 * DAY_MS)
+    await sweep(scene.database, scene.clock)
+    assert await count(scene.database, "token_chains") == 0
+
+
+async def test_history_stays_and_the_ledger_is_sound(database: Database) -> None:
+    """Of paid orders everything about their deliveries goes, nothing of their history, and nothing is found wrong."""
+    clock = frozen_clock()
+    async with running(database, clock=clock, workers=False) as service:
+        subscribed = (
+            "INSERT INTO subscriptions VALUES ('s', $1, 0, 'orders', 'https://shop.example', '[]', 1, 1, $2, NULL)"
+        )
+        await database.write(
+            lambda tx: tx.run(subscribed, service.scene.application.application_id, clock.now_ms() - 1)
+        )
+        terminal = await service.terminal()
+        device = await service.device(terminal)
+        for _ in range(3):
+            order = (await service.create(terminal)).body["id"]
+            await device.ack(order[3:])
+            await device.authorizing(order[3:])
+            assert (await device.approve(order[3:])).status == 200
+    ended = "UPDATE deliveries SET status = 'delivered', ended_ms = created_ms"
+    await database.write(lambda tx: tx.run(ended))
+    kept = {table: await count(database, table) for table in ("orders", "order_events", "leases", "results")}
+    assert await ledger.check(database, clock.now_ms()) == []
+    clock.advance(31 * DAY_MS)
+    await sweep(database, clock)
+    assert await count(database, "deliveries") == await count(database, "idempotency_keys") == 0
+    assert {table: await count(database, table) for table in kept} == kept
+    assert kept["order_events"] >= 3 * 3
+    assert await ledger.check(database, clock.now_ms()) == []
