@@ -8,7 +8,7 @@ from typing import Any
 from oauth_scene import DAY_MS
 from paydesk.clock import Clock, MovableClock
 from paydesk.keys import Keys
-from paydesk.retention import Sweep
+from paydesk.retention import STEP_ROWS_MAX, Sweep
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.workers import WorkerContext
@@ -25,7 +25,7 @@ def context_of(database: Database, clock: Clock | None = None, **options: Any) -
     )
 
 
-async def sweep(database: Database, clock: Clock | None = None, *, step_rows_max: int = 500, **options: Any) -> int:
+async def sweep(database: Database, clock: Clock | None = None, *, step_rows_max: int = STEP_ROWS_MAX, **options: Any) -> int:
     """One sweep to its end; how many rows went."""
     return await Sweep(context_of(database, clock, **options), asyncio.Event(), step_rows_max=step_rows_max).run()
 

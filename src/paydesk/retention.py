@@ -28,7 +28,7 @@ DAY_MS = 86_400_000
 REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
 
-STEP_ROWS_MAX = 500
+STEP_ROWS_MAX = 100
 REST_RATIO = 3.0
 """A step is followed by a rest three times as long: at most a quarter of one core, and less where a node is busy."""
 REST_SECONDS_MAX = 5.0
