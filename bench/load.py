@@ -1,4 +1,4 @@
-"""The load: wrk in a process of its own, with a Lua script for each operation, and what the service spent meanwhile."""
+"""The load: wrk in a process of its own, with a Lua script for each operation, and what the servers spent meanwhile."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,27 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class WrkMissing(Exception):
+class BenchError(Exception):
+    """The bench can't go on; the message says why and what to do."""
+
+
+class WrkMissing(BenchError):
     """There is no wrk on this machine; the message says how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One operation under one number of connections."""
+    """One operation under one number of connections; `postgres_us` is PostgreSQL's CPU for each request."""
 
     operation: str
     connections: int
     per_second: float
     p50_ms: float
     p99_ms: float
-    cpu_us: float
-    memory_mb: float
+    cpu_us: float | None
+    memory_mb: float | None
     requests: int
+    postgres_us: float | None = None
 
 
 def measure(
@@ -46,8 +52,11 @@ def measure(
         {"BENCH_SEED": str(seed), "BENCH_FIRST": str(first), "BENCH_RUN": str(run)},
     )
     spent = cpu_seconds(pid) - before
-    assert not summary["refused"], f"{operation}: {summary['refused']} of {summary['requests']} were refused"
-    assert not summary["broken"], f"{operation}: {summary['broken']} connections broke"
+    if summary["refused"] or summary["broken"] or not summary["requests"]:
+        raise BenchError(
+            f"{operation} from {connections}: of {summary['requests']} requests {summary['refused']} were answered"
+            f" otherwise than they should be, {summary['broken']} connections broke. {summary['complaint']}"
+        )
     return Measured(
         operation,
         connections,
@@ -60,11 +69,16 @@ def measure(
     )
 
 
-def _wrk(operation: str, connections: int, seconds: float, url: str, variables: dict[str, str]) -> dict[str, Any]:
+def find_wrk() -> str:
+    """Where wrk is. Raises `WrkMissing`."""
     wrk = shutil.which("wrk")
     if wrk is None:
         raise WrkMissing("wrk is missing. Debian, Ubuntu: apt-get install wrk    macOS: brew install wrk")
-    command = [wrk, "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", "30s"]
+    return wrk
+
+
+def _wrk(operation: str, connections: int, seconds: float, url: str, variables: dict[str, str]) -> dict[str, Any]:
+    command = [find_wrk(), "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", "30s"]
     ended = subprocess.run(
         [*command, "-s", str(SCRIPTS / f"{operation}.lua"), url],
         env={**os.environ, **variables, "BENCH_FOLDER": str(SCRIPTS)},
@@ -73,15 +87,30 @@ def _wrk(operation: str, connections: int, seconds: float, url: str, variables: 
         check=False,
     )
     _, found, summary = ended.stdout.partition("SUMMARY ")
-    assert found, ended.stdout + ended.stderr
-    read: dict[str, Any] = json.loads(summary)
-    return read
+    if not found:
+        raise BenchError(f"{operation} from {connections}: wrk failed: {ended.stdout}{ended.stderr}")
+    return {**json.loads(summary), "complaint": ended.stderr.strip()}
 
 
 def cpu_seconds(pid: int) -> float:
     """What the process and its threads have spent, in user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+    user, system, *_ = _times(pid)
+    return (user + system) / TICKS_PER_SECOND
+
+
+def family_cpu_seconds(pid: int) -> float:
+    """What the process, its children and those of them that have ended have spent."""
+    spent = 0
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        # One that ends meanwhile is among what its parent has waited for.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            spent += sum(_times(int(child))[:2])
+    return (spent + sum(_times(pid))) / TICKS_PER_SECOND
+
+
+def _times(pid: int) -> list[int]:
+    """User, system, and both again of children that have ended; in ticks."""
+    return [int(field) for field in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]]
 
 
 def memory_mb(pid: int) -> float:

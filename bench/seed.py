@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,42 +15,58 @@ from paydesk.terminals import leases, places
 from paydesk.terminals import store as terminals
 
 KEYS = Keys(1, {1: b"bench" * 7})
-TERMINALS = 400_000
-POLLERS = 512
-CHAINS_PER_RUN = 256
-REFRESH_RUNS = 16
 SCOPE = "offline_access read write"
 LIFETIMES = Lifetimes(15_552_000, 15_552_000)
+TERMINAL_PREFIX = "NEWLAND_N950__N"
+FIRST_SERIAL = 100_000_000
+TERMINALS_PER_STEP = 50_000
+CHAINS_PER_STEP = 64
 
 # A digit a column: as many rows as the bounds ask for in one statement, the same on both databases.
 _DIGITS = "(SELECT 0 AS d UNION ALL " + " UNION ALL ".join(f"SELECT {digit}" for digit in range(1, 10)) + ")"
-_NUMBERS = "SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d AS n FROM " + ", ".join(
-    f"{_DIGITS} AS {name}" for name in "abcefg"
+_NUMBERS = "SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS n FROM " + ", ".join(
+    f"{_DIGITS} AS {name}" for name in "abcef"
 )
 
 INSERT_TERMINALS = f"""
 INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode, session,
                        created_ms)
-SELECT CAST($1 AS bigint), 'NEWLAND_N950__N' || CAST(n + 100000000 AS text), 0, CAST($2 AS bigint), CAST($3 AS bigint),
-       'terminal', 0, 'PDV', 0, 0
-  FROM ({_NUMBERS}) AS numbers WHERE n >= CAST($4 AS bigint) AND n < CAST($5 AS bigint)"""
+SELECT CAST($1 AS bigint), '{TERMINAL_PREFIX}' || CAST(n + CAST($4 AS bigint) AS text), 0, CAST($2 AS bigint),
+       CAST($3 AS bigint), 'terminal', 0, 'PDV', 0, 0
+  FROM ({_NUMBERS}) AS numbers WHERE n < CAST($5 AS bigint)"""
 
 
-async def seed(database: Database, now_ms: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is seeded: the last `pollers` of the terminals poll, no order is made for them."""
+
+    terminals: int = 400_000
+    chains: int = 4_096
+    pollers: int = 512
+
+
+ENOUGH = Sizes()
+
+
+async def seed(database: Database, now_ms: int, sizes: Sizes = ENOUGH) -> dict[str, Any]:
     """Seed, and say what the load needs to know."""
     seeded = await database.write(lambda tx: _parties(tx, now_ms))
-    for first in range(0, TERMINALS, 50_000):
-        await database.write(partial(_terminals, seeded=seeded, first=first))
+    for first in range(0, sizes.terminals, TERMINALS_PER_STEP):
+        count = min(TERMINALS_PER_STEP, sizes.terminals - first)
+        await database.write(partial(_terminals, seeded=seeded, first=first, count=count))
     chain = {**seeded["chain"], "now_ms": now_ms}
-    chains = [await database.write(lambda tx: _chain(tx, chain)) for _ in range(CHAINS_PER_RUN * REFRESH_RUNS)]
+    chains: list[Pair] = []
+    while len(chains) < sizes.chains:
+        count = min(CHAINS_PER_STEP, sizes.chains - len(chains))
+        chains += await database.write(partial(_chains, chain=chain, count=count))
     seller_id = seeded["chain"]["seller_id"]
-    devices = await database.write(lambda tx: _devices(tx, seller_id, now_ms))
+    devices = await database.write(lambda tx: _devices(tx, seller_id, now_ms, sizes))
     return {
         "client_id": str(seeded["chain"]["application_id"]),
         "client_secret": seeded["client_secret"],
+        "seller_id": seller_id,
         "access_token": chains[0].access_token,
         "refresh_tokens": [pair.refresh_token for pair in chains],
-        "refresh_runs": REFRESH_RUNS,
         "devices": devices,
     }
 
@@ -75,21 +92,21 @@ async def _parties(tx: Transaction, now_ms: int) -> dict[str, Any]:
     return {"chain": chain, "client_secret": secret.reveal(), "store_id": store.store_id, "pos_id": pos.pos_id}
 
 
-async def _chain(tx: Transaction, chain: dict[str, Any]) -> Pair:
-    return await issuing.mint_chain(tx, KEYS, live=False, lifetimes=LIFETIMES, **chain)
+async def _chains(tx: Transaction, chain: dict[str, Any], count: int) -> list[Pair]:
+    return [await issuing.mint_chain(tx, KEYS, live=False, lifetimes=LIFETIMES, **chain) for _ in range(count)]
 
 
-async def _devices(tx: Transaction, seller_id: int, now_ms: int) -> list[dict[str, str]]:
+async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -> list[dict[str, str]]:
     """The last terminals have said hello: they poll, and no order is made for them."""
     devices = []
-    for number in range(TERMINALS - POLLERS, TERMINALS):
-        terminal_id, boot_id = f"NEWLAND_N950__N{100_000_000 + number}", str(uuid.uuid4())
+    for number in range(sizes.terminals - sizes.pollers, sizes.terminals):
+        terminal_id, boot_id = f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", str(uuid.uuid4())
         token = await terminals.mint_token(tx, seller_id, terminal_id, now_ms)
         await leases.begin_session(tx, seller_id, terminal_id, boot_id, "1", 1, now_ms)
         devices.append({"token": token.reveal(), "boot_id": boot_id})
     return devices
 
 
-async def _terminals(tx: Transaction, seeded: dict[str, Any], first: int) -> None:
+async def _terminals(tx: Transaction, seeded: dict[str, Any], first: int, count: int) -> None:
     places_of = (seeded["store_id"], seeded["pos_id"])
-    await tx.run(INSERT_TERMINALS, seeded["chain"]["seller_id"], *places_of, first, min(first + 50_000, TERMINALS))
+    await tx.run(INSERT_TERMINALS, seeded["chain"]["seller_id"], *places_of, FIRST_SERIAL + first, count)

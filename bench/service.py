@@ -1,7 +1,8 @@
 """The service that is measured: the application of `paydesk serve`, with a no-op route beside it, seeded for the load.
 
-`python -m bench.service DATABASE_URL PORT SEED_FILE` serves until SIGTERM. The no-op route goes through the same server
-and the same router and does nothing: what the service costs is told as a ratio to it.
+`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS CHAINS]` serves until SIGTERM. The no-op route goes
+through the same server and the same router and does nothing: what the service costs is told as a ratio to it. SIGUSR1
+turns the log of requests on, into SEED_FILE with the ending `.log`; SIGUSR2 turns it off and removes the file.
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
+import signal
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import structlog
 import uvloop
 from starlette.routing import Route, Router
 
 from bench import seed
-from paydesk import node, settings
+from bench.seed import Sizes
+from paydesk import logs, node, settings
 from paydesk.app import build_app
 from paydesk.clock import SystemClock
 from paydesk.http import server
@@ -35,19 +40,44 @@ class NoOp:
         await send_reply(scope, send, Reply(200, b"{}"), "noop")
 
 
-async def serve(database_url: str, port: int, seed_file: Path) -> None:
+class RequestLog:
+    """The log of requests, off until it is asked for: one line a request is measured apart."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._stream: TextIO | None = None
+        self.turn_off()
+
+    def turn_on(self) -> None:
+        """As in production: a line of JSON for every request."""
+        self._stream = self._file.open("w")
+        logs.configure("json", self._stream)
+
+    def turn_off(self) -> None:
+        """Only what goes wrong, to standard error."""
+        logs.configure("json", sys.stderr)
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+        if self._stream is not None:
+            self._stream.close()
+            self._file.unlink()
+            self._stream = None
+
+
+async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = seed.ENOUGH) -> None:
     """Migrate, seed, serve."""
-    chosen = settings.load(database_url=database_url)
-    # Only what goes wrong: one line a request is measured apart.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    # Orders outlive the run: nothing expires meanwhile.
+    chosen = settings.load(database_url=database_url, order_expiration_default="PT3H")
+    log = RequestLog(seed_file.with_suffix(".log"))
     async with node.database_of(chosen) as database:
         clock, stop = SystemClock(), asyncio.Event()
         await migrate(database, clock.now_ms())
-        seeded = await seed.seed(database, clock.now_ms())
+        seeded = await seed.seed(database, clock.now_ms(), sizes)
         seed_file.write_text(json.dumps(seeded))
         app = build_app(chosen, database, seed.KEYS, clock, development=False, state={})
         measured = Router([Route("/noop", NoOp()), *app.routes], redirect_slashes=False, default=app.default)
         node.stop_on_signals(stop)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, log.turn_off)
         gc.collect()
         gc.freeze()
         await node.run_together(
@@ -57,5 +87,9 @@ async def serve(database_url: str, port: int, seed_file: Path) -> None:
         )
 
 
+def _sizes(arguments: list[str]) -> Sizes:
+    return Sizes(terminals=int(arguments[0]), chains=int(arguments[1])) if arguments else seed.ENOUGH
+
+
 if __name__ == "__main__":
-    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), _sizes(sys.argv[4:])))

@@ -1,0 +1,62 @@
+"""The machine that figures were measured on: without it they say nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import apsw
+
+WRITES = 200
+BLOCK = b"\0" * 8192
+
+
+def description() -> dict[str, str]:
+    """What to know of the machine, each by its name."""
+    folder = Path(tempfile.gettempdir())
+    return {
+        "CPU": f"{_cpu()}, {len(os.sched_getaffinity(0))} cores",
+        "Memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
+        "Kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "Disk": f"{_file_system(folder)}; a write of 8 KiB with fdatasync takes {fsync_ms(folder):.2f} ms (median)",
+        "Python": f"{platform.python_version()}, uvloop {version('uvloop')}, uvicorn {version('uvicorn')}",
+        "SQLite": apsw.sqlite_lib_version(),
+    }
+
+
+def check() -> None:
+    """Refuse a system whose processes can't be looked at."""
+    if not Path("/proc/self/stat").exists():
+        sys.exit("The bench reads what processes spend from /proc, so it runs on Linux alone.")
+
+
+def fsync_ms(folder: Path) -> float:
+    """How long a small write takes until it is on the disk, in the median."""
+    taken = []
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        for _ in range(WRITES):
+            began = time.perf_counter()
+            file.write(BLOCK)
+            os.fdatasync(file.fileno())
+            taken.append(time.perf_counter() - began)
+    return statistics.median(taken) * 1000
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith(("model name", "Model")):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _file_system(folder: Path) -> str:
+    """The kind of the file system that the databases are on: the longest mount point above them."""
+    mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    above = [(len(point), kind) for point, kind in mounts if folder.resolve().is_relative_to(point)]
+    return max(above)[1] if above else "unknown"

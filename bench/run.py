@@ -1,0 +1,153 @@
+"""A run of the bench: servers are started, each step of the plan is loaded in its turn, each figure kept at once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+
+from bench import machine
+from bench.kept import Kept
+from bench.load import Measured, family_cpu_seconds
+from bench.peers import servers
+from bench.pgbench import Pgbench
+from bench.postgres import Postgres
+from bench.rows import Plan, Row
+from bench.running import Running, service
+from bench.seed import Sizes
+
+WARM_UP_SECONDS = 1
+STEP_OVERHEAD_SECONDS = 0.4
+START_SECONDS = 60
+
+Step = tuple[int, Row, int]
+Loader = Callable[[str, int, float], Measured]
+
+
+@dataclass(slots=True)
+class Servers:
+    """What is under load on one database: a loader for each server of the plan."""
+
+    running: Running
+    loaders: dict[str, Loader]
+    postgres: Postgres | None = None
+    warm: set[str] = field(default_factory=set)
+
+    def one(self, row: Row, connections: int, seconds: float) -> Measured:
+        """One run of a row, with what PostgreSQL spent on it."""
+        load = self.running.one_logged if row.operation == "logged" else self.loaders[row.server]
+        before = family_cpu_seconds(self.postgres.pid) if self.postgres else 0
+        made = dataclasses.replace(load(row.script, connections, seconds), operation=row.name)
+        if self.postgres is None or row.server == "prism":
+            return made
+        spent = family_cpu_seconds(self.postgres.pid) - before
+        return dataclasses.replace(made, postgres_us=spent / made.requests * 1e6)
+
+    def warm_up(self, row: Row, connections: int) -> None:
+        """The first load of a row is not measured: compilers, caches and connections come to life in it."""
+        if row.name not in self.warm and row.operation != "logged":
+            self.warm.add(row.name)
+            self.one(row, connections, WARM_UP_SECONDS)
+
+
+def run(plan: Plan, kept: Kept, console: Console, terminals: int | None = None) -> None:
+    """Measure what the plan has and the file lacks."""
+    if plan.peers and any(_needs_peers(step) for database in plan.databases for step in _left(plan, kept, database)):
+        plan = _with_peers_if_possible(plan, kept, console)
+    left = {database: list(_left(plan, kept, database)) for database in plan.databases}
+    count = sum(len(steps) for steps in left.values())
+    if not count:
+        return
+    kept.machine |= {**machine.description(), "Date": dt.datetime.now(dt.UTC).date().isoformat()}
+    minutes = (count * (plan.seconds + STEP_OVERHEAD_SECONDS) + START_SECONDS * len(plan.databases)) / 60
+    console.print(f"{count} runs of {plan.seconds} s: about {minutes:.0f} min.")
+    with Progress(console=console) as progress:
+        task = progress.add_task("bench", total=count)
+        for database, steps in left.items():
+            if steps:
+                progress.update(task, description=f"{database}: seeding")
+                with _servers(plan, kept, database, terminals) as under_load:
+                    _measure(under_load, plan, kept, database, steps, progress)
+
+
+def _left(plan: Plan, kept: Kept, database: str) -> Iterator[Step]:
+    for number, row, connections in plan.steps(database):
+        if (database, row.name, connections, number) not in kept.measured:
+            yield number, row, connections
+
+
+def _needs_peers(step: Step) -> bool:
+    return step[1].server in ("oidc-provider", "prism")
+
+
+def _with_peers_if_possible(plan: Plan, kept: Kept, console: Console) -> Plan:
+    try:
+        if not servers.are_installed():
+            console.print("installing the peers …")
+            servers.install()
+    except servers.PeersMissing as missing:
+        kept.notes = [f"Without the peers: {missing}"]
+        console.print(kept.notes[0])
+        return dataclasses.replace(plan, peers=False)
+    kept.notes = []
+    kept.machine |= servers.versions()
+    return plan
+
+
+def _measure(under_load: Servers, plan: Plan, kept: Kept, database: str, steps: list[Step], progress: Progress) -> None:
+    for number, row, connections in steps:
+        shown = f"{database}: {row.name} from {connections}"
+        progress.update(progress.task_ids[0], description=shown)
+        under_load.warm_up(row, max(plan.connections))
+        made = under_load.one(row, connections, plan.seconds)
+        kept.add((database, row.name, connections, number), made)
+        progress.advance(progress.task_ids[0])
+        if not progress.console.is_terminal:
+            progress.console.print(f"round {number}: {shown}: {made.per_second:,.0f} a second")
+
+
+@contextlib.contextmanager
+def _servers(plan: Plan, kept: Kept, database: str, terminals: int | None) -> Iterator[Servers]:
+    sizes = Sizes(terminals or plan.terminals(database), plan.chains_per_run * plan.refresh_runs)
+    if database == "sqlite":
+        with (
+            tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder,
+            service(f"sqlite:{Path(folder)}/bench.db", sizes, plan.chains_per_run) as running,
+        ):
+            yield Servers(running, {"service": running.one})
+        return
+    postgres = Postgres(clients_max=max(plan.connections))
+    kept.machine["PostgreSQL"] = postgres.version
+    with contextlib.ExitStack() as stack:
+        stack.callback(postgres.end)
+        url = postgres.create_database("bench")
+        running = stack.enter_context(service(url, sizes, plan.chains_per_run))
+        pgbench = Pgbench(postgres, url, running)
+        loaders: dict[str, Loader] = {
+            "service": running.one,
+            "pgbench": lambda _, connections, seconds: pgbench.one(connections, seconds),
+            **_peers(plan, postgres, stack),
+        }
+        postgres.settle(url)
+        yield Servers(running, loaders, postgres)
+
+
+def _peers(plan: Plan, postgres: Postgres, stack: contextlib.ExitStack) -> dict[str, Loader]:
+    """Those that the plan has rows for."""
+    wanted = {row.server for _, row, _ in plan.steps("postgres")}
+    loaders: dict[str, Loader] = {}
+    if "oidc-provider" in wanted:
+        url = postgres.create_database("oidc_provider")
+        peer = servers.oidc_provider(url, plan.chains_per_run, plan.refresh_runs)
+        loaders["oidc-provider"] = stack.enter_context(peer).one
+        postgres.settle(url)
+    if "prism" in wanted:
+        loaders["prism"] = stack.enter_context(servers.prism()).one
+    return loaders

@@ -1,0 +1,184 @@
+"""The service under load: started, seeded, warmed; and which of its terminals and chains are used already."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.load import BenchError, Measured, measure
+from bench.seed import FIRST_SERIAL, TERMINAL_PREFIX, Sizes
+
+ORDERS = 500
+START_SECONDS_MAX = 600.0
+SETTLE_SECONDS_MAX = 10.0
+
+
+class Running:
+    """The service under load. Terminals up to `used` have had their order."""
+
+    def __init__(self, url: str, process: subprocess.Popen[bytes], folder: Path, sizes: Sizes) -> None:
+        self.url, self.pid = url, process.pid
+        self.seeded: dict[str, Any] = json.loads((folder / "seed.json").read_text())
+        self.used, self.refreshed = 0, 0
+        self._seed, self._log = folder / "seed.lua", folder / "seed.log"
+        self._terminals = sizes.terminals - sizes.pollers
+
+    def prepare(self, chains_per_run: int) -> None:
+        """Orders to get, made over the interface; terminals that have polled; and the seed for the load."""
+        token = self.seeded["access_token"]
+        orders = [create_order(self.url, token, number) for number in range(1, ORDERS + 1)]
+        self.used = ORDERS + 1
+        for device in self.seeded["devices"]:
+            poll_once(self.url, device)
+        self._seed.write_text("return " + lua({**self.seeded, "orders": orders, "chains_per_run": chains_per_run}))
+
+    def one(self, script: str, connections: int, seconds: float) -> Measured:
+        """One run of one operation."""
+        made = measure(
+            script,
+            connections,
+            seconds,
+            url=self.url,
+            pid=self.pid,
+            seed=self._seed,
+            first=self.used,
+            run=self.refreshed,
+        )
+        if script == "create":
+            # Those under way at the end are made too, and the load asks for one that it doesn't send.
+            self.use(made.requests + connections + 1)
+        self.refreshed += script == "refresh"
+        return made
+
+    def use(self, terminals: int) -> None:
+        """So many more terminals have an order. Raises `BenchError` when there were not so many."""
+        self.used += terminals
+        if self.used > self._terminals:
+            raise BenchError(
+                f"{self._terminals:,} free terminals were too few: seed more, --terminals {2 * self._terminals}"
+            )
+
+    def one_logged(self, script: str, connections: int, seconds: float) -> Measured:
+        """One run with a line in the log for each request, which is checked."""
+        self._switch_log(signal.SIGUSR1, self._log.exists)
+        made = self.one(script, connections, seconds)
+        with self._log.open("rb") as file:
+            lines = sum(1 for _ in file)
+        self._switch_log(signal.SIGUSR2, lambda: not self._log.exists())
+        # An answer may be read before its line is written.
+        if lines < made.requests - connections:
+            raise BenchError(f"{made.requests} requests left {lines} lines in the log: it was not on")
+        return made
+
+    def _switch_log(self, number: signal.Signals, is_done: Callable[[], bool]) -> None:
+        os.kill(self.pid, number)
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while not is_done():
+            assert time.monotonic() < deadline, "the service does not heed the signal for its log"
+            time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def service(database_url: str, sizes: Sizes, chains_per_run: int) -> Iterator[Running]:
+    """The service on that database, seeded; its orders to get are made over its own interface."""
+    with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
+        folder, port = Path(name), free_port()
+        arguments = [database_url, str(port), str(folder / "seed.json"), str(sizes.terminals), str(sizes.chains)]
+        with started([sys.executable, "-m", "bench.service", *arguments], port, "/noop") as process:
+            running = Running(f"http://127.0.0.1:{port}", process, folder, sizes)
+            running.prepare(chains_per_run)
+            yield running
+
+
+@contextlib.contextmanager
+def started(
+    command: list[str], port: int, path: str, environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The server that `command` starts, once it answers at `path`; ended with SIGTERM. What it says is told on failure.
+
+    Raises `BenchError` when it doesn't start.
+    """
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+        try:
+            if not _answers(f"http://127.0.0.1:{port}{path}", process):
+                said.seek(0)
+                raise BenchError(f"{Path(command[0]).name} {command[1]} did not start: {said.read().decode()}")
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        return port
+
+
+def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until it does; False when the process has ended instead."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+        except urllib.error.HTTPError:
+            return True
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return True
+    return False
+
+
+def create_order(url: str, token: str, number: int) -> str:
+    """Create an order over the interface; its id."""
+    body = {
+        "type": "point",
+        "external_reference": "ext_ref_1234",
+        "description": "Smartphone",
+        "transactions": {"payments": [{"amount": "24.90"}]},
+        "config": {
+            "point": {"terminal_id": f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", "print_on_terminal": "no_ticket"}
+        },
+    }
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "X-Idempotency-Key": str(uuid.uuid4()),
+    }
+    request = urllib.request.Request(f"{url}/v1/orders", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        order_id: str = json.load(answer)["id"]
+        return order_id
+
+
+def poll_once(url: str, device: dict[str, str]) -> None:
+    """A terminal that is new to the node is told its mode; from then on it has nothing to do."""
+    headers = {"Authorization": f"Bearer {device['token']}"}
+    request = urllib.request.Request(f"{url}/device/v1/next?wait=0&boot_id={device['boot_id']}", headers=headers)
+    urllib.request.urlopen(request, timeout=10).close()
+
+
+def lua(value: Any) -> str:
+    """The value as a Lua literal."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{name}={lua(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "{" + ",".join(lua(item) for item in value) + "}"
+    return json.dumps(value)

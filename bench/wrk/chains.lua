@@ -1,0 +1,29 @@
+-- Chains of refresh tokens: each answer's token is the next request's. Expects `format_refresh(token)`.
+local free, first, last = {}, 1, 0
+
+local function put(token)
+  last = last + 1
+  free[last] = token
+end
+
+function init()
+  -- Each run has chains of its own: what an earlier one rotated is spent.
+  local run = tonumber(os.getenv("BENCH_RUN"))
+  local count = seed.chains_per_run
+  for place = run * count + 1, (run + 1) * count do put(seed.refresh_tokens[place]) end
+end
+
+function request()
+  local token = free[first]
+  -- Without a free chain the request is refused, and the refusal told.
+  if token == nil then return format_refresh("none") end
+  free[first] = nil
+  first = first + 1
+  return format_refresh(token)
+end
+
+function response(status, _, answer)
+  response_check(status, 200)
+  local token = answer:match('"refresh_token":"([^"]+)"')
+  if token then put(token) end
+end
