@@ -63,6 +63,8 @@ def connect(file: Path, *, writer: bool) -> apsw.Connection:
         if writer:
             _make_private(file)
         connection = apsw.Connection(str(file), flags=flags, statementcachesize=STATEMENTS_CACHED_MAX)
+        # Plans come from the statement alone: a plan that looked at a parameter is made anew for every execution.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for pragma in (
             "synchronous = FULL",
             "fullfsync = ON",
