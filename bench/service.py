@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
 import signal
 import sys
 from pathlib import Path
 from typing import TextIO
 
-import structlog
 import uvloop
 from starlette.routing import Route, Router
 
@@ -55,8 +53,7 @@ class RequestLog:
 
     def turn_off(self) -> None:
         """Only what goes wrong, to standard error."""
-        logs.configure("json", sys.stderr)
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+        logs.configure("json", sys.stderr, level="warning")
         if self._stream is not None:
             self._stream.close()
             self._file.unlink()

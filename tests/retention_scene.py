@@ -25,7 +25,9 @@ def context_of(database: Database, clock: Clock | None = None, **options: Any) -
     )
 
 
-async def sweep(database: Database, clock: Clock | None = None, *, step_rows_max: int = STEP_ROWS_MAX, **options: Any) -> int:
+async def sweep(
+    database: Database, clock: Clock | None = None, *, step_rows_max: int = STEP_ROWS_MAX, **options: Any
+) -> int:
     """One sweep to its end; how many rows went."""
     return await Sweep(context_of(database, clock, **options), asyncio.Event(), step_rows_max=step_rows_max).run()
 

@@ -50,7 +50,7 @@ def overrides(given: Settings, options: Options) -> dict[str, Any]:
 
 async def run(options: Options, settings: Settings) -> None:
     """Run until SIGTERM or Ctrl-C. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`."""
-    logs.configure(settings.log_format)
+    logs.configure(settings.log_format, level=settings.log_level)
     make_folder(options.data)
     with node.listen(options.host, options.port) as listener:
         base_url = _base_url(options.host, listener.getsockname()[1])

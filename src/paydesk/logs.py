@@ -12,15 +12,21 @@ from typing import Any, Literal, TextIO
 import msgspec
 import structlog
 
+from paydesk.http import request_log
 from paydesk.redaction import redact
 
 LogFormat = Literal["auto", "json", "text"]
+LogLevel = Literal["info", "warning"]
 
 
-def configure(log_format: LogFormat = "auto", stream: TextIO | None = None) -> None:
-    """Send structlog's and the standard library's loggers to one stream, in one form."""
+def configure(log_format: LogFormat = "auto", stream: TextIO | None = None, level: LogLevel = "info") -> None:
+    """Send structlog's and the standard library's loggers to one stream, in one form.
+
+    `warning` leaves out what is no warning: the line a request, too.
+    """
     stream = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
+    request_log.configure(enabled=level == "info", json_stream=None if as_text else stream)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -30,7 +36,7 @@ def configure(log_format: LogFormat = "auto", stream: TextIO | None = None) -> N
             redact,
             _console(colors=stream.isatty()) if as_text else structlog.processors.JSONRenderer(_json),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )

@@ -27,6 +27,11 @@ _SECRET_NAME = re.compile(
 _PLAIN_NUMBERS = frozenset({"application_id", "client_id", "seller_id", "user_id"})
 
 
+def carries_secret(text: str) -> bool:
+    """Whether the text has anything in it that has the look of a secret or of a card number."""
+    return card_numbers.could_carry(text) or _CREDENTIAL.search(text) is not None
+
+
 def redacted(value: Any, name: str = "") -> Any:
     """The value as it may be logged under `name`."""
     if isinstance(value, str):

@@ -30,7 +30,7 @@ MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS
 
 async def run(settings: Settings) -> None:
     """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`."""
-    logs.configure(settings.log_format)
+    logs.configure(settings.log_format, level=settings.log_level)
     check_settings(settings)
     server_keys = keys.read(Path(settings.keys_file))
     async with node.database_of(settings) as database:

@@ -73,6 +73,9 @@ class Settings(BaseModel):
     log_format: Literal["auto", "json", "text"] = Field(
         "auto", description="One line a request; `auto` is text on a terminal and JSON otherwise."
     )
+    log_level: Literal["info", "warning"] = Field(
+        "info", description="`warning` leaves out what is no warning, the line a request too."
+    )
     access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in`.")
     refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="An unused refresh token lives so long.")
     code_lifetime_seconds: Positive = Field(600, le=600, description="An authorization code lives so long.")

@@ -104,8 +104,8 @@ async def _undelivered(clients: list[Client], inbox: Receiver) -> list[str]:
         for order_id, statuses in client.record.orders.items()
     }
     deadline = time.monotonic() + DELIVERED_SECONDS_MAX
-    while (came := _first_seen(inbox)) != expected and time.monotonic() < deadline:
-        await asyncio.sleep(0.1)  # noqa: ASYNC110 - another process gives no sign of its own
+    while (came := _first_seen(inbox)) != expected and time.monotonic() < deadline:  # noqa: ASYNC110 - no sign comes
+        await asyncio.sleep(0.1)
     return [
         f"{order_id}: the notifications of versions {came.get(order_id)} came, in this order; expected {versions}"
         for order_id, versions in expected.items()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
+import time
 from collections.abc import Iterator
 
 import pytest
 import structlog
 
 from paydesk import logs
+from paydesk.errors import NOT_FOUND, Refusal
+from paydesk.http import request_log
 from paydesk.redaction import redacted
 from paydesk.secrets import Secret
 
@@ -95,6 +99,7 @@ def stream() -> Iterator[io.StringIO]:
     before = (root.handlers[:], root.level)
     yield io.StringIO()
     structlog.reset_defaults()
+    request_log.configure(enabled=True, json_stream=None)
     root.handlers[:], root.level = before
     logging.getLogger("uvicorn.access").disabled = False
 
@@ -130,3 +135,41 @@ def test_standard_library(stream: io.StringIO) -> None:
     (line,) = stream.getvalue().splitlines()
     assert json.loads(line)["event"] == "Task failed: TG-***"
     assert json.loads(line)["logger"] == "asyncio"
+
+
+def _request_line(path: str, refusal: Refusal | None = None) -> None:
+    request_log.write("GET", path, 404 if refusal else 200, "own-id", time.perf_counter(), refusal)
+
+
+def test_request_lines(stream: io.StringIO) -> None:
+    """A request's line is JSON with the fields that structlog would write, in the same order."""
+    logs.configure("json", stream)
+    structlog.get_logger("request").info("request", method="GET")
+    _request_line("/v1/orders", NOT_FOUND.because("no such path"))
+    other, line = map(json.loads, stream.getvalue().splitlines())
+    assert list(line)[:4] == list(other)
+    assert (line["level"], line["event"], line["path"], line["status"]) == ("info", "request", "/v1/orders", 404)
+    assert (line["request_id"], line["error"], line["reason"]) == ("own-id", "not_found", "no such path")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"])
+
+
+@pytest.mark.parametrize("secret", [f"TG-{HEX40}-1", "4111 1111 1111 1111", f"PDT-{HEX40}-1"])
+def test_request_lines_are_masked(stream: io.StringIO, secret: str) -> None:
+    """What a path or a reason carries of a secret is masked in a request's line as everywhere else."""
+    logs.configure("json", stream)
+    _request_line(f"/v1/orders/{secret}", NOT_FOUND.because(f"{secret} is unknown"))
+    assert secret not in stream.getvalue()
+    line = json.loads(stream.getvalue())
+    assert "***" in line["path"]
+    assert "***" in line["reason"]
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_warnings_alone(stream: io.StringIO, log_format: logs.LogFormat) -> None:
+    """At the level `warning` a request writes no line, and what goes wrong is still told."""
+    logs.configure(log_format, stream, level="warning")
+    _request_line("/v1/orders")
+    structlog.get_logger("serve").info("listening")
+    assert not stream.getvalue()
+    structlog.get_logger("serve").warning("slow")
+    assert "slow" in stream.getvalue()

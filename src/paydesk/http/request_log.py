@@ -1,21 +1,42 @@
-"""The one line that a request writes into the log."""
+"""The one line that a request writes into the log.
+
+Every request pays for it, so a JSON line is put together here and not by structlog, which takes twenty times as long.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, TextIO
 
+import msgspec
 import structlog
 
+from paydesk.clock import rfc3339
 from paydesk.errors import Refusal
+from paydesk.redaction import carries_secret, redacted
 
 PATH_CHARACTERS_MAX = 200
 
 log = structlog.get_logger("request")
+_encode = msgspec.json.Encoder().encode
+
+
+class _Target:
+    """Where the lines go: to `json_stream`, to structlog where there is none, nowhere while not `enabled`."""
+
+    enabled = True
+    json_stream: TextIO | None = None
+
+
+def configure(*, enabled: bool, json_stream: TextIO | None) -> None:
+    """Write a line a request or none; as JSON straight to a stream, or through structlog."""
+    _Target.enabled, _Target.json_stream = enabled, json_stream
 
 
 def write(method: str, path: str, status: int, request_id: str, started: float, refusal: Refusal | None) -> None:
     """Write it; `started` is by `time.perf_counter`. Of a refusal it has the code and the precise reason."""
+    if not _Target.enabled:
+        return
     fields: dict[str, Any] = {
         "method": method,
         "path": path[:PATH_CHARACTERS_MAX],
@@ -26,4 +47,17 @@ def write(method: str, path: str, status: int, request_id: str, started: float, 
     if refusal is not None:
         fields["error"] = refusal.kind.code
         fields["reason"] = refusal.reason
-    log.info("request", **fields)
+    if _Target.json_stream is None:
+        log.info("request", **fields)
+    else:
+        _write_json(_Target.json_stream, fields)
+
+
+def _write_json(stream: TextIO, fields: dict[str, Any]) -> None:
+    # A line break belongs to no secret, so one look at all texts is enough.
+    if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
+        fields = {name: redacted(value, name) for name, value in fields.items()}
+    now = rfc3339(time.time_ns() // 1_000_000)
+    line = {"timestamp": now, "level": "info", "event": "request", **fields}
+    stream.write(_encode(line).decode() + "\n")
+    stream.flush()
