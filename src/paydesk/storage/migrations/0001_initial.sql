@@ -290,7 +290,8 @@ CREATE TABLE orders (
 
 CREATE UNIQUE INDEX orders_live_on_terminal ON orders (seller_id, terminal_id)
     WHERE status IN ('created', 'at_terminal');
-CREATE INDEX orders_expiring ON orders (expires_ms, seller_id) WHERE status IN ('created', 'at_terminal');
+CREATE INDEX orders_expiring ON orders (expires_ms, seller_id)
+    WHERE status IN ('created', 'at_terminal') AND granted_ms IS NULL;
 CREATE INDEX orders_granted ON orders (granted_ms, seller_id) WHERE status = 'at_terminal' AND granted_ms IS NOT NULL;
 CREATE INDEX orders_cancellation_requested ON orders (cancel_requested_ms, seller_id)
     WHERE payment_status_detail = 'cancellation_requested';
