@@ -6,12 +6,13 @@ import asyncio
 import time
 
 import pytest
+import structlog
 
 from paydesk import workers
 from paydesk.clock import SystemClock
 from paydesk.keys import Keys
 from paydesk.settings import Settings
-from paydesk.storage.database import Database, Unavailable
+from paydesk.storage.database import Database, Locked, Unavailable
 from paydesk.workers import Worker, WorkerContext
 
 
@@ -72,3 +73,17 @@ async def test_stops_all_at_once(context: WorkerContext) -> None:
     stop.set()
     await running
     assert time.monotonic() - started < workers.STOP_SECONDS_MAX
+
+
+async def test_a_rival_is_no_failure(context: WorkerContext) -> None:
+    """A row that another node's worker holds is the normal case: nothing to be alarmed by, and tried again soon."""
+    stop, rivals = asyncio.Event(), iter([Locked("held")] * 3)
+
+    async def run(_: WorkerContext, stop: asyncio.Event) -> None:
+        for rival in rivals:
+            raise rival
+        stop.set()
+
+    with structlog.testing.capture_logs() as logged:
+        await asyncio.wait_for(workers.run_all(context, stop, (Worker("one of many", run),)), 5)
+    assert [line["log_level"] for line in logged if line.get("worker") == "one of many"] == ["debug"] * 3

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 BATCH = 500
 LOOK_AGAIN_SECONDS = 1.0
+RIVAL_SECONDS = 0.02
+"""What is overdue and yet there is being ended by another node, or held by a request."""
 Step = Callable[["WorkerContext"], Awaitable[int]]
 Find = Callable[[Transaction, int, int], Awaitable[list[Order]]]
 End = Callable[[Transaction, Order, int], Awaitable[None]]
@@ -69,11 +71,18 @@ async def _take_back(tx: Transaction, order: Order, now_ms: int) -> None:
 
 
 async def _each(context: WorkerContext, find: Find, end: End, *, waited_seconds: int) -> int:
-    """Run `end` on up to `BATCH` orders that have waited long enough, each in a unit of work of its own."""
+    """Run `end` on up to `BATCH` orders that have waited long enough, but for those that somebody else is at."""
     now_ms = context.clock.now_ms()
 
     def work_on(order: Order) -> Awaitable[None]:
-        return context.database.write(lambda tx: end(tx, order, now_ms))
+        async def work(tx: Transaction) -> None:
+            # All nodes find the same orders at the same moment: what a rival holds is the rival's.
+            held = await store.lock_unless_held(tx, order.seller_id, order.order_id)
+            if held is not None:
+                await end(tx, held, now_ms)
+
+        touches = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
+        return context.database.write(work, touches=touches)
 
     due = await context.database.read(lambda tx: find(tx, now_ms - waited_seconds * 1000, BATCH))
     await asyncio.gather(*(work_on(order) for order in due))
@@ -92,4 +101,4 @@ async def _pause(context: WorkerContext) -> float:
     next_ms = await context.database.read(store.next_expiry_ms)
     if next_ms is None:
         return LOOK_AGAIN_SECONDS
-    return min(max((next_ms - context.clock.now_ms()) / 1000, 0.001), LOOK_AGAIN_SECONDS)
+    return min(max((next_ms - context.clock.now_ms()) / 1000, RIVAL_SECONDS), LOOK_AGAIN_SECONDS)

@@ -77,6 +77,8 @@ FIND = f"SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND order_id = $2"
 
 LOCK = f"{FIND} FOR UPDATE"
 
+LOCK_UNLESS_HELD = f"{FIND} FOR UPDATE SKIP LOCKED"
+
 LIVE_ON_TERMINAL = f"""
 SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({LIVE_STATUSES})"""
 
@@ -152,6 +154,12 @@ async def find(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
 async def lock(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
     """The order, held until the end of the transaction, or None."""
     row = await tx.one(LOCK, seller_id, order_id)
+    return Order(*row) if row else None
+
+
+async def lock_unless_held(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
+    """The order, held until the end of the transaction; None where another transaction holds it."""
+    row = await tx.one(LOCK_UNLESS_HELD, seller_id, order_id)
     return Order(*row) if row else None
 
 
