@@ -1,16 +1,16 @@
-"""A node whose wall clock can be moved: `python clocked_node.py DATABASE_URL PORT CLOCK_FILE` serves until SIGTERM.
+"""A node whose wall clock can be moved: `main([DATABASE_URL, PORT, CLOCK_FILE])` serves until SIGTERM.
 
 The file holds how many milliseconds this process is ahead of the machine, as eight bytes; the monotonic clock stays.
 """
 
 from __future__ import annotations
 
-import asyncio
 import mmap
 import struct
-import sys
 import time
 from pathlib import Path
+
+import node_process
 
 OFFSET = struct.Struct("<q")
 
@@ -35,9 +35,8 @@ def follow(file: Path) -> None:
     time.time = lambda: moved_ns() / 1e9
 
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from node_process import serve
-
-    follow(Path(sys.argv[3]))
-    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))
+def main(arguments: list[str]) -> None:
+    """Serve the database on the port, by the clock of the file."""
+    *of_the_node, clock_file = arguments
+    follow(Path(clock_file))
+    node_process.main(of_the_node)

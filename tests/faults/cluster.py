@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import random
 import signal
-import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +16,14 @@ from pathlib import Path
 from faults import wire
 from faults.clocked_node import write_offset
 from faults.wire import Wire
+from forks import Fork, Forks
 from node_process import free_port
 from paydesk_process import environment
 from postgres_server import PostgresServer
 
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 15.0
+LOOK_AGAIN_SECONDS = 0.02
 # Attempts are short and soon repeated, so that a run sees the whole of a notification's life.
 VARIABLES = {
     "PAYDESK_LOG_FORMAT": "json",
@@ -28,6 +31,9 @@ VARIABLES = {
     "PAYDESK_WEBHOOK_TIMEOUT_SECONDS": "2",
     "PAYDESK_WEBHOOK_RETRY_SECONDS": "1,1,2,2,4,4,8,8,8,8,8,8",
 }
+
+_forks = Forks("faults.clocked_node")
+atexit.register(_forks.end)
 
 
 class Node:
@@ -43,14 +49,8 @@ class Node:
         self.starts = 0
         self.log = folder / f"{name}.log"
         self._clock = folder / f"{name}.clock"
-        self._command = [
-            sys.executable,
-            str(Path(__file__).with_name("clocked_node.py")),
-            database_url,
-            str(self.port),
-            str(self._clock),
-        ]
-        self._process: asyncio.subprocess.Process | None = None
+        self._arguments = [database_url, str(self.port), str(self._clock)]
+        self._process: Fork | None = None
         self._wanted = False
         self._keeper: asyncio.Task[None] | None = None
         self.move_clock(0)
@@ -65,13 +65,12 @@ class Node:
         """Wait until it answers."""
         async with asyncio.timeout(START_SECONDS_MAX):
             while not self.up:  # noqa: ASYNC110 - another process gives no sign of its own
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def kill(self) -> None:
         """`kill -9`; it is started again at once."""
         self.up = False
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+        self._signal(signal.SIGKILL)
 
     def suspend(self) -> None:
         """SIGSTOP."""
@@ -91,12 +90,11 @@ class Node:
         process = self._process
         assert process is not None, "it was started"
         self._signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(END_SECONDS_MAX):
-                status = await process.wait()
-        finally:
-            await self.close()
-        return status
+        deadline = time.monotonic() + END_SECONDS_MAX
+        while (status := process.poll()) is None and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)  # noqa: ASYNC110 - the same
+        await self.close()
+        return -1 if status is None else status
 
     async def close(self) -> None:
         """Leave nothing of it behind."""
@@ -106,23 +104,18 @@ class Node:
             await self._keeper
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None and self._process.returncode is None:
+        if self._process is not None:
             self._process.send_signal(number)
 
     async def _keep(self) -> None:
         while self._wanted:
-            with self.log.open("ab") as log:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self._command, stdout=log, stderr=log, env=environment(**VARIABLES)
-                )
+            process = self._process = _forks.start(self._arguments, environment(**VARIABLES), self.log)
             self.starts += 1
-            ended = asyncio.create_task(self._process.wait())
-            while not ended.done():
-                if not self.up and await self._answers():
-                    self.up = True
-                await asyncio.wait((ended,), timeout=5 if self.up else 0.03)
+            while process.poll() is None:
+                # A connection that is accepted by a stopped process would say nothing of it.
+                self.up = self.up or await self._answers()
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
             self.up = False
-            await asyncio.sleep(0.05)
 
     async def _answers(self) -> bool:
         try:
