@@ -91,8 +91,8 @@ class Node:
         assert process is not None, "it was started"
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + END_SECONDS_MAX
-        while (status := process.poll()) is None and time.monotonic() < deadline:
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)  # noqa: ASYNC110 - the same
+        while (status := process.poll()) is None and time.monotonic() < deadline:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
         await self.close()
         return -1 if status is None else status
 
