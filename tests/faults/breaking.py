@@ -41,7 +41,7 @@ async def kill_server(cluster: Cluster, chance: random.Random) -> None:
         await asyncio.to_thread(cluster.server.kill)
         cluster.count("PostgreSQL kills")
         try:
-            await asyncio.sleep(chance.uniform(0.0, 1.0))
+            await cluster.rest(chance.uniform(0.0, 1.0))
         finally:
             await asyncio.shield(asyncio.to_thread(cluster.server.resume))
 
@@ -52,7 +52,7 @@ async def stop(cluster: Cluster, chance: random.Random) -> None:
     node.suspend()
     cluster.count("stops")
     try:
-        await asyncio.sleep(chance.uniform(0.3, 3.0))
+        await cluster.rest(chance.uniform(0.3, 3.0))
     finally:
         node.wake_up()
 
@@ -64,15 +64,20 @@ async def stop_server(cluster: Cluster, chance: random.Random) -> None:
         await asyncio.to_thread(cluster.server.suspend)
         cluster.count("stops")
         try:
-            await asyncio.sleep(chance.uniform(0.3, 4.0))
+            await cluster.rest(chance.uniform(0.3, 4.0))
         finally:
             await asyncio.shield(asyncio.to_thread(cluster.server.wake_up))
 
 
 async def spoil(cluster: Cluster, chance: random.Random) -> None:
     """One wire delays, cuts, resets or is silent for a while."""
+    wire = chance.choice(cluster.wires)
+    wire.spoil(chance.choice(SPOILINGS))
     cluster.count("spoiled wires")
-    await chance.choice(cluster.wires).spoil(chance.choice(SPOILINGS), chance.uniform(0.2, 2.0))
+    try:
+        await cluster.rest(chance.uniform(0.2, 2.0))
+    finally:
+        wire.mend()
 
 
 async def move_clock(cluster: Cluster, chance: random.Random) -> None:
@@ -90,12 +95,11 @@ FAULTS = {
 }
 
 
-async def keep_breaking(fault: Fault, cluster: Cluster, chance: random.Random, stop_now: asyncio.Event) -> None:
-    """Strike again and again until told to stop."""
-    while not stop_now.is_set():
+async def keep_breaking(fault: Fault, cluster: Cluster, chance: random.Random) -> None:
+    """Strike again and again until the cluster is to be calm."""
+    while True:
         # A steady pace would meet a node at the same moment of its start every time.
-        pause = fault.every_seconds * chance.uniform(0.7, 1.3)
-        try:
-            await asyncio.wait_for(stop_now.wait(), pause)
-        except TimeoutError:
-            await fault.strike(cluster, chance)
+        await cluster.rest(fault.every_seconds * chance.uniform(0.7, 1.3))
+        if cluster.calm.is_set():
+            return
+        await fault.strike(cluster, chance)

@@ -103,11 +103,12 @@ async def _load(this: Run, nodes: Cluster, everybody: Cast, chance: random.Rando
         clients = [asyncio.create_task(one.run()) for one in everyone]
         this.phase = "breaks"
         faults = [
-            asyncio.create_task(breaking.keep_breaking(fault, nodes, random.Random(chance.random()), stop))
+            asyncio.create_task(breaking.keep_breaking(fault, nodes, random.Random(chance.random())))
             for fault in this.plan.faults
         ]
         await _for(this.plan.seconds, clients + faults)
         stop.set()
+        nodes.calm.set()
         this.phase = "heals"
         await asyncio.gather(*faults)
         await nodes.heal()

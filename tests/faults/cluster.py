@@ -136,6 +136,8 @@ class Cluster:
     counts: dict[str, int] = field(default_factory=dict)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by whoever takes the database away, until it is back."""
+    calm: asyncio.Event = field(default_factory=asyncio.Event)
+    """Nothing is broken any more."""
 
     @property
     def addresses(self) -> list[str]:
@@ -150,6 +152,11 @@ class Cluster:
     def count(self, what: str) -> None:
         """One more of these."""
         self.counts[what] = self.counts.get(what, 0) + 1
+
+    async def rest(self, seconds: float) -> None:
+        """Wait so long, or until all is to be calm."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.calm.wait(), seconds)
 
     async def heal(self) -> None:
         """Everything runs, every wire is whole, every clock right."""

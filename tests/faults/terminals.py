@@ -50,10 +50,10 @@ class Terminal:
         """Start, and serve until told to stop and nothing is under way any more."""
         try:
             await self._start()
-            idle = 0
-            while idle < 2:
+            idle = False
+            while not idle:
                 message = await self._poll()
-                idle = idle + 1 if self.stop.is_set() and message is None else 0
+                idle = self.stop.is_set() and message is None
                 if message is not None:
                     await self._handle(message)
                 if self.caller.chance.random() < 0.02:

@@ -15,9 +15,9 @@ from faults.breaking import FAULTS, Fault
 from faults.chaos import Plan, Run
 from postgres_server import PostgresServer
 
-SECONDS = 5.0
+SECONDS = 4.0
 # Every fault strikes at least once in so short a time.
-PACE_SECONDS = {"node-kill": 1.5, "postgres-kill": 2.5, "stop": 2.5, "stop-server": 4, "proxy": 0.8, "clock": 1}
+PACE_SECONDS = {"node-kill": 1, "postgres-kill": 2, "stop": 2, "stop-server": 3, "proxy": 0.8, "clock": 1}
 
 
 async def test_promises_hold_on_postgres(postgres_url: str, postgres_server: PostgresServer, tmp_path: Path) -> None:

@@ -47,21 +47,16 @@ class Wire:
         """Listen where a driver looks for PostgreSQL's socket."""
         self._server = await asyncio.start_unix_server(self._serve, folder / SOCKET_NAME)
 
-    async def spoil(self, how: Spoiling, seconds: float) -> None:
-        """Be bad in this way for so long; a cut and a reset are over at once."""
+    def spoil(self, how: Spoiling) -> None:
+        """Be bad in this way until it is mended; a cut and a reset are over at once."""
         if how in ("cut", "reset"):
             self._hang_up(reset=how == "reset")
-            return
-        try:
-            if how == "delay":
-                self._delay_seconds = self._chance.uniform(0.005, 0.1)
-            elif how == "half":
-                self._halving = 0.2
-            else:
-                self._passing.clear()
-            await asyncio.sleep(seconds)
-        finally:
-            self.mend()
+        elif how == "delay":
+            self._delay_seconds = self._chance.uniform(0.005, 0.1)
+        elif how == "half":
+            self._halving = 0.2
+        else:
+            self._passing.clear()
 
     def mend(self) -> None:
         """Be good again."""

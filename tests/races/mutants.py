@@ -27,6 +27,7 @@ KILLED = "tests/races/test_killed.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
 SECRETS = "tests/contract/test_secrets.py"
 CLIENTS = "tests/contract/test_clients.py"
+CHAOS = "tests/faults/test_chaos.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,39 @@ MUTANTS = (
         "        self._loop.call_later(0.1, self._commit_thread.submit, self._commit, units)\n",
         KILLED,
         "sqlite",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "PostgreSQL: a write is answered a tenth of a second before its commit",
+        "storage/postgres.py",
+        "            await finish_together(batch, connection)\n            await _commit(connection)\n",
+        "            await finish_together(batch, connection)\n"
+        "            for unit in batch:\n"
+        "                unit.settle()\n"
+        "            await asyncio.sleep(0.1)\n"
+        "            await _commit(connection)\n",
+        CHAOS,
+        "postgres",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "PostgreSQL: a commit does not wait for the disk",
+        "storage/postgres_connections.py",
+        "            _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])\n",
+        "            _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])\n"
+        '            await connection.execute("SET synchronous_commit = off")\n',
+        CHAOS,
+        "postgres",
+    ),
+    Mutant(
+        "A write is found by the next read",
+        "a node keeps orders as it showed them first",
+        "orders/handlers.py",
+        "    return Answer(200, shown(await _found(call)))\n",
+        "    order = shown(await _found(call))\n"
+        '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
+        CHAOS,
+        "postgres",
     ),
     Mutant(
         "One key, one effect, one answer",
@@ -172,6 +206,15 @@ MUTANTS = (
         "UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1\n",
         "UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1, status = 'delivered'\n",
         KILLED,
+        "sqlite",
+    ),
+    Mutant(
+        "Every event is delivered at least once",
+        "an attempt that failed counts as delivered",
+        "webhooks/delivery.py",
+        "            if outcome.delivered:\n                await store.delivered",
+        "            if True:\n                await store.delivered",
+        CHAOS,
         "sqlite",
     ),
     Mutant(
