@@ -69,7 +69,7 @@ def svg(kept: Kept) -> str:
 
 
 def _title(kept: Kept) -> str:
-    return f"Durable requests a second, by connections · {kept.machine.get('Date', '')}".rstrip(" ·")
+    return f"Requests a second, by connections · {kept.machine.get('Date', '')}".rstrip(" ·")
 
 
 def _with_figures(kept: Kept, series: tuple[Series, ...]) -> list[Series]:

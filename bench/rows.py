@@ -28,6 +28,11 @@ class Row:
     beside: str | None = None
 
     @property
+    def is_peer(self) -> bool:
+        """Whether it is another's service, which has to be installed."""
+        return self.server in ("oidc-provider", "prism")
+
+    @property
     def label(self) -> str:
         """How others speak of it."""
         return self.name.partition(":")[0]
@@ -72,7 +77,7 @@ class Plan:
         if row.operation == "logged":
             return connections == self.logged_at
         # The peers' own figures don't depend on our database, so they are measured once, beside PostgreSQL.
-        return row.server == "service" or (database == "postgres" and (self.peers or row.server == "pgbench"))
+        return row.server == "service" or (database == "postgres" and (self.peers or not row.is_peer))
 
     @property
     def logged_at(self) -> int:

@@ -24,6 +24,8 @@ from bench.running import Running, service
 from bench.seed import Sizes
 
 WARM_UP_SECONDS = 1
+# A just-in-time compiler wants thousands of requests before a peer is at its best.
+PEER_WARM_UP_SECONDS = 5
 STEP_OVERHEAD_SECONDS = 0.4
 START_SECONDS = 60
 
@@ -54,12 +56,12 @@ class Servers:
         """The first load of a row is not measured: compilers, caches and connections come to life in it."""
         if row.name not in self.warm and row.operation != "logged":
             self.warm.add(row.name)
-            self.one(row, connections, WARM_UP_SECONDS)
+            self.one(row, connections, PEER_WARM_UP_SECONDS if row.is_peer else WARM_UP_SECONDS)
 
 
 def run(plan: Plan, kept: Kept, console: Console, terminals: int | None = None) -> None:
     """Measure what the plan has and the file lacks."""
-    if plan.peers and any(_needs_peers(step) for database in plan.databases for step in _left(plan, kept, database)):
+    if plan.peers and any(row.is_peer for name in plan.databases for _, row, _ in _left(plan, kept, name)):
         plan = _with_peers_if_possible(plan, kept, console)
     left = {database: list(_left(plan, kept, database)) for database in plan.databases}
     count = sum(len(steps) for steps in left.values())
@@ -81,10 +83,6 @@ def _left(plan: Plan, kept: Kept, database: str) -> Iterator[Step]:
     for number, row, connections in plan.steps(database):
         if (database, row.name, connections, number) not in kept.measured:
             yield number, row, connections
-
-
-def _needs_peers(step: Step) -> bool:
-    return step[1].server in ("oidc-provider", "prism")
 
 
 def _with_peers_if_possible(plan: Plan, kept: Kept, console: Console) -> Plan:

@@ -43,7 +43,8 @@ class Running:
         self.used = ORDERS + 1
         for device in self.seeded["devices"]:
             poll_once(self.url, device)
-        self._seed.write_text("return " + lua({**self.seeded, "orders": orders, "chains_per_run": chains_per_run}))
+        known = {"orders": orders, "chains_per_run": chains_per_run, "terminals": self._terminals}
+        self._seed.write_text("return " + lua({**self.seeded, **known}))
 
     def one(self, script: str, connections: int, seconds: float) -> Measured:
         """One run of one operation."""
@@ -67,9 +68,7 @@ class Running:
         """So many more terminals have an order. Raises `BenchError` when there were not so many."""
         self.used += terminals
         if self.used > self._terminals:
-            raise BenchError(
-                f"{self._terminals:,} free terminals were too few: seed more, --terminals {2 * self._terminals}"
-            )
+            raise BenchError("The free terminals are used up: seed more, --terminals N.")
 
     def one_logged(self, script: str, connections: int, seconds: float) -> Measured:
         """One run with a line in the log for each request, which is checked."""

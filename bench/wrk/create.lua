@@ -7,6 +7,7 @@ local body = '{"type":"point","external_reference":"ext_ref_1234","description":
 
 function request()
   number = number + 1
+  if number == seed.terminals then io.stderr:write("The free terminals are used up: seed more, --terminals N.\n") end
   headers["X-Idempotency-Key"] = "key-" .. number
   return wrk.format("POST", "/v1/orders", headers, string.format(body, 100000000 + number))
 end

@@ -1,0 +1,87 @@
+"""The bench from end to end, small: it seeds, loads, measures, and writes its page and its chart."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from bench.kept import Kept
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("--seconds", "1", "--runs", "1", "--connections", "4", "--terminals", "30000", "--no-peers")
+
+needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing: `apt-get install wrk`")
+
+
+def _bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bench", *arguments]
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=150)
+
+
+@needs_wrk
+def test_it_measures_and_writes_its_page(tmp_path: Path) -> None:
+    """On SQLite every row asked for is measured and stands in the page and the table; resumed, none is again."""
+    file = tmp_path / "figures.json"
+    operations = ("--databases", "sqlite", "--operations", "noop", "refresh", "create", "logged")
+    given = (*operations, *SMALL, "--json", str(file), "--docs", str(tmp_path))
+    ran = _bench(*given)
+    assert ran.returncode == 0, ran.stderr
+    rows = {"no-op", "refresh", "create", "get, logged", "create, logged"}
+    kept = Kept.load(file)
+    assert {key[:3] for key in kept.measured} == {("sqlite", row, 4) for row in rows}
+    assert all(made.per_second > 0 and made.cpu_us for made in kept.measured.values())
+    page = (tmp_path / "benchmarks.md").read_text()
+    assert all(f"| {row}" in page for row in rows)
+    assert ET.parse(tmp_path / "benchmarks.svg").getroot().tag.endswith("svg")  # noqa: S314 - our own
+    assert "create, logged" in ran.stdout
+    before = file.read_bytes()
+    again = _bench(*given, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert file.read_bytes() == before
+
+
+@needs_wrk
+def test_pgbench_stands_beside_postgres(tmp_path: Path) -> None:
+    """The transaction that pgbench is given fits the schema; it and the service are seen to spend PostgreSQL's time."""
+    file = tmp_path / "figures.json"
+    ran = _bench("--databases", "postgres", "--operations", "create", *SMALL, "--json", str(file))
+    assert ran.returncode == 0, ran.stderr
+    kept = Kept.load(file)
+    assert {key[1] for key in kept.measured} == {"create", "pgbench: create"}
+    assert all(made.postgres_us for made in kept.measured.values())
+    assert kept.ratio("postgres", "create", "pgbench: create", 4)
+
+
+@needs_wrk
+def test_too_few_terminals_are_told(tmp_path: Path) -> None:
+    """A create without a free terminal would be a refusal: the bench ends, says so and what to do."""
+    given = ("--seconds", "1", "--runs", "1", "--connections", "4", "--terminals", "1100", "--no-peers")
+    file = tmp_path / "figures.json"
+    ran = _bench("--databases", "sqlite", "--operations", "create", *given, "--json", str(file))
+    assert ran.returncode == 1
+    assert "The free terminals are used up: seed more, --terminals N." in ran.stderr
+    assert not file.exists()
+
+
+def test_without_wrk_it_says_how_to_get_it(tmp_path: Path) -> None:
+    """Nothing is started where the load can't be made."""
+    ran = _bench("--json", str(tmp_path / "figures.json"), PATH=str(tmp_path))
+    assert ran.returncode == 1
+    assert "apt-get install wrk" in ran.stderr
+
+
+@needs_wrk
+def test_a_file_of_other_runs_is_not_gone_on_with(tmp_path: Path) -> None:
+    """Runs of other lengths don't belong into one table."""
+    file = tmp_path / "figures.json"
+    file.write_text(json.dumps({"seconds": 7, "machine": {}, "notes": [], "measured": []}))
+    ran = _bench("--json", str(file), "--resume")
+    assert ran.returncode == 1
+    assert "--seconds 7" in ran.stderr
