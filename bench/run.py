@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from bench import machine
 from bench.kept import Kept
-from bench.load import Measured, family_cpu_seconds
+from bench.load import BenchError, Measured, family_cpu_seconds
 from bench.peers import servers
 from bench.pgbench import Pgbench
 from bench.postgres import Postgres
@@ -27,7 +27,7 @@ WARM_UP_SECONDS = 1
 # A just-in-time compiler wants thousands of requests before a peer is at its best.
 PEER_WARM_UP_SECONDS = 5
 STEP_OVERHEAD_SECONDS = 0.4
-START_SECONDS = 60
+START_SECONDS = 40
 
 Step = tuple[int, Row, int]
 Loader = Callable[[str, int, float], Measured]
@@ -87,9 +87,7 @@ def _left(plan: Plan, kept: Kept, database: str) -> Iterator[Step]:
 
 def _with_peers_if_possible(plan: Plan, kept: Kept, console: Console) -> Plan:
     try:
-        if not servers.are_installed():
-            console.print("installing the peers …")
-            servers.install()
+        servers.install(console.print)
     except servers.PeersMissing as missing:
         kept.notes = [f"Without the peers: {missing}"]
         console.print(kept.notes[0])
@@ -103,12 +101,20 @@ def _measure(under_load: Servers, plan: Plan, kept: Kept, database: str, steps: 
     for number, row, connections in steps:
         shown = f"{database}: {row.name} from {connections}"
         progress.update(progress.task_ids[0], description=shown)
-        under_load.warm_up(row, max(plan.connections))
-        made = under_load.one(row, connections, plan.seconds)
-        kept.add((database, row.name, connections, number), made)
+        try:
+            under_load.warm_up(row, max(plan.connections))
+            made = under_load.one(row, connections, plan.seconds)
+        except BenchError as failed:
+            if not row.is_peer:
+                raise
+            # Another's fault ends nothing: its row lacks this round, and the note says why.
+            kept.notes.append(f"{row.name}, round {number}: {failed}")
+            progress.console.print(kept.notes[-1])
+        else:
+            kept.add((database, row.name, connections, number), made)
+            if not progress.console.is_terminal:
+                progress.console.print(f"round {number}: {shown}: {made.per_second:,.0f} a second")
         progress.advance(progress.task_ids[0])
-        if not progress.console.is_terminal:
-            progress.console.print(f"round {number}: {shown}: {made.per_second:,.0f} a second")
 
 
 @contextlib.contextmanager

@@ -22,9 +22,11 @@ from bench import seed
 from bench.seed import Sizes
 from paydesk import logs, node, settings
 from paydesk.app import build_app
-from paydesk.clock import SystemClock
+from paydesk.health.clock import WatchedClock
+from paydesk.health.readiness import Readiness
 from paydesk.http import server
 from paydesk.http.reply import Receive, Reply, Scope, Send, send_reply
+from paydesk.serve import CLIENT_SURFACES
 from paydesk.storage.migrate import migrate
 from paydesk.workers import WorkerContext, run_all
 
@@ -66,11 +68,12 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
     chosen = settings.load(database_url=database_url, order_expiration_default="PT3H")
     log = RequestLog(seed_file.with_suffix(".log"))
     async with node.database_of(chosen) as database:
-        clock, stop = SystemClock(), asyncio.Event()
+        clock, stop = WatchedClock(), asyncio.Event()
         await migrate(database, clock.now_ms())
         seeded = await seed.seed(database, clock.now_ms(), sizes)
         seed_file.write_text(json.dumps(seeded))
-        app = build_app(chosen, database, seed.KEYS, clock, development=False, state={})
+        state = {"readiness": Readiness(database, seed.KEYS, clock)}
+        app = build_app(chosen, database, seed.KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
         measured = Router([Route("/noop", NoOp()), *app.routes], redirect_slashes=False, default=app.default)
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)

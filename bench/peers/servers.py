@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.load import BenchError, Measured, measure
@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 OPENAPI = HERE.parents[1] / "docs" / "openapi.json"
 MODULES = HERE / "node_modules"
 INSTALLED = MODULES / ".package-lock.json"
+NODE_MIN = (20, 19)
 POOL_CONNECTIONS = 20
 """As many as Paydesk has by default."""
 
@@ -29,15 +30,15 @@ class PeersMissing(BenchError):
     """There is no Node here, or the peers can't be installed; the message says which and what to do."""
 
 
-def are_installed() -> bool:
-    """Whether `node_modules` is as new as the lock."""
-    return INSTALLED.exists() and INSTALLED.stat().st_mtime >= (HERE / "package-lock.json").stat().st_mtime
-
-
-def install() -> None:
+def install(say: Callable[[str], None]) -> None:
     """Bring `node_modules` to what the lock says. Raises `PeersMissing`."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         raise PeersMissing(f"node and npm are missing. {HOW_TO_GET_THEM}")
+    if _node_version() < NODE_MIN:
+        raise PeersMissing(f"this Node is too old. {HOW_TO_GET_THEM}")
+    if INSTALLED.exists() and INSTALLED.stat().st_mtime >= (HERE / "package-lock.json").stat().st_mtime:
+        return
+    say("installing the peers …")
     # Nothing that comes with a package is run: none of them needs it.
     installed = subprocess.run(
         ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],  # noqa: S607 - the machine's own npm
@@ -53,9 +54,13 @@ def install() -> None:
 
 def versions() -> dict[str, str]:
     """Of Node and of each peer."""
-    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)  # noqa: S607 - the same
     pinned = json.loads((HERE / "package.json").read_text())["dependencies"]
-    return {"Node": node.stdout.strip().removeprefix("v"), **pinned}
+    return {"Node": ".".join(str(part) for part in _node_version()), **pinned}
+
+
+def _node_version() -> tuple[int, ...]:
+    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)  # noqa: S607 - the same
+    return tuple(int(part) for part in told.stdout.strip().removeprefix("v").split("."))
 
 
 class Peer:

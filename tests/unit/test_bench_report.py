@@ -13,6 +13,7 @@ from bench.load import BenchError, Measured
 from bench.rows import Plan
 from bench.running import lua
 
+DOCS = Path(__file__).parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -59,6 +60,14 @@ def test_the_table_has_every_row_and_is_aligned(kept: Kept) -> None:
     assert len(table) == 2 + 4
     assert len({len(line) for line in table}) == 1
     assert "| CPU | one |" in page
+
+
+def test_the_links_of_the_page_lead_somewhere(kept: Kept) -> None:
+    """From `docs/`, where it is written, every file that it names exists."""
+    links = re.findall(r"\]\(([^)]+)\)", report.markdown(kept))
+    files = [link for link in links if not link.startswith("https://") and link != report.CHART]
+    assert len(files) >= 3
+    assert all((DOCS / file).exists() for file in files)
 
 
 def test_a_glance_says_what_most_look_for(kept: Kept) -> None:
