@@ -82,8 +82,12 @@ LOCK_UNLESS_HELD = f"{FIND} FOR UPDATE SKIP LOCKED"
 LIVE_ON_TERMINAL = f"""
 SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({LIVE_STATUSES})"""
 
+# What a new order has no value for yet is left to the columns' own NULL.
+_NEW = Order.__struct_fields__[: -len(Order.__struct_defaults__)]
+
 CREATE = f"""
-INSERT INTO orders ({COLUMNS}) VALUES ({", ".join(f"${place}" for place in range(1, len(Order.__struct_fields__) + 1))})
+INSERT INTO orders ({", ".join(_NEW)}, refunded_minor)
+VALUES ({", ".join(f"${place}" for place in range(1, len(_NEW) + 1))}, 0)
 ON CONFLICT DO NOTHING RETURNING order_id"""
 
 RECORD_EVENT = """
@@ -171,7 +175,7 @@ async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) ->
 
 async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
     """Insert the order with its first event; False when its terminal has a live one already."""
-    if await tx.one(CREATE, *msgspec.structs.astuple(order)) is None:
+    if await tx.one(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]) is None:
         return False
     _record(tx, status.CREATE, order, now_ms)
     return True
