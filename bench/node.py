@@ -1,0 +1,43 @@
+"""One node of several: the application of `paydesk serve` on a database that somebody else has seeded.
+
+`python -m bench.node DATABASE_URL PORT` serves until SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+
+import structlog
+import uvloop
+
+from bench import seed
+from paydesk import logs, node, settings
+from paydesk.app import build_app
+from paydesk.clock import SystemClock
+from paydesk.http import server
+from paydesk.workers import WorkerContext, run_all
+
+
+async def serve(database_url: str, port: int) -> None:
+    """Serve until told to stop."""
+    chosen = settings.load(database_url=database_url)
+    logs.configure("json", sys.stderr)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    async with node.database_of(chosen) as database:
+        clock, stop = SystemClock(), asyncio.Event()
+        app = build_app(chosen, database, seed.KEYS, clock, development=False, state={})
+        node.stop_on_signals(stop)
+        gc.collect()
+        gc.freeze()
+        await node.run_together(
+            stop,
+            server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
+            run_all(WorkerContext(database, chosen, clock, seed.KEYS), stop),
+        )
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2])))
