@@ -19,17 +19,25 @@ LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["info", "warning"]
 
 
-def configure(log_format: LogFormat = "auto", stream: TextIO | None = None, level: LogLevel = "info") -> None:
+def configure(
+    log_format: LogFormat = "auto",
+    stream: TextIO | None = None,
+    level: LogLevel = "info",
+    *,
+    process: int | None = None,
+) -> None:
     """Send structlog's and the standard library's loggers to one stream, in one form.
 
-    `warning` leaves out what is no warning: the line a request, too.
+    `warning` leaves out what is no warning: the line a request, too. `process` is said on every line where several
+    processes write into one log.
     """
     stream = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
-    request_log.configure(enabled=level == "info", json_stream=None if as_text else stream)
+    request_log.configure(enabled=level == "info", json_stream=None if as_text else stream, process=process)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            *([] if process is None else [_with_process(process)]),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -41,6 +49,14 @@ def configure(log_format: LogFormat = "auto", stream: TextIO | None = None, leve
         cache_logger_on_first_use=False,
     )
     _take_over_the_standard_library()
+
+
+def _with_process(number: int) -> structlog.typing.Processor:
+    def add(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event["process"] = number
+        return event
+
+    return add
 
 
 class StandardLibraryHandler(logging.Handler):

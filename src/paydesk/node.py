@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
+
+import structlog
 
 from paydesk.http import server
 from paydesk.settings import Settings
 from paydesk.signals import Signals
 from paydesk.storage.connect import open_database, wakes_carried
 from paydesk.storage.database import Database
+
+OPEN_FILES_BESIDE = 256
+"""What a process has open beside its clients' connections: the database, webhooks, files."""
+
+log = structlog.get_logger("node")
 
 
 class StartRefused(Exception):
@@ -37,16 +45,19 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
         await database.close()
 
 
-def stop_on_signals(stop: asyncio.Event) -> None:
-    """SIGTERM and Ctrl-C set `stop`; a second Ctrl-C ends the process at once."""
+def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None) -> None:
+    """SIGTERM and Ctrl-C set `stop`, or `begin` what will; a second Ctrl-C ends the process at once."""
+    interrupted = False
 
     def on_interrupt() -> None:
-        if stop.is_set():
+        nonlocal interrupted
+        if interrupted or stop.is_set():
             raise KeyboardInterrupt
-        stop.set()
+        interrupted = True
+        (begin or stop.set)()
 
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGTERM, begin or stop.set)
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
 
 
@@ -63,11 +74,50 @@ async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -
             raise result
 
 
-def listen(host: str, port: int) -> socket.socket:
+async def until(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
+    """Wait for `stop`, or for the first of the tasks to end, whose failure is raised."""
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+
+
+def allow_open_files(count: int) -> None:
+    """Let this process have so many files and sockets open, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + OPEN_FILES_BESIDE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
+        if possible < wanted:
+            log.warning("few open files allowed", allowed=possible, wanted=wanted)
+
+
+def listen_at(address: str, *, beside: bool) -> socket.socket:
+    """A listener of `serve`, which shares its port with others of its kind; only `beside` may they be there already.
+
+    Raises `StartRefused`.
+    """
+    host, _, port = address.rpartition(":")
+    if not beside:
+        # Whoever shares would not notice.
+        listen(
+            host, int(port), taken=" Is another Paydesk running there? With --beside this one starts all the same."
+        ).close()
+    return listen(host, int(port), shared=True)
+
+
+def listen(
+    host: str, port: int, *, shared: bool = False, taken: str = " Is another Paydesk running there?"
+) -> socket.socket:
     """A listening socket, before anything else is done: a taken port is noticed first. Raises `StartRefused`."""
     try:
-        return server.bind(host, port)
+        return server.bind(host, port, shared=shared)
     except OSError as error:
         reason = error.strerror or str(error)
-        question = " Is another Paydesk running there?" if error.errno == errno.EADDRINUSE else ""
+        question = taken if error.errno == errno.EADDRINUSE else ""
         raise StartRefused(f"Cannot listen on {host}:{port}: {reason}.{question}") from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import structlog
 
 from paydesk import keys, logs, node
 from paydesk.app import build_app
+from paydesk.doors import Doors
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
@@ -20,42 +20,53 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.storage.migrate import pending
 from paydesk.workers import WorkerContext, run_all
 
-log = structlog.get_logger("serve")
-
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "public")
 OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")
 
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
 
-async def run(settings: Settings) -> None:
-    """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`."""
-    logs.configure(settings.log_format, level=settings.log_level)
+async def run(settings: Settings, *, beside: bool = False, inherited: Doors | None = None) -> None:
+    """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
+
+    `beside`: another `serve` may be listening there already. `inherited`: what a parent of several processes gave.
+    """
+    number = inherited.number if inherited is not None else None
+    logs.configure(settings.log_format, level=settings.log_level, process=number)
     check_settings(settings)
+    node.allow_open_files(settings.connections_max)
     server_keys = keys.read(Path(settings.keys_file))
     async with node.database_of(settings) as database:
         await check_database(database)
         clock, stop = WatchedClock(), asyncio.Event()
-        node.stop_on_signals(stop)
-        state = {"readiness": Readiness(database, server_keys, clock)}
-        clients = build_app(
-            settings, database, server_keys, clock, development=False, state=state, surfaces=CLIENT_SURFACES
-        )
-        operators = build_app(
-            for_operators(settings),
-            database,
-            server_keys,
-            clock,
+        readiness = Readiness(database, server_keys, clock)
+        build = partial(
+            build_app,
+            database=database,
+            keys=server_keys,
+            clock=clock,
             development=False,
-            state=state,
-            surfaces=OPERATOR_SURFACES,
+            state={"readiness": readiness},
         )
-        await node.run_together(
-            stop,
-            _listen(clients, settings.listen, settings, stop),
-            _listen(operators, settings.operator_listen, settings, stop),
-            run_all(WorkerContext(database, settings, clock, server_keys), stop),
-        )
+        with closing(inherited or Doors.made(settings, beside=beside)) as doors:
+            node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
+            doors.end_with_the_parent(stop)
+            clients = build(settings, surfaces=CLIENT_SURFACES)
+            operators = build(for_operators(settings), surfaces=OPERATOR_SURFACES)
+            await node.run_together(
+                stop,
+                server.serve(clients, doors.clients, settings, doors.opened, stop),
+                server.serve(operators, doors.operators, settings, doors.opened, stop),
+                run_all(WorkerContext(database, settings, clock, server_keys), stop),
+            )
+
+
+def _drain(readiness: Readiness, seconds: float, stop: asyncio.Event) -> None:
+    """Not ready any more; whoever asks in time sends nobody here, and then the doors close."""
+    if readiness.draining or not seconds:
+        stop.set()
+    readiness.draining = True
+    asyncio.get_running_loop().call_later(seconds, stop.set)
 
 
 def for_operators(settings: Settings) -> Settings:
@@ -87,9 +98,3 @@ async def check_database(database: Database) -> None:
 
     if await database.read(work):
         raise StartRefused("The clock of this database was moved by `paydesk dev`: it is not fit for production.")
-
-
-async def _listen(app: Any, address: str, settings: Settings, stop: asyncio.Event) -> None:
-    host, _, port = address.rpartition(":")
-    with node.listen(host, int(port)) as listener:
-        await server.serve(app, listener, settings, lambda: log.info("listening", address=address), stop)

@@ -121,6 +121,9 @@ class Settings(BaseModel):
     )
     head_timeout_seconds: Positive = Field(5, description="A request's head must be there within.")
     body_timeout_seconds: Positive = Field(5, description="A request's body must be there within.")
+    drain_seconds: float = Field(
+        0, ge=0, le=300, description="After SIGTERM `/readyz` says so for so long before the listeners close."
+    )
     keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
 
 

@@ -105,6 +105,22 @@ async def test_the_database_is_asked_once_a_second_at_most(database: Database) -
     assert counted.reads > asked
 
 
+async def test_two_looks(database: Database) -> None:
+    """Who waited for one look is not given the next one, which is still under way."""
+    counted = Counted(database)
+    counted.answers.clear()
+    readiness = Readiness(counted, KEYS, SystemClock())
+    first = asyncio.create_task(readiness.refusal())
+    await asyncio.sleep(0.01)
+    look = readiness._look
+    assert look is not None
+    look.add_done_callback(lambda _: setattr(readiness, "_look", asyncio.create_task(asyncio.sleep(60))))
+    counted.answers.set()
+    assert await first is None
+    assert readiness._look is not None
+    readiness._look.cancel()
+
+
 async def test_a_database_that_hangs(database: Database) -> None:
     """The answer does not hang with it; who asks later does not even wait; one look is under way, not many."""
     counted = Counted(database)

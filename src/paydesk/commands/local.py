@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -39,14 +39,15 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         raise WrongUsage(str(error)) from None
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
     """Run a command's coroutine; what the database or the key file refuse ends as a sentence, not a traceback."""
     from paydesk.keys import KeysError
     from paydesk.node import StartRefused
     from paydesk.storage.database import Unavailable, UnsafeDatabase
 
     try:
-        return asyncio.run(work)
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(work)
     except (KeysError, StartRefused, Unavailable, UnsafeDatabase) as error:
         raise Failure(str(error)) from None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +18,12 @@ DEV_EPILOG = examples(
     "paydesk dev --port 0 --data /var/tmp/paydesk --credentials credentials.json",
     "PAYDESK_DATABASE_URL=postgresql://me@localhost/paydesk paydesk dev",
 )
-SERVE_EPILOG = examples("PAYDESK_SETTINGS=/etc/paydesk.toml paydesk serve")
+SERVE_EPILOG = examples(
+    "PAYDESK_SETTINGS=/etc/paydesk.toml paydesk serve",
+    "paydesk serve --processes 4",
+    "kill -HUP $PID    # new processes with the new version and settings, then the old ones drain",
+    "paydesk serve --processes 4 --beside    # a new parent too: start it beside the old one, then SIGTERM the old one",
+)
 
 
 def dev(
@@ -42,9 +50,44 @@ def dev(
     run(development.run(options, settings))
 
 
-def serve(settings: SettingsFile = None) -> None:
-    """Run the service in production. Refuses to start with anything that is for development only."""
-    given = load_settings(settings)
-    from paydesk import serve as production
+def serve(
+    settings: SettingsFile = None,
+    *,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="So many processes on the same port, supervised; 0 is one a core. Needs PostgreSQL. SIGHUP deploys.",
+            show_default="one, unsupervised",
+        ),
+    ] = None,
+    beside: Annotated[
+        bool, typer.Option("--beside", help="Start although another `paydesk serve` listens there: end that one then.")
+    ] = False,
+    inherit: Annotated[str | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run the service in production. Refuses to start with anything that is for development only.
 
-    run(production.run(given))
+    SIGTERM ends it: what is under way is answered, nothing new is let in. A process that dies is replaced.
+    """
+    given = load_settings(settings)
+    if inherit is None and processes is not None:
+        from paydesk import supervisor
+
+        command = [sys.executable, "-P", "-m", "paydesk.cli", "serve"]
+        command += ["--settings", str(settings)] if settings is not None else []
+        raise typer.Exit(run(supervisor.run(given, command, processes, beside=beside)))
+    from paydesk import serve as production
+    from paydesk.doors import Doors
+
+    doors = Doors.inherited(inherit) if inherit is not None else None
+    run(production.run(given, beside=beside, inherited=doors), _fast_loop())
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # There is none for every system.
+        return None
+    return uvloop.new_event_loop

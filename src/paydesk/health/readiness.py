@@ -39,11 +39,13 @@ class Readiness:
 
     async def _seen(self) -> Refusal | None:
         now = asyncio.get_running_loop().time()
-        if self._look is None or (self._look.done() and now >= self._began + FRESH_SECONDS):
-            self._look, self._began = asyncio.create_task(self._look_into_the_database()), now
+        look = self._look
+        if look is None or (look.done() and now >= self._began + FRESH_SECONDS):
+            look = asyncio.create_task(self._look_into_the_database())
+            self._look, self._began = look, now
         # Who comes late to a look that hangs waits only for what is left of its time.
-        done, _ = await asyncio.wait((self._look,), timeout=max(self._began + ANSWER_SECONDS - now, 0))
-        return self._look.result() if done else _away(f"no answer within {ANSWER_SECONDS} s")
+        done, _ = await asyncio.wait((look,), timeout=max(self._began + ANSWER_SECONDS - now, 0))
+        return look.result() if done else _away(f"no answer within {ANSWER_SECONDS} s")
 
     async def _look_into_the_database(self) -> Refusal | None:
         try:

@@ -6,6 +6,8 @@ Every request pays for it, so a JSON line is put together here and not by struct
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, TextIO
 
 import msgspec
@@ -26,11 +28,13 @@ class _Target:
 
     enabled = True
     json_stream: TextIO | None = None
+    common: Mapping[str, Any] = MappingProxyType({})
 
 
-def configure(*, enabled: bool, json_stream: TextIO | None) -> None:
+def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None = None) -> None:
     """Write a line a request or none; as JSON straight to a stream, or through structlog."""
     _Target.enabled, _Target.json_stream = enabled, json_stream
+    _Target.common = {} if process is None else {"process": process}
 
 
 def write(method: str, path: str, status: int, request_id: str, started: float, refusal: Refusal | None) -> None:
@@ -58,6 +62,6 @@ def _write_json(stream: TextIO, fields: dict[str, Any]) -> None:
     if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
         fields = {name: redacted(value, name) for name, value in fields.items()}
     now = rfc3339(time.time_ns() // 1_000_000)
-    line = {"timestamp": now, "level": "info", "event": "request", **fields}
+    line = {"timestamp": now, "level": "info", "event": "request", **fields, **_Target.common}
     stream.write(_encode(line).decode() + "\n")
     stream.flush()

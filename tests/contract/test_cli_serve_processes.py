@@ -1,0 +1,149 @@
+"""`paydesk serve --processes N`: several processes on one port, supervised, and how a new version takes over."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from paydesk_process import command, request
+from serve_process import Knocking, ServeProcess, runs
+
+
+@contextmanager
+def _serving(database_url: str, folder: Path, *options: str, **variables: str) -> Iterator[ServeProcess]:
+    serve = ServeProcess(database_url, folder, *options, **variables)
+    try:
+        yield serve
+    finally:
+        serve.close()
+
+
+def _pids(serve: ServeProcess) -> dict[int, int]:
+    """The newest process of each number."""
+    return {line["number"]: line["pid"] for line in serve.lines("process ready")}
+
+
+def _wait_until_gone(pid: int) -> None:
+    until = time.monotonic() + 30
+    while runs(pid):
+        assert time.monotonic() < until, f"{pid} still runs"
+        time.sleep(0.02)
+
+
+def test_processes_live_and_die(postgres_url: str, tmp_path: Path) -> None:
+    """Both listeners are served by both; one that dies is replaced, and what knocks meanwhile is let in by the new one.
+
+    SIGHUP puts new processes in the place of the old ones, and nobody is refused. A parent that is killed leaves nobody
+    behind.
+    """
+    with _serving(postgres_url, tmp_path, "--processes", "2") as serve:
+        parent = serve.start()
+        serve.wait_for("process ready", 2)
+        first = _pids(serve)
+        assert set(first) == {1, 2}
+        assert request("GET", f"{serve.operators}/readyz")[0] == 200
+        with Knocking(f"{serve.clients}/readyz") as knocking:
+            os.kill(first[1], signal.SIGKILL)
+            serve.wait_for("process ready", 3)
+            died = serve.lines("process died")
+            assert [(line["number"], line["pid"], line["code"]) for line in died] == [(1, first[1], -signal.SIGKILL)]
+            killed_with = list(knocking.failures)  # What it had let in and not answered is lost, as in any crash.
+            parent.send_signal(signal.SIGHUP)
+            serve.wait_for("deploy done", 1)
+            for pid in first.values():
+                _wait_until_gone(pid)
+        assert knocking.answers > 20
+        assert knocking.failures == killed_with, serve.lines("defect")
+        assert len(killed_with) <= 4
+        second = _pids(serve)
+        assert not set(first.values()) & set(second.values())
+        served = {line["process"] for line in serve.lines("request")}
+        assert served == {1, 2}
+        parent.kill()
+        parent.wait()
+        for pid in second.values():
+            _wait_until_gone(pid)
+
+
+def test_a_new_parent_beside_the_old_one(postgres_url: str, tmp_path: Path) -> None:
+    """By mistake it is refused; with --beside it shares the port, and the old one ends.
+
+    Who is just being let in by the old one when it closes its door may be refused: one or two, in microseconds.
+    """
+    with _serving(postgres_url, tmp_path) as serve:
+        old = serve.start()
+        serve.wait_for("listening", 1)
+        refused = command("serve", folder=tmp_path, **serve.variables)
+        assert refused.returncode == 1
+        assert "--beside" in refused.stderr
+        with Knocking(f"{serve.clients}/livez") as knocking:
+            new = serve.start("--beside", "--processes", "1")
+            serve.wait_for("listening", 2)
+            serve.end(old)
+        assert knocking.answers > 20
+        assert len(knocking.failures) <= 2
+        assert request("GET", f"{serve.clients}/readyz")[0] == 200
+        pids = _pids(serve)
+        serve.end(new)
+        assert not any(runs(pid) for pid in pids.values())
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://paydesk@127.0.0.1:9/paydesk", "cannot be reached"),
+        ("sqlite:paydesk.db", "a SQLite file serves one process"),
+    ],
+)
+def test_a_start_that_is_refused(tmp_path: Path, url: str, said: str) -> None:
+    """It is refused once, with the same words and exit code as without --processes, and not tried again and again."""
+    with _serving(url, tmp_path, "--processes", "2") as serve:
+        assert serve.start().wait(60) == 1
+        text = serve.log.read_text()
+        assert text.count(said) == 1, text
+        assert "Traceback" not in text
+
+
+def test_it_drains(sqlite_url: str, tmp_path: Path) -> None:
+    """After SIGTERM it says that it is not ready, and goes on answering until load balancers have heard of it."""
+    with _serving(sqlite_url, tmp_path, PAYDESK_DRAIN_SECONDS="1.5") as serve:
+        process = serve.start()
+        serve.wait_for("listening", 1)
+        process.terminate()
+        until = time.monotonic() + 10
+        while (answer := request("GET", f"{serve.clients}/readyz"))[0] == 200:
+            assert time.monotonic() < until
+        assert answer[0] == 503
+        assert answer[1]["errors"][0]["details"] == ["draining: this process ends"]
+        assert request("GET", f"{serve.clients}/livez")[0] == 200
+        assert process.wait(20) == 0
+
+
+def test_what_knocked_before_the_end_is_answered(sqlite_url: str, tmp_path: Path) -> None:
+    """A connection that the system has taken for a service which is about to end is let in, not reset."""
+    with _serving(sqlite_url, tmp_path) as serve:
+        process = serve.start()
+        serve.wait_for("listening", 1)
+        address = urlsplit(serve.clients)
+        process.send_signal(signal.SIGSTOP)
+        knocked = [socket.create_connection((address.hostname, address.port), 10) for _ in range(50)]
+        for connection in knocked:
+            connection.sendall(f"GET /livez HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+        process.terminate()
+        process.send_signal(signal.SIGCONT)
+        for connection in knocked:
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            assert answer.status == 200
+            answer.close()
+            connection.close()
+        assert process.wait(20) == 0

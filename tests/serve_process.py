@@ -1,0 +1,128 @@
+"""A real `paydesk serve`, with as many processes as a test wants, and clients that knock while it is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from paydesk_process import PAYDESK, command, environment
+
+START_SECONDS_MAX = 60.0
+
+
+class ServeProcess:
+    """`paydesk serve` with its log; its ports and keys are made before it starts."""
+
+    def __init__(self, database_url: str, folder: Path, *options: str, **variables: str) -> None:
+        self.folder, self.options = folder, options
+        clients, operators = (f"127.0.0.1:{_free_port()}" for _ in range(2))
+        self.clients, self.operators = f"http://{clients}", f"http://{operators}"
+        self.variables = {
+            "PAYDESK_DATABASE_URL": database_url,
+            "PAYDESK_PUBLIC_URL": self.clients,
+            "PAYDESK_LISTEN": clients,
+            "PAYDESK_OPERATOR_LISTEN": operators,
+            "PAYDESK_LOG_FORMAT": "json",
+            **variables,
+        }
+        self.log = folder / "serve.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        if not (folder / "paydesk.keys.json").exists():
+            assert command("keys", "add", folder=folder).returncode == 0
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        """Start it, beside the one that runs where there is one, without waiting."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [PAYDESK, "serve", *self.options, *options],
+                cwd=self.folder,
+                env=environment(**self.variables),
+                stdout=log,
+                stderr=log,
+            )
+        return self.process
+
+    def lines(self, event: str = "") -> list[dict[str, Any]]:
+        """The lines of the log, or those of one event."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+        return [line for line in found if not event or line["event"] == event]
+
+    def wait_for(self, event: str, count: int) -> list[dict[str, Any]]:
+        """Wait until the log has so many lines of the event."""
+        until = time.monotonic() + START_SECONDS_MAX
+        while len(found := self.lines(event)) < count:
+            assert time.monotonic() < until, self.log.read_text()[-3000:]
+            time.sleep(0.02)
+        return found
+
+    def end(self, process: subprocess.Popen[bytes]) -> float:
+        """SIGTERM; how long it took to end well."""
+        began = time.monotonic()
+        process.terminate()
+        assert process.wait(30) == 0, self.log.read_text()[-3000:]
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        """Leave nothing of it behind."""
+        for line in self.lines("process ready"):
+            with suppress(ProcessLookupError):
+                os.kill(line["pid"], signal.SIGKILL)
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Knocking:
+    """Clients that ask again and again, each time on a new connection, and remember every one that was not answered."""
+
+    def __init__(self, url: str, clients: int = 4) -> None:
+        self._url, self._stop = url, threading.Event()
+        self.answers, self.failures = 0, list[str]()
+        self._threads = [threading.Thread(target=self._knock) for _ in range(clients)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _knock(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with urllib.request.urlopen(self._url, timeout=20) as answer:  # noqa: S310 - our own address
+                    answer.read()
+            except OSError as error:
+                self.failures.append(repr(error))
+            else:
+                self.answers += 1
+
+
+def runs(pid: int) -> bool:
+    """Whether the process still runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
