@@ -14,6 +14,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,18 @@ from service import KEYS
 START_SECONDS_MAX = 30.0
 
 
-_forks = Forks("node_process")
-atexit.register(_forks.end)
+@cache
+def _forks(module: str) -> Forks:
+    forks = Forks(module)
+    atexit.register(forks.end)
+    return forks
 
 
 class NodeProcess:
-    """A node that a test starts, kills and starts again on the same data and port."""
+    """A node that a test starts, kills and starts again on the same data and port; `module` has the node's `main`."""
 
-    def __init__(self, database_url: str, folder: Path, **variables: str) -> None:
+    def __init__(self, database_url: str, folder: Path, *, module: str = "node_process", **variables: str) -> None:
+        self._forks = _forks(module)
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"node-{self.port}.log"
@@ -47,7 +52,7 @@ class NodeProcess:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        self._process = _forks.start(self._arguments, self._environment, self.log)
+        self._process = self._forks.start(self._arguments, self._environment, self.log)
         deadline = time.monotonic() + START_SECONDS_MAX
         while not self._answers():
             assert self._process.poll() is None, self.log.read_text()[-2000:]

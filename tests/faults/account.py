@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from faults.load import Answered, Client, Record, Refresher, tokens_of
@@ -18,8 +19,8 @@ async def findings(database: Database, clients: Iterable[Client]) -> list[str]:
     found = [str(finding) for finding in await ledger.integrity(database)]
     found += [str(finding) for finding in await ledger.check(database)]
     found += await _orders(database, [client.record for client in clients])
-    for client in clients:
-        found += await _repeats(client)
+    for repeated in await asyncio.gather(*(_repeats(client) for client in clients)):
+        found += repeated
     return found
 
 

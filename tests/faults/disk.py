@@ -128,6 +128,9 @@ class Disk(apsw.VFS):
         self.folder = folder
         self.chance = chance
         self.platters: dict[str, bytes] = {}
+        self._in_memory: tuple[dict[str, Image], dict[str, bytes]] | None = None
+        """After a sync that failed: the files, and what the system shows of them, on the disk or not."""
+        self._restarts = itertools.count()
         self.power: PowerOn | None = None
         self.cuts = 0
         self.remains = REMAINS
@@ -141,31 +144,36 @@ class Disk(apsw.VFS):
     # Power ----------------------------------------------------------------------------------------------------------
 
     def turn_on(self) -> Path:
-        """Power: the folder with the files that are on the disk."""
+        """A folder with the files as the system shows them: after a cut those of the disk, else those in its memory."""
         assert self.power is None, "it is on"
-        folder = self.folder / f"power-{self.cuts}"
+        folder = self.folder / f"start-{next(self._restarts)}"
         folder.mkdir()
-        for name, content in self.platters.items():
-            (folder / name).write_bytes(content)
         images = {name: Image(name, bytearray(content)) for name, content in self.platters.items()}
+        images, shown = self._in_memory or (images, self.platters)
+        self._in_memory = None
+        for name, content in shown.items():
+            (folder / name).write_bytes(content)
         self.power = PowerOn(folder, images)
         return folder
 
     def cut(self) -> None:
-        """Power fails now: what is left is settled, and from now on nothing is read, written or synced."""
+        """The power fails now: what is left is settled, and from now on nothing is read, written or synced."""
         with self._lock:
             power = self.power
             if power is None or power.off:
                 return
             power.off = True
-            remains = self.chance.choice(self.remains)
-            self.platters = {
-                image.name: image.left_by_a_cut(remains, self.chance)
-                for image in (*power.removed, *power.images.values())
-                if (image.named and not image.removed) or self.chance.random() < 0.5
-            }
+            self.platters = self._left_by_a_cut(power)
             self.cuts += 1
-            self.operations_until_cut = None
+            self.operations_until_cut = self.syncs_until_failure = None
+
+    def _left_by_a_cut(self, power: PowerOn) -> dict[str, bytes]:
+        remains = self.chance.choice(self.remains)
+        return {
+            image.name: image.left_by_a_cut(remains, self.chance)
+            for image in (*power.removed, *power.images.values())
+            if (image.named and not image.removed) or self.chance.random() < 0.5
+        }
 
     def abandon(self) -> None:
         """Nobody is there any more who could be told that the power is off: closing what is open does no harm."""
@@ -234,11 +242,21 @@ class Disk(apsw.VFS):
             if self.syncs_until_failure is not None:
                 self.syncs_until_failure -= 1
                 if self.syncs_until_failure <= 0:
-                    self.syncs_until_failure = None
-                    # The system has dropped its copy: what is on the disk now is what would be after a cut.
-                    self.cut()
+                    self._lose(file)
                     raise _failure(apsw.IOError, apsw.SQLITE_IOERR_FSYNC, "the disk lost what it was given")
             file.image.synced()
+
+    def _lose(self, file: DiskFile) -> None:
+        """A sync fails: what is on the disk is chance, and the system shows what was written and takes it for synced.
+
+        Whoever asked for it must end: until the next start nothing is read, written or synced.
+        """
+        images, folder = file.power.images, file.power.folder
+        self._in_memory = images, {name: (folder / name).read_bytes() for name in images}
+        file.image.content[:] = file.image.left_by_a_cut(self.chance.choice(self.remains), self.chance)
+        file.image.written.clear()
+        file.power.off = True
+        self.syncs_until_failure = self.operations_until_cut = None
 
     def _one_operation(self, power: PowerOn) -> None:
         if self.operations_until_cut is not None:

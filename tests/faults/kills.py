@@ -103,8 +103,9 @@ async def _undelivered(clients: list[Client], inbox: Receiver) -> list[str]:
         for client in clients
         for order_id, statuses in client.record.orders.items()
     }
+    # Another process sends them, so there is nothing to wait on but time.
     deadline = time.monotonic() + DELIVERED_SECONDS_MAX
-    while (came := _first_seen(inbox)) != expected and time.monotonic() < deadline:  # noqa: ASYNC110 - no sign comes
+    while (came := _first_seen(inbox)) != expected and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     return [
         f"{order_id}: the notifications of versions {came.get(order_id)} came, in this order; expected {versions}"

@@ -28,7 +28,7 @@ async def cut_power(
     total = Tally()
     while total.faults < cuts and not total.findings:
         series = Tally()
-        with _folder() as name:
+        with in_memory() as name:
             async with Machine(Path(name), migrated, chance) as machine:
                 machine.disk.sync_seconds = SYNC_SECONDS
                 while machine.tally.faults < min(CUTS_PER_DATABASE, cuts - total.faults) and not machine.tally.findings:
@@ -53,7 +53,7 @@ async def cut_power_of_a_careless_one(
     """The same with `synchronous = NORMAL`, each time from a new database: how often acknowledged changes are lost."""
     total = Tally()
     while total.faults < cuts:
-        with _folder() as name:
+        with in_memory() as name:
             async with Machine(Path(name), migrated, chance) as machine:
                 machine.disk.sync_seconds = SYNC_SECONDS
                 machine.disk.remains = remains or machine.disk.remains
@@ -65,6 +65,7 @@ async def cut_power_of_a_careless_one(
     return total
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A folder in memory where there is one."""
     memory = Path("/dev/shm")  # noqa: S108 - a private folder in it; the disk underneath is none of the test's
     return tempfile.TemporaryDirectory(prefix="paydesk-power-", dir=memory if memory.is_dir() else None)

@@ -28,6 +28,7 @@ from paydesk.storage.sqlite_file import (
     connect,
     fsync_failed,
     out_of_service,
+    renew_log,
 )
 from paydesk.storage.sqlite_transaction import SqliteTransaction, read
 from paydesk.storage.work import SWALLOWED_AN_ERROR, run_at_once
@@ -88,6 +89,8 @@ class SqliteDatabase:
         self._lock = FileLock(file) if exclusive else None
         self._open: list[apsw.Connection] = []
         try:
+            if exclusive:
+                renew_log(file)
             self._writer = self._connect(writer=exclusive)
             self._reader = self._connect(writer=False)
             self._heavy_reader = self._connect(writer=False)

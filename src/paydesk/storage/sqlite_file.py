@@ -17,6 +17,7 @@ VERSION_MIN: Final = (3, 51, 3)
 
 STATEMENTS_CACHED_MAX = 1000
 CACHE_KIB = 65_536
+COPIED_BYTES = 65_536
 
 OUT_OF_SERVICE = (
     apsw.FullError,
@@ -79,6 +80,29 @@ def connect(file: Path, *, writer: bool) -> apsw.Connection:
     except apsw.Error as error:
         raise Unavailable(f"{file} cannot be opened: {error}") from error
     return connection
+
+
+def renew_log(file: Path) -> None:
+    """Write the log that a process left behind once more, and sync it, before anything is built on it.
+
+    After a sync that failed the system may show what never reached the disk, and takes it for written: the next sync
+    would not bring it there, and a power cut would tear a hole that all later commits fall into.
+    """
+    name = f"{file}-wal"
+    if not Path(name).exists():
+        return
+    flags = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    try:
+        log = apsw.VFSFile("", name, [flags, 0])
+        try:
+            size = log.xFileSize()
+            for offset in range(0, size, COPIED_BYTES):
+                log.xWrite(log.xRead(min(COPIED_BYTES, size - offset), offset), offset)
+            log.xSync(apsw.SQLITE_SYNC_FULL)
+        finally:
+            log.xClose()
+    except apsw.Error as error:
+        raise Unavailable(f"{name} cannot be written: {error}") from error
 
 
 def _make_private(file: Path) -> None:
