@@ -11,30 +11,40 @@ from dataclasses import replace
 from pathlib import Path
 
 from faults import chaos
-from faults.breaking import FAULTS, Fault
+from faults.breaking import FAULTS
 from faults.chaos import Plan, Run
 from postgres_server import PostgresServer
 
 SECONDS = 4.0
 # Every fault strikes at least once in so short a time.
-PACE_SECONDS = {"node-kill": 1, "postgres-kill": 2, "stop": 2, "stop-server": 3, "proxy": 0.8, "clock": 1}
+PACE_SECONDS = {"node-kill": 1, "postgres-kill": 1, "stop": 1.5, "stop-server": 3, "proxy": 0.5, "clock": 0.7}
 
 
-async def test_promises_hold_on_postgres(postgres_url: str, postgres_server: PostgresServer, tmp_path: Path) -> None:
-    """Two nodes, PostgreSQL and the wires between break: nothing acknowledged is lost, nothing happens twice."""
-    await _hold(_plan(nodes=2, server=True), postgres_url, tmp_path, postgres_server)
+async def test_promises_hold_when_nodes_and_postgres_are_killed(
+    postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    """Two nodes and PostgreSQL are killed: nothing acknowledged is lost, nothing happens twice."""
+    plan = _plan(2, "node-kill", "postgres-kill")
+    await _hold(plan, postgres_url, tmp_path, postgres_server)
+
+
+async def test_promises_hold_when_postgres_is_hard_to_reach(
+    postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    """Two nodes and PostgreSQL stand still, wires are cut, clocks jump: the same holds."""
+    await _hold(_plan(2, "stop", "proxy", "clock"), postgres_url, tmp_path, postgres_server)
 
 
 async def test_promises_hold_on_sqlite(sqlite_url: str, tmp_path: Path) -> None:
-    """One node breaks again and again: nothing acknowledged is lost, nothing happens twice."""
-    await _hold(_plan(nodes=1, server=False), sqlite_url, tmp_path, None)
+    """One node is killed, stands still, is cut off and has a clock that jumps: the same holds."""
+    await _hold(_plan(1, "node-kill", "stop", "proxy", "clock", server=False), sqlite_url, tmp_path, None)
 
 
-def _plan(*, nodes: int, server: bool) -> Plan:
-    faults: list[Fault] = [
+def _plan(nodes: int, *names: str, server: bool = True) -> Plan:
+    faults = [
         replace(fault, every_seconds=PACE_SECONDS[fault.name])
-        for row in FAULTS.values()
-        for fault in row
+        for name in names
+        for fault in FAULTS[name]
         if server or not fault.needs_server
     ]
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
@@ -45,6 +55,6 @@ def _plan(*, nodes: int, server: bool) -> Plan:
 async def _hold(plan: Plan, url: str, folder: Path, server: PostgresServer | None) -> None:
     run: Run = await chaos.run(plan, url, folder, server)
     assert run.violations == []
-    assert run.counts["node kills"], "something was broken"
+    assert run.counts, "something was broken"
     assert len(run.records.orders) > 0, "something was done"
     assert all(chain.steps for chain in run.records.chains), "every application got new tokens"

@@ -65,7 +65,7 @@ MUTANTS = (
         "            await asyncio.sleep(0.1)\n"
         "            await _commit(connection)\n",
         CHAOS,
-        "postgres",
+        "are_killed",
     ),
     Mutant(
         "An acknowledged change is never lost",
@@ -75,7 +75,7 @@ MUTANTS = (
         "            _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])\n"
         '            await connection.execute("SET synchronous_commit = off")\n',
         CHAOS,
-        "postgres",
+        "are_killed",
     ),
     Mutant(
         "A write is found by the next read",
@@ -85,7 +85,7 @@ MUTANTS = (
         "    order = shown(await _found(call))\n"
         '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
         CHAOS,
-        "postgres",
+        "are_killed",
     ),
     Mutant(
         "One key, one effect, one answer",
