@@ -21,7 +21,7 @@ from typing import Any
 from forks import Fork, Forks
 from paydesk import crash_points, logs, node, settings
 from paydesk.app import build_app
-from paydesk.clock import SystemClock
+from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.reply import Receive, Scope, Send
 from paydesk.workers import WorkerContext, run_all
@@ -118,7 +118,8 @@ async def serve(database_url: str, port: int) -> None:
     chosen = settings.load(database_url=database_url)
     logs.configure(chosen.log_format)
     async with node.database_of(chosen) as database:
-        clock, stop = SystemClock(), asyncio.Event()
+        # Asked anew each time, so that a test can move the machine's clock.
+        clock, stop = WatchedClock(lambda: time.time_ns()), asyncio.Event()  # noqa: PLW0108 - that is the point
         app = build_app(chosen, database, KEYS, clock, development=False, state={})
         node.stop_on_signals(stop)
         context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True)

@@ -6,6 +6,7 @@ import asyncio
 
 from faults.caller import Answer, Caller, GaveUp
 from faults.records import ChainRecord, Records
+from faults.scene import ApplicationSeed
 
 
 class Application:
@@ -15,13 +16,12 @@ class Application:
         self,
         caller: Caller,
         records: Records,
-        credentials: dict[str, str],
-        first_refresh_token: str,
+        seed: ApplicationSeed,
         stop: asyncio.Event,
     ) -> None:
         self.caller, self.records, self.stop = caller, records, stop
-        self._credentials = credentials
-        self.chain = ChainRecord(first_refresh_token)
+        self._credentials = seed.credentials
+        self.chain = ChainRecord(seed.refresh_token)
         records.chains.append(self.chain)
 
     async def run(self) -> None:

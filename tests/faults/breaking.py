@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from faults.cluster import Cluster
 from faults.wire import SPOILINGS
+from paydesk.crash_points import LABELS
 
 CLOCK_MS_MAX = 20_000
-"""A clock is off by so much at most: two of them together stay within the minute in which a refresh may be repeated."""
+"""So little off is trusted: two clocks together stay within the minute in which a refresh may be repeated."""
 
 Break = Callable[[Cluster, random.Random], Awaitable[None]]
 
@@ -32,6 +33,14 @@ async def kill_node(cluster: Cluster, chance: random.Random) -> None:
     if len(up) > 1 or len(up) == len(cluster.nodes):
         chance.choice(up).kill()
         cluster.count("node kills")
+
+
+async def crash_node(cluster: Cluster, chance: random.Random) -> None:
+    """One of those that are up dies within one of its next requests, at a labelled place; not where it is the last."""
+    up = [node for node in cluster.nodes if node.up]
+    if len(up) > 1 or len(up) == len(cluster.nodes):
+        await chance.choice(up).crash_at(chance.choice(LABELS), chance.randint(1, 10))
+        cluster.count("crashes within a request")
 
 
 async def kill_server(cluster: Cluster, chance: random.Random) -> None:
@@ -86,12 +95,26 @@ async def move_clock(cluster: Cluster, chance: random.Random) -> None:
     cluster.count("clock jumps")
 
 
+async def jump_clock(cluster: Cluster, chance: random.Random) -> None:
+    """The wall clock of one that is up is an hour or more off for a while: it must judge nothing by it."""
+    up = [node for node in cluster.nodes if node.up]
+    if not up:
+        return
+    node = chance.choice(up)
+    node.move_clock(chance.choice((-1, 1)) * chance.randint(3_600_000, 48 * 3_600_000))
+    cluster.count("clock jumps of hours")
+    try:
+        await cluster.rest(chance.uniform(0.3, 2.0))
+    finally:
+        node.move_clock(0)
+
+
 FAULTS = {
-    "node-kill": (Fault("node-kill", 2, kill_node),),
+    "node-kill": (Fault("node-kill", 2, kill_node), Fault("crash", 5, crash_node)),
     "postgres-kill": (Fault("postgres-kill", 20, kill_server, needs_server=True),),
     "stop": (Fault("stop", 6, stop), Fault("stop-server", 12, stop_server, needs_server=True)),
     "proxy": (Fault("proxy", 1.5, spoil),),
-    "clock": (Fault("clock", 4, move_clock),),
+    "clock": (Fault("clock", 4, move_clock), Fault("clock-jump", 8, jump_clock)),
 }
 
 

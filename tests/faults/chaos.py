@@ -74,6 +74,7 @@ async def run(
     started(this)
     async with inbox.listening(this.records, random.Random(chance.random())) as receiver:
         everybody = await cast(database_url, receiver, chance, devices=plan.terminals, applications=plan.applications)
+        this.records.sellers = {seed.terminal_id: seed.seller for seed in everybody.terminals}
         async with cluster(
             database_url, folder, nodes=plan.nodes, wires=plan.wires, chance=chance, server=server
         ) as nodes:
@@ -121,12 +122,9 @@ def _clients(
 ) -> tuple[list[Till], list[Terminal], list[Application]]:
     at_tills = [*everybody.terminals, *everybody.terminals[: this.plan.second_tills]]
     return (
-        [Till(caller(), this.records, one.terminal_id, one.access_token, stop) for one in at_tills],
-        [Terminal(caller(), this.records, one.terminal_id, one.device_token, stop) for one in everybody.terminals],
-        [
-            Application(caller(), this.records, one.credentials, one.refresh_token, stop)
-            for one in everybody.applications
-        ],
+        [Till(caller(), this.records, seed, stop) for seed in at_tills],
+        [Terminal(caller(), this.records, seed, stop) for seed in everybody.terminals],
+        [Application(caller(), this.records, seed, stop) for seed in everybody.applications],
     )
 
 

@@ -24,6 +24,7 @@ from postgres_server import PostgresServer
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 15.0
 LOOK_AGAIN_SECONDS = 0.02
+TRUSTED_MS_MAX = 60_000
 # Attempts are short and soon repeated, so that a run sees the whole of a notification's life.
 VARIABLES = {
     "PAYDESK_LOG_FORMAT": "json",
@@ -72,6 +73,17 @@ class Node:
         self.up = False
         self._signal(signal.SIGKILL)
 
+    async def crash_at(self, label: str, times: int) -> None:
+        """Let it die when it comes to that place for the n-th time."""
+        with contextlib.suppress(OSError, TimeoutError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            head = (
+                f"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Crash-At: {label}:{times}\r\nConnection: close\r\n\r\n"
+            )
+            writer.write(head.encode())
+            await asyncio.wait_for(reader.read(), 1)
+            writer.close()
+
     def suspend(self) -> None:
         """SIGSTOP."""
         self._signal(signal.SIGSTOP)
@@ -82,6 +94,7 @@ class Node:
 
     def move_clock(self, offset_ms: int) -> None:
         """Let its wall clock be so much ahead of the machine's."""
+        self._offset_ms = offset_ms
         write_offset(self._clock, offset_ms)
 
     async def end(self) -> int:
@@ -109,6 +122,9 @@ class Node:
 
     async def _keep(self) -> None:
         while self._wanted:
+            if abs(self._offset_ms) > TRUSTED_MS_MAX:
+                # A process can't know that the clock it starts by is wrong.
+                self.move_clock(0)
             process = self._process = _forks.start(self._arguments, environment(**VARIABLES), self.log)
             self.starts += 1
             while process.poll() is None:

@@ -95,6 +95,8 @@ class Records:
     results: list[ResultRecord] = field(default_factory=list)
     chains: list[ChainRecord] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
+    sellers: dict[str, int] = field(default_factory=dict)
+    """Whose each terminal is."""
     violations: list[str] = field(default_factory=list)
     """What was wrong the moment that it was answered."""
 

@@ -23,9 +23,10 @@ SELLERS = 2
 
 @dataclass(frozen=True, slots=True)
 class TerminalSeed:
-    """A terminal, its device's token, and a token of an application that creates orders for it."""
+    """A terminal, whose it is, its device's token, and a token of an application that creates orders for it."""
 
     terminal_id: str
+    seller: int
     device_token: str
     access_token: str
 
@@ -105,6 +106,6 @@ async def _terminal(database: Database, scene: Scene, access_token: str) -> Term
         )
         assert made is not None
         device_token = await terminals.mint_token(tx, seller_id, made.terminal_id, now_ms)
-        return TerminalSeed(made.terminal_id, device_token.reveal(), access_token)
+        return TerminalSeed(made.terminal_id, seller_id, device_token.reveal(), access_token)
 
     return await database.write(work)

@@ -12,6 +12,7 @@ from typing import Any
 
 from faults.caller import Answer, Caller, GaveUp
 from faults.records import Records, ResultRecord
+from faults.scene import TerminalSeed
 from service import approved
 
 WAIT_SECONDS = 1
@@ -39,9 +40,10 @@ class Entry:
 class Terminal:
     """One terminal, from its first hello on."""
 
-    def __init__(self, caller: Caller, records: Records, terminal_id: str, token: str, stop: asyncio.Event) -> None:
-        self.caller, self.records, self.terminal_id, self.stop = caller, records, terminal_id, stop
-        self._authorization = {"Authorization": f"Bearer {token}"}
+    def __init__(self, caller: Caller, records: Records, seed: TerminalSeed, stop: asyncio.Event) -> None:
+        self.caller, self.records, self.stop = caller, records, stop
+        self.terminal_id = seed.terminal_id
+        self._authorization = {"Authorization": f"Bearer {seed.device_token}"}
         self._boot_id = ""
         self._journal: dict[str, Entry] = {}
         self._ignored: set[str] = set()

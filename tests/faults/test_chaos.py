@@ -17,7 +17,15 @@ from postgres_server import PostgresServer
 
 SECONDS = 4.0
 # Every fault strikes at least once in so short a time.
-PACE_SECONDS = {"node-kill": 1, "postgres-kill": 1, "stop": 1.5, "stop-server": 3, "proxy": 0.5, "clock": 0.7}
+PACE_SECONDS = {
+    "node-kill": 1,
+    "crash": 1,
+    "postgres-kill": 1,
+    "stop": 1.5,
+    "stop-server": 3,
+    "proxy": 0.5,
+    "clock": 0.7,
+}
 
 
 async def test_promises_hold_when_nodes_and_postgres_are_killed(

@@ -9,6 +9,7 @@ from typing import Any
 
 from faults.caller import Answer, Caller, GaveUp
 from faults.records import KeyRecord, OrderRecord, Records
+from faults.scene import TerminalSeed
 
 BUSY = "already_queued_order_on_terminal"
 PATIENCE_SECONDS = 12.0
@@ -20,9 +21,10 @@ NOT_CANCELED = ("cannot_cancel_order", "order_already_canceled")
 class Till:
     """The point of sale of one terminal."""
 
-    def __init__(self, caller: Caller, records: Records, terminal_id: str, token: str, stop: asyncio.Event) -> None:
-        self.caller, self.records, self.terminal_id, self.stop = caller, records, terminal_id, stop
-        self._authorization = {"Authorization": f"Bearer {token}"}
+    def __init__(self, caller: Caller, records: Records, seed: TerminalSeed, stop: asyncio.Event) -> None:
+        self.caller, self.records, self.stop = caller, records, stop
+        self.terminal_id, self.seller = seed.terminal_id, seed.seller
+        self._authorization = {"Authorization": f"Bearer {seed.access_token}"}
 
     async def run(self) -> None:
         """One sale after another until told to stop."""
@@ -44,6 +46,8 @@ class Till:
             await self._cancel(order, at_terminal=chance.random() < 0.5)
         if chance.random() < 0.1:
             await self._create_again(record, order)
+        if chance.random() < 0.1:
+            await self._look_at_a_strangers()
         await self._watch(order)
 
     async def _create(self, record: KeyRecord) -> OrderRecord | None:
@@ -88,6 +92,15 @@ class Till:
         self.records.saw(answer.body, asked_at=asked_at, floor=floor)
         status: str = answer.body["status"]
         return status
+
+    async def _look_at_a_strangers(self) -> None:
+        """Another seller's order is answered like one that does not exist."""
+        order_id = next(reversed(self.records.orders))
+        if self.records.sellers[self.records.orders[order_id].terminal_id] != self.seller:
+            path = f"/v1/orders/{order_id}"
+            answer = await self.caller.known("GET", path, headers=self._authorization, expected=("order_not_found",))
+            if answer.outcome == "ok":
+                self.records.violations.append(f"{order_id} was shown to another seller")
 
     async def _cancel(self, order: OrderRecord, *, at_terminal: bool) -> None:
         record = KeyRecord(str(uuid.uuid4()), "cancel", order_id=order.order_id)
