@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from paydesk.storage.database import Transaction
 
-CHAINS_PER_PAGE = 200
+CHAINS_PER_PAGE = 100
 
 # Out: codes that ended before $2 are gone, at most $3. Used or not, they end when they expire.
 PRUNE_CODES = """DELETE FROM codes WHERE seller_id = $1 AND digest IN (

@@ -1,0 +1,71 @@
+"""A database that remembers every statement it was asked, each with the arguments it was asked with last."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from paydesk.storage.database import Database, Row, T, Transaction, Work
+
+
+class RecordingTransaction:
+    """The transaction behind it."""
+
+    def __init__(self, tx: Transaction, asked: dict[str, tuple[Any, ...]]) -> None:
+        self._tx, self._asked = tx, asked
+
+    @property
+    def writes(self) -> int:
+        """As the transaction says."""
+        return self._tx.writes
+
+    def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
+        """The only row, or None."""
+        self._asked[sql] = args
+        return self._tx.one(sql, *args)
+
+    def all(self, sql: str, *args: Any) -> Awaitable[list[Row]]:
+        """All rows."""
+        self._asked[sql] = args
+        return self._tx.all(sql, *args)
+
+    def run(self, sql: str, *args: Any) -> Awaitable[int]:
+        """How many rows it touched."""
+        self._asked[sql] = args
+        return self._tx.run(sql, *args)
+
+    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+        """At the end."""
+        self._asked[sql] = args
+        self._tx.then(sql, *args, wake=wake)
+
+    def wake(self, topic: str) -> None:
+        """After the commit."""
+        self._tx.wake(topic)
+
+
+class RecordingDatabase:
+    """The database behind it. `asked`: the statements, in the order in which they were first asked."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.name, self.signals = database.name, database.signals
+        self.asked: dict[str, tuple[Any, ...]] = {}
+
+    async def write(self, work: Work[T], **options: Any) -> T:
+        """Run `work`."""
+        return await self._database.write(self._recorded(work), **options)
+
+    async def read(self, work: Work[T], **options: Any) -> T:
+        """Run `work`."""
+        return await self._database.read(self._recorded(work), **options)
+
+    async def close(self) -> None:
+        """Close it."""
+        await self._database.close()
+
+    def _recorded(self, work: Work[T]) -> Work[T]:
+        async def recorded(tx: Transaction) -> T:
+            return await work(RecordingTransaction(tx, self.asked))
+
+        return recorded

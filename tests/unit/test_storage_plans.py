@@ -1,0 +1,186 @@
+"""Every statement of the hot path finds its rows by an index, also among a million orders.
+
+The statements are those that a played scene was seen to ask, not a list that somebody keeps. SQLite keeps no
+statistics here, so that its plans are the same however much there is; PostgreSQL's depend on it, so it is really there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any
+
+import asyncpg
+from bench import bulk
+
+from hot_path import statements
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Row, Transaction
+from paydesk.storage.postgres_sets import set_form
+from paydesk.storage.statements import without_comments
+
+ORDERS = 1_000_000
+OTHERS = 100_000
+SELLER = 1_000_001
+NOW_MS = 1_800_000_000_000
+SINCE_MS = NOW_MS - ORDERS * 1000
+COST_MAX = 5000.0
+"""In PostgreSQL's own unit, a page read in a row. Looking at all orders of a seller costs ten times as much."""
+
+GROWING = {
+    "orders",
+    "order_events",
+    "leases",
+    "results",
+    "inquiries",
+    "idempotency_keys",
+    "deliveries",
+    "attempts",
+    "codes",
+    "token_chains",
+    "refresh_tokens",
+    "access_tokens",
+    "device_tokens",
+    "terminal_sessions",
+}
+SMALL_INDEXES = {
+    "orders_live_on_terminal",
+    "orders_expiring",
+    "orders_granted",
+    "orders_cancellation_requested",
+    "deliveries_due",
+    "deliveries_open",
+}
+"""Partial ones, of what is not at its end: they don't grow with the history."""
+
+# Beside the orders, in the form of `bulk`: as many tokens and sessions as tills and terminals leave behind.
+_TOKEN = "SELECT seller_id, CAST(mixed AS bytea), CAST(many AS bytea), 1, 1"
+MORE = (
+    f"""INSERT INTO token_chains (seller_id, chain_id, authorization_id, application_id, live, scope, generation,
+                                  created_ms)
+        SELECT seller_id, CAST(many AS bytea), mixed, 7, 0, 'read', 1, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO refresh_tokens (seller_id, digest, chain_id, generation, key_version, created_ms, expires_ms)
+        {_TOKEN}, CAST($4 AS bigint), n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO access_tokens (seller_id, digest, chain_id, generation, key_version, scope, created_ms, expires_ms)
+        {_TOKEN}, 'read', CAST($4 AS bigint), n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO codes (seller_id, digest, authorization_id, application_id, redirect_uri, scope, created_ms,
+                           expires_ms)
+        SELECT seller_id, CAST(mixed AS bytea), many, 7, '', 'read', n, CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO authorizations (seller_id, authorization_id, application_id, scope, created_ms)
+        SELECT seller_id, mixed, 7, 'read', CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode,
+                               session, created_ms)
+        SELECT seller_id, many, 0, 1, n, 'terminal', 0, 'PDV', 1, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms)
+        SELECT seller_id, CAST(mixed AS bytea), many, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO terminal_sessions (seller_id, terminal_id, boot_id, session, app_version, created_ms)
+        SELECT seller_id, many, mixed, 1, '1', CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_body)
+        SELECT seller_id, mixed, 1, CAST($4 AS bigint), 1, '' FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO results (seller_id, lease_id, result_id, digest, outcome, verdict, body, answer_status, answer,
+                             created_ms)
+        SELECT seller_id, many, mixed, CAST(mixed AS bytea), 'approved', 'taken', '', 200, '', CAST($4 AS bigint)
+          FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms)
+        SELECT seller_id, many, 0, '', 1, CAST($4 AS bigint), n, n FROM {bulk.NUMBERS}""",
+)
+
+
+async def test_every_statement_has_its_index_on_sqlite(sqlite_url: str) -> None:
+    """No step of a plan goes through a table that grows, or through all that a seller has in it."""
+    database = await open_database(sqlite_url)
+    wrong = {}
+    asked = await statements(database)
+    for sql, args in asked.items():
+        steps = await database.read(partial(_explained, sql=sql, args=args))
+        aliases = _aliases(sql)
+        if found := [step[3] for step in steps if _goes_through(step[3], aliases)]:
+            wrong[_short(sql)] = found
+    await database.close()
+    assert not wrong, json.dumps(wrong, indent=1)
+    assert len(asked) > 60
+
+
+async def _explained(tx: Transaction, sql: str, args: tuple[Any, ...]) -> list[Row]:
+    return await tx.all(f"EXPLAIN QUERY PLAN {sql}", *args)
+
+
+def _goes_through(step: str, aliases: dict[str, str]) -> bool:
+    match = re.match(r"(SCAN|SEARCH) (\w+)(?: EXISTS)?(?: USING (?:COVERING )?INDEX (\w+)(?: \((.*)\))?)?", step)
+    if match is None or aliases.get(match[2], match[2]) not in GROWING or match[3] in SMALL_INDEXES:
+        return False
+    return match[1] == "SCAN" or match[4] in (None, "seller_id=?")
+
+
+async def test_every_statement_has_its_index_on_postgres(postgres_url: str) -> None:
+    """Alone and over a set, planned for any value and for these: no plan goes through a table that grows."""
+    database = await open_database(postgres_url)
+    asked = await statements(database)
+    raw = await asyncpg.connect(postgres_url)
+    try:
+        for table in GROWING:
+            # Nothing that is planned, only the writing, is quicker by it.
+            await raw.execute(f"ALTER TABLE {table} SET UNLOGGED")
+        fill = partial(bulk.fill, database, SELLER, since_ms=SINCE_MS, versions=1, body_bytes=50)
+        await fill(orders=ORDERS, tables=("orders", "order_events"))
+        await fill(orders=OTHERS, tables=("deliveries", "idempotency_keys", "leases"))
+        for sql in MORE:
+            await raw.execute(sql, 0, OTHERS, SELLER, SINCE_MS)
+        await raw.execute("ANALYZE")
+        wrong = {}
+        for sql, args in asked.items():
+            if found := [reason async for reason in _reasons(raw, sql, args)]:
+                wrong[_short(sql)] = found
+    finally:
+        await raw.close()
+        await database.close()
+    assert not wrong, json.dumps(wrong, indent=1)
+    assert len(asked) > 60
+
+
+async def _reasons(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> AsyncIterator[str]:
+    for form, plan in await _plans(raw, sql, args):
+        for node in _nodes(plan):
+            if node["Node Type"] == "Seq Scan" and node["Relation Name"] in GROWING:
+                yield f"{form}: goes through {node['Relation Name']}"
+        if form != "a set" and plan["Total Cost"] > COST_MAX:
+            yield f"{form}: costs {plan['Total Cost']:.0f}"
+
+
+async def _plans(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """The plan for any value, the one for a set of askers, and the one for these values."""
+    types = [parameter.name for parameter in (await raw.prepare(sql)).get_parameters()]
+    plans = [("any value", await _generic(raw, sql, len(types)))]
+    form = set_form(sql, tuple(types)) if types else None
+    if form is not None:
+        plans.append(("a set", await _generic(raw, form.sql, len(types))))
+    # Nearly always the seller comes first; here it is one who has half of all.
+    these = (SELLER, *args[1:]) if types[:1] == ["int8"] else args
+    plans.append(("these values", json.loads(await raw.fetchval(f"EXPLAIN (FORMAT JSON) {sql}", *these))[0]["Plan"]))
+    return plans
+
+
+async def _generic(raw: asyncpg.Connection, sql: str, parameters: int) -> Any:
+    await raw.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE asked AS {without_comments(sql)}")
+    values = f"({', '.join(['NULL'] * parameters)})" if parameters else ""
+    plan = json.loads(await raw.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE asked{values}"))[0]["Plan"]
+    await raw.execute("DEALLOCATE asked; RESET plan_cache_mode")
+    return plan
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
+
+
+def _aliases(sql: str) -> dict[str, str]:
+    """The table behind each other name that the statement gives one."""
+    named = re.findall(r"\b(?:FROM|JOIN)\s+(\w+)\s+(?:AS\s+)?(\w+)", without_comments(sql), re.IGNORECASE)
+    return {alias: table for table, alias in named}
+
+
+def _short(sql: str) -> str:
+    return " ".join(without_comments(sql).split())[:160]
