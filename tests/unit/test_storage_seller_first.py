@@ -1,0 +1,172 @@
+"""One request is one seller and one shard: every statement about a seller's rows says whose they are.
+
+The statements are all those that stand in the modules, and those that a played scene was seen to ask.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import paydesk
+from hot_path import statements
+from paydesk.storage.connect import open_database
+from paydesk.storage.migrate import shipped
+from paydesk.storage.statements import split, without_comments
+
+SCRIPT = "\n".join(migration.script for migration in shipped())
+TABLES = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?PRIMARY KEY \(seller_id, ", SCRIPT, re.DOTALL))
+
+_EVERYBODYS = "looks for work of all sellers, and is followed by a transaction for each of them"
+_OPERATORS = "an operator's list of all sellers, a page at a time along the key"
+ALLOWED = {
+    "orders.store.OVERDUE": _EVERYBODYS,
+    "orders.store.NEXT_EXPIRY": _EVERYBODYS,
+    "orders.store.SILENT": _EVERYBODYS,
+    "orders.store.NOT_GIVEN_BACK": _EVERYBODYS,
+    "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
+    "webhooks.store.SELLERS_DUE": _EVERYBODYS,
+    "webhooks.store.NEXT_DUE": _EVERYBODYS,
+    "webhooks.store.PENDING": "counts what is left of all sellers, for whoever watches the service",
+    "operators.history.DELIVERIES": _OPERATORS,
+    "operators.history.REVERSALS": _OPERATORS,
+    "operators.places.STORES": _OPERATORS,
+    "operators.places.POINTS_OF_SALE": _OPERATORS,
+    "operators.terminals.LIST": _OPERATORS,
+    "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
+}
+"""Statements about the rows of all sellers, each with its reason."""
+ALLOWED_MODULES = ("paydesk.ledger", "paydesk.ledger_rules")
+"""They hold the whole database against the rules."""
+
+_VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", re.IGNORECASE)
+_TABLE = re.compile(
+    r"\b(?P<verb>FROM|JOIN|UPDATE|INTO)\s+(?P<table>\w+)"
+    r"(?:\s+(?:AS\s+)?(?!(?:WHERE|SET|ON|LEFT|JOIN|ORDER|GROUP|LIMIT|FOR|VALUES|SELECT|UNION|RETURNING|AS)\b)(?P<alias>\w+))?",
+    re.IGNORECASE,
+)
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(paydesk.__path__, "paydesk."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for one in value.values() for text in _texts(one))
+    elif isinstance(value, tuple | list):
+        yield from (text for one in value for text in _texts(one))
+
+
+def _written() -> dict[str, str]:
+    """Every statement that is a constant of a module, by its name."""
+    return {
+        f"{module.__name__.removeprefix('paydesk.')}.{name}": text
+        for module in _modules()
+        if module.__name__ not in ALLOWED_MODULES
+        for name, value in vars(module).items()
+        for text in _texts(value)
+        if _VERB.match(without_comments(text)) and "{" not in text
+    }
+
+
+def _blocks(sql: str) -> Iterator[str]:
+    """The statement without what stands in parentheses, then what stands in each of them, likewise."""
+    depth, begin, outer = 0, 0, ""
+    for place, sign in enumerate(sql):
+        if sign == "(":
+            depth += 1
+            begin = place if depth == 1 else begin
+        elif sign == ")":
+            depth -= 1
+            if not depth:
+                inner = sql[begin + 1 : place]
+                holds_query = _VERB.match(f"{inner} ")
+                if holds_query:
+                    yield from _blocks(inner)
+                outer += "()" if holds_query else f"( {' '.join(_blocks(inner))} )"
+        elif not depth:
+            outer += sign
+    yield outer
+
+
+def unsaid(sql: str) -> list[str]:
+    """The tables of sellers of which the statement does not say whose rows it means."""
+    found = []
+    for block in _blocks(without_comments(sql)):
+        for match in _TABLE.finditer(block):
+            table, alias = match["table"], match["alias"] or match["table"]
+            if table not in TABLES:
+                continue
+            if match["verb"].upper() == "INTO":
+                said = re.match(r"\s*\(\s*seller_id\b", block[match.end("table") :])
+            else:
+                own = rf"(?:\b{alias}\.|(?<![.\w]))seller_id"
+                said = re.search(rf"{own}\s*=|=\s*{alias}\.seller_id", block)
+            if not said:
+                found.append(table)
+    return found
+
+
+def test_the_tables_of_sellers_are_known() -> None:
+    """What is held against the rule is every table whose key begins with the seller."""
+    assert {"orders", "order_events", "deliveries", "idempotency_keys", "access_tokens", "leases"} <= TABLES
+    assert not {"sellers", "applications", "subscriptions", "operators"} & TABLES
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("SELECT 1 FROM orders WHERE seller_id = $1 AND order_id = $2", []),
+        ("SELECT 1 FROM orders WHERE order_id = $1", ["orders"]),
+        ("SELECT 1 FROM orders o JOIN leases l ON l.seller_id = o.seller_id WHERE o.seller_id = $1", []),
+        ("SELECT 1 FROM orders o JOIN leases l ON l.lease_id = $2 WHERE o.seller_id = $1", ["leases"]),
+        ("DELETE FROM leases WHERE seller_id = $1 AND lease_id IN (SELECT lease_id FROM leases LIMIT 1)", ["leases"]),
+        ("UPDATE orders SET version = 1 WHERE order_id = $1", ["orders"]),
+        ("INSERT INTO leases (lease_id, seller_id) VALUES ($1, $2)", ["leases"]),
+        ("INSERT INTO leases (seller_id, lease_id) VALUES ($1, $2)", []),
+    ],
+)
+def test_the_check_sees_what_is_not_said(sql: str, tables: list[str]) -> None:
+    """A table whose seller is left out is named, also in a join and below."""
+    assert unsaid(sql) == tables
+
+
+def test_every_written_statement_says_whose_rows_it_means() -> None:
+    """But for those that are allowed, each with its reason; and no more than these are."""
+    written = _written()
+    wrong = {name: tables for name, sql in written.items() if (tables := unsaid(sql))}
+    assert {name: tables for name, tables in wrong.items() if name not in ALLOWED} == {}
+    assert set(ALLOWED) <= set(wrong)
+    assert len(written) > 100
+
+
+async def test_every_statement_that_is_asked_says_whose_rows_it_means(sqlite_url: str) -> None:
+    """So do those that are put together while running."""
+    database = await open_database(sqlite_url)
+    asked = await statements(database)
+    await database.close()
+    written = _written()
+    allowed = {written[name] for name in ALLOWED}
+    assert {sql: tables for sql in asked if sql not in allowed and (tables := unsaid(sql))} == {}
+
+
+def test_keys_and_indexes_begin_with_the_seller() -> None:
+    """Unique ones always; others but for the small partial ones by which a worker finds work of all sellers."""
+    pattern = r"CREATE (UNIQUE )?INDEX (\w+) ON (\w+) \((\w+)[^)]*\)(\s+WHERE)?"
+    found = [re.match(pattern, without_comments(one).strip()) for one in split(SCRIPT)]
+    indexes = [match for match in found if match is not None and match[3] in TABLES]
+    assert len(indexes) > 20
+    for _, name, _, first, partial in (match.groups() for match in indexes if match[4] != "seller_id"):
+        assert partial, f"{name} begins with {first} and is of all rows"
+    assert [match[2] for match in indexes if match[1] and match[4] != "seller_id"] == []
