@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 import subprocess
 import tempfile
 import time
+from bisect import bisect
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.load import BenchError, Measured
+from bench.load import BenchError, Measured, family_cpu_seconds
 from bench.postgres import Postgres
+from bench.rows import PGBENCH_RAMP_SECONDS
 from bench.running import Running
 from bench.seed import FIRST_SERIAL, TERMINAL_PREFIX
 
+Spent = list[tuple[float, float]]
+"""When PostgreSQL was looked at, by the wall clock, and the CPU seconds that it had spent by then."""
+
+LOOK_SECONDS = 0.25
 SCRIPT = Path(__file__).with_suffix(".sql")
 
 WRITTEN = """
@@ -26,6 +32,20 @@ SELECT o.application_id, o.config, o.integration_data, e.body, k.digest, k.answe
 NEWEST = "SELECT MAX(terminal_id) AS terminal_id FROM orders WHERE seller_id = {seller_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One transaction of pgbench's log: when it ended, by the wall clock, and what it took."""
+
+    ended: float
+    took_ms: float
+
+    @classmethod
+    def read(cls, line: str) -> Logged:
+        """A line: client, number, time in microseconds, script, and when it ended in seconds and microseconds."""
+        _, _, took_us, _, seconds, microseconds = line.split()[:6]
+        return cls(int(seconds) + int(microseconds) / 1e6, int(took_us) / 1000)
+
+
 class Pgbench:
     """Creates by pgbench, in the service's own tables, on terminals that are still free."""
 
@@ -35,28 +55,22 @@ class Pgbench:
         self._texts = postgres.rows(url, WRITTEN.format(seller_id=self._seller_id))[0]
 
     def one(self, connections: int, seconds: float) -> Measured:
-        """One run from so many connections, each a client of its own."""
-        with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder:
-            told = self._run(connections, seconds, Path(folder) / "log")
-            waits_ms = sorted(
-                int(line.split()[2]) / 1000 for log in Path(folder).iterdir() for line in log.read_text().splitlines()
-            )
-        self._running.use(self._newest() - self._running.used)
-        per_second = re.search(r"^tps = ([\d.]+)", told, re.MULTILINE)
-        if per_second is None or not waits_ms or "number of failed transactions: 0 " not in told:
-            raise BenchError(f"pgbench from {connections}: {told}")
-        return Measured(
-            "create",
-            connections,
-            float(per_second[1]),
-            statistics.median(waits_ms),
-            waits_ms[int(len(waits_ms) * 0.99)],
-            None,
-            None,
-            len(waits_ms),
-        )
+        """One run from so many connections, each a client of its own; only its last `seconds` are measured.
 
-    def _run(self, connections: int, seconds: float, log: Path) -> str:
+        Before that PostgreSQL starts a process for each connection, which fills its caches and prepares the statements.
+        """
+        with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
+            folder = Path(name)
+            spent = self._run(connections, seconds + PGBENCH_RAMP_SECONDS, folder / "log", folder / "told")
+            told = (folder / "told").read_text()
+            made = [Logged.read(line) for log in folder.glob("log.*") for line in log.read_text().splitlines()]
+        if not made or "number of failed transactions: 0 " not in told:
+            raise BenchError(f"pgbench from {connections}: {' '.join(told.split())}")
+        self._running.use(self._newest() - self._running.used)
+        return _measured(connections, seconds, made, spent)
+
+    def _run(self, connections: int, seconds: float, log: Path, told: Path) -> Spent:
+        """Run it to its end; meanwhile look now and then at what PostgreSQL has spent."""
         options = ["-n", "-M", "prepared", "-j", "1", "-l", f"--log-prefix={log}", "-f", str(SCRIPT)]
         variables = {
             **self._texts,
@@ -68,12 +82,39 @@ class Pgbench:
             "now_ms": int(time.time() * 1000),
         }
         given = [part for name, value in variables.items() for part in ("-D", f"{name}={value}")]
-        command = [str(self._postgres.program("pgbench")), *options, *given, "-c", str(connections)]
-        ended = subprocess.run(
-            [*command, "-T", f"{seconds:.0f}", self._url], capture_output=True, text=True, check=False
-        )
-        return ended.stdout + ended.stderr
+        load = ["-c", str(connections), "-T", f"{seconds:.0f}"]
+        command = [str(self._postgres.program("pgbench")), *options, *given, *load, self._url]
+        spent: Spent = []
+        with told.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+            while process.poll() is None:
+                spent.append((time.time(), family_cpu_seconds(self._postgres.pid)))
+                time.sleep(LOOK_SECONDS)
+        return spent
 
     def _newest(self) -> int:
         newest = self._postgres.rows(self._url, NEWEST.format(seller_id=self._seller_id))[0]["terminal_id"]
         return int(newest.removeprefix(TERMINAL_PREFIX)) - FIRST_SERIAL
+
+
+def _measured(connections: int, seconds: float, made: list[Logged], spent: Spent) -> Measured:
+    end = max(one.ended for one in made)
+    took_ms = sorted(one.took_ms for one in made if one.ended > end - seconds)
+    cpu_seconds = _spent_at(spent, end) - _spent_at(spent, end - seconds)
+    return Measured(
+        "create",
+        connections,
+        len(took_ms) / seconds,
+        statistics.median(took_ms),
+        took_ms[int(len(took_ms) * 0.99)],
+        None,
+        None,
+        len(took_ms),
+        cpu_seconds / len(took_ms) * 1e6,
+    )
+
+
+def _spent_at(spent: Spent, instant: float) -> float:
+    """What had been spent by then, between two looks in proportion."""
+    after = min(max(bisect([when for when, _ in spent], instant), 1), len(spent) - 1)
+    (earlier, less), (later, more) = spent[after - 1 : after + 1]
+    return less + (more - less) * (instant - earlier) / (later - earlier)

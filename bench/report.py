@@ -67,8 +67,7 @@ after the slash, what all of PostgreSQL's processes spent on it. MB is the serve
 - **pgbench: create**: PostgreSQL alone. [`pgbench`](../bench/pgbench.sql) writes what a create writes at least, the
   same rows in the same tables with the same texts, in one transaction and one round trip, prepared, from as many
   connections, with one durable commit for each. There is no HTTP, no JSON, no check: it is what a service could do
-  that commits each request by itself and costs nothing. Its CPU has the start of a process for each connection in
-  it.
+  that commits each request by itself and costs nothing. It is measured once all its connections stand.
 - **oidc-provider: refresh**: [`oidc-provider`](https://github.com/panva/node-oidc-provider) in one process of Node,
   in production mode, with `rotateRefreshToken` on and opaque tokens. Its adapter is [the usual one
   table](../bench/peers/adapter.mjs), with statements prepared once on a pool of as many connections as Paydesk has,
@@ -136,12 +135,12 @@ def at_a_glance(kept: Kept) -> Iterator[str]:
     """The sentences that most readers look for, of what was measured."""
     for database, connections in (("sqlite", 32), ("postgres", 128)):
         rates = [
-            f"{made.per_second:,.0f} {name}"
+            f"{made.per_second:,.0f} {name} (p99 {made.p99_ms:.0f} ms)"
             for row, name in (("create", "creates"), ("refresh", "refreshes"), ("get", "gets"), ("poll", "polls"))
             if (made := kept.median(database, row, connections))
         ]
         if rates:
-            yield f"{NAMES[database]}, {connections} connections: {', '.join(rates)} a second."
+            yield f"{NAMES[database]}, {connections} connections, a second: {', '.join(rates)}."
         for row in ROWS:
             if row.server != "service" and row.beside and (told := _against(kept, database, row, connections)):
                 yield told

@@ -13,6 +13,8 @@ CONNECTIONS = (1, 32, 128, 256)
 DATABASES = ("sqlite", "postgres")
 LOGGED_AT = 128
 """What a logged line costs a request hardly depends on how many are connected: once is enough."""
+PGBENCH_RAMP_SECONDS = 3
+"""PostgreSQL needs so long for 256 new connections; pgbench is measured after it."""
 CREATES_PER_SECOND_MAX = 20_000
 CREATES_PER_SECOND_ALONE_MAX = 5_000
 
@@ -97,7 +99,8 @@ class Plan:
     def terminals(self, database: str) -> int:
         """More terminals than creates can be made meanwhile, each on one of its own."""
         creates = sum(
-            min(CREATES_PER_SECOND_MAX, CREATES_PER_SECOND_ALONE_MAX * connections) * self.seconds
+            min(CREATES_PER_SECOND_MAX, CREATES_PER_SECOND_ALONE_MAX * connections)
+            * (self.seconds + (PGBENCH_RAMP_SECONDS if row.server == "pgbench" else 0))
             for _, row, connections in self.steps(database)
             if row.server in ("service", "pgbench") and row.name.endswith(("create", "create, logged"))
         )

@@ -47,14 +47,17 @@ class Servers:
         load = self.running.one_logged if row.operation == "logged" else self.loaders[row.server]
         before = family_cpu_seconds(self.postgres.pid) if self.postgres else 0
         made = dataclasses.replace(load(row.script, connections, seconds), operation=row.name)
-        if self.postgres is None or row.server == "prism":
+        if self.postgres is None or row.server == "prism" or made.postgres_us is not None:
             return made
         spent = family_cpu_seconds(self.postgres.pid) - before
         return dataclasses.replace(made, postgres_us=spent / made.requests * 1e6)
 
     def warm_up(self, row: Row, connections: int) -> None:
-        """The first load of a row is not measured: compilers, caches and connections come to life in it."""
-        if row.name not in self.warm and row.operation != "logged":
+        """The first load of a row is not measured: compilers, caches and connections come to life in it.
+
+        A logged row's is that of the row beside it; pgbench connects anew for every run.
+        """
+        if row.name not in self.warm and row.operation != "logged" and row.server != "pgbench":
             self.warm.add(row.name)
             self.one(row, connections, PEER_WARM_UP_SECONDS if row.is_peer else WARM_UP_SECONDS)
 
@@ -105,7 +108,7 @@ def _measure(under_load: Servers, plan: Plan, kept: Kept, database: str, steps: 
             under_load.warm_up(row, max(plan.connections))
             made = under_load.one(row, connections, plan.seconds)
         except BenchError as failed:
-            if not row.is_peer:
+            if row.server == "service":
                 raise
             # Another's fault ends nothing: its row lacks this round, and the note says why.
             kept.notes.append(f"{row.name}, round {number}: {failed}")
