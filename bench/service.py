@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TextIO
 
 import uvloop
-from starlette.routing import Route, Router
 
 from bench import seed
 from bench.seed import Sizes
@@ -74,7 +73,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         seed_file.write_text(json.dumps(seeded))
         state = {"readiness": Readiness(database, seed.KEYS, clock)}
         app = build_app(chosen, database, seed.KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
-        measured = Router([Route("/noop", NoOp()), *app.routes], redirect_slashes=False, default=app.default)
+        app.add("/noop", NoOp())
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, log.turn_off)
@@ -82,7 +81,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         gc.freeze()
         await node.run_together(
             stop,
-            server.serve(measured, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
+            server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
             run_all(WorkerContext(database, chosen, clock, seed.KEYS), stop),
         )
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 import urllib.parse
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import Any
-
-from starlette.routing import Route, Router
 
 from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
@@ -17,6 +15,7 @@ from paydesk.http import request_log
 from paydesk.http.endpoint import Endpoint, Service
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
+from paydesk.http.routes import Routes
 from paydesk.keys import Keys
 from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Operation, Surface
@@ -39,7 +38,7 @@ def build_app(
     development: bool,
     state: Mapping[str, Any],
     surfaces: Collection[Surface] = EVERY_SURFACE,
-) -> Router:
+) -> Routes:
     """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
     service = Service(
         settings=settings,
@@ -55,8 +54,10 @@ def build_app(
         state={"gateway": Gateway(database.signals), "readiness": Readiness(database, keys, clock), **state},
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
-    routes = [Route(path, PathEndpoint(rows, service)) for path, rows in _by_path(offered).items()]
-    return Router(routes, redirect_slashes=False, default=_not_found)
+    routes = Routes(_not_found)
+    for path, operations in _by_path(offered).items():
+        routes.add(path, PathEndpoint(operations, service))
+    return routes
 
 
 class PathEndpoint:
@@ -66,15 +67,14 @@ class PathEndpoint:
         self._endpoints = {operation.method: Endpoint(operation, service) for operation in operations}
         self._allow = ", ".join(sorted(self._endpoints))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Hand the request to its method's endpoint."""
         endpoint = self._endpoints.get(scope["method"])
-        if endpoint is None:
-            await _refuse(
-                scope, send, METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
-            )
-        else:
-            await endpoint(scope, receive, send)
+        if endpoint is not None:
+            return endpoint(scope, receive, send)
+        return _refuse(
+            scope, send, METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
+        )
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

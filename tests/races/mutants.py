@@ -91,12 +91,12 @@ MUTANTS = (
         "One key, one effect, one answer",
         "the key is looked up before it is claimed",
         "http/idempotency.py",
-        "    if await tx.one(CLAIM, *key.columns, digest, now_ms) is not None:\n"
+        "    if await tx.one(CLAIM, *key, digest, now_ms) is not None:\n"
         "        return None\n"
-        "    row = await tx.one(REPLAY, *key.columns)\n",
-        "    row = await tx.one(REPLAY, *key.columns)\n"
+        "    row = await tx.one(REPLAY, *key)\n",
+        "    row = await tx.one(REPLAY, *key)\n"
         "    if row is None:\n"
-        "        await tx.one(CLAIM, *key.columns, digest, now_ms)\n"
+        "        await tx.one(CLAIM, *key, digest, now_ms)\n"
         "        return None\n",
         ORDERS,
         "ten_thousand and postgres",
@@ -105,7 +105,7 @@ MUTANTS = (
         "One key, one effect, one answer",
         "a refusal keeps its key",
         "http/idempotency.py",
-        "    await tx.run(RELEASE, *key.columns)\n",
+        "    await tx.run(RELEASE, *key)\n",
         "    del tx, key\n",
         "tests/contract/test_http_idempotency.py",
     ),

@@ -5,7 +5,6 @@ The lines of `Endpoint._reply` stand in the order in which a request is checked,
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -54,10 +53,13 @@ class Endpoint:
 
     def __init__(self, operation: Operation, service: Service) -> None:
         self.operation, self.service = operation, service
+        self._authenticate = service.authenticate.get(operation.surface)
+        self._media_types = JSON_OR_FORM if operation.surface == "token" else JSON
         self._declared = shared.may_answer(operation)
         self._takes_body = shared.takes_body(operation)
         # Without a key there is no request to wait for; nothing was done all the same.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
+        self._own_headers = [header.name.lower() for header in operation.headers]
         self._path = PathRules(operation)
         self._is_of_orders = operation.path.startswith("/v1/orders")
         self._loopback_only = operation.development and operation.surface == "public"
@@ -68,34 +70,31 @@ class Endpoint:
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"))
         try:
-            reply = await self._answer(request, receive, identity)
+            reply = await self._reply(request, receive, identity)
         except Disconnected:
             return
+        except (Refusal, Unavailable, KeyMissing, Locked) as error:
+            reply = self._refused(error)
+        except Exception:
+            log.exception("defect", request_id=identity, operation=self.operation.name)
+            reply = self._refused(errors.INTERNAL_ERROR.because("defect"))
+        if reply.refusal is not None and reply.refusal.kind not in self._declared:
+            # The answer is true all the same; the tests fail on this line.
+            log.error("undeclared", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code)
         reached("before_answer")
         await send_reply(scope, send, reply, identity)
         request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
 
-    async def _answer(self, request: Request, receive: Receive, identity: str) -> Reply:
+    def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked) -> Reply:
         surface = self.operation.surface
-        try:
-            reply = await self._reply(request, receive, identity)
-        except Refusal as refusal:
-            reply = refused(shared.in_token_dialect(refusal) if surface == "token" else refusal, surface)
-        except Unavailable as error:
-            reply = refused(errors.SERVICE_UNAVAILABLE.because(str(error), message=error.sentence), surface)
-        except KeyMissing as error:
-            reply = refused(errors.SERVICE_UNAVAILABLE.because(str(error)), surface)
-        except Locked:
-            reply = refused(self._when_locked.because("a row stayed locked"), surface)
-        except (Disconnected, asyncio.CancelledError):
-            raise
-        except Exception:
-            log.exception("defect", request_id=identity, operation=self.operation.name)
-            reply = refused(errors.INTERNAL_ERROR.because("defect"), surface)
-        if reply.refusal is not None and reply.refusal.kind not in self._declared:
-            # The answer is true all the same; the tests fail on this line.
-            log.error("undeclared", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code)
-        return reply
+        if isinstance(error, Locked):
+            error = self._when_locked.because("a row stayed locked")
+        elif not isinstance(error, Refusal):
+            sentence = error.sentence if isinstance(error, Unavailable) else None
+            error = errors.SERVICE_UNAVAILABLE.because(str(error), message=sentence)
+        elif surface == "token":
+            error = shared.in_token_dialect(error)
+        return refused(error, surface)
 
     async def _reply(self, request: Request, receive: Receive, identity: str) -> Reply:
         operation, service = self.operation, self.service
@@ -103,18 +102,18 @@ class Endpoint:
         if not operation.is_health_check:
             request.check_host(service.host_names)
         request.check_headers()
-        media_type = request.check_body_headers(JSON_OR_FORM if operation.surface == "token" else JSON) if raw else ""
+        media_type = request.check_body_headers(self._media_types) if raw else ""
         now_ms = 0 if operation.is_health_check else service.clock.now_ms()
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
-        caller = await self._authenticated(request, now_ms)
+        caller = await self._authenticate(request.bearer(), now_ms) if self._authenticate is not None else NOBODY
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
             if self._is_of_orders:
                 _check_test_token(request, caller)
         key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
-        path, paths = self._path.checked(request.scope["path_params"])
-        query = self._checked_query(request)
+        path, paths = self._path.checked(request.scope["path_values"])
+        query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, media_type, caller)
         call = Call(
             settings=service.settings,
@@ -136,13 +135,9 @@ class Endpoint:
         if not operation.idempotent:
             return await self._run(call)
         key = Key(caller.seller_id, caller.application_id, int(caller.live), operation.name, path, key_value)
-        own_headers = [request.headers.get(header.name.lower(), "") for header in operation.headers]
+        own_headers = [request.headers.get(name, "") for name in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
         return await self._run_once(call, key, digest)
-
-    async def _authenticated(self, request: Request, now_ms: int) -> Caller:
-        authenticate = self.service.authenticate.get(self.operation.surface)
-        return await authenticate(request.bearer(), now_ms) if authenticate is not None else NOBODY
 
     def _checked_query(self, request: Request) -> dict[str, str]:
         query = request.query()
@@ -213,7 +208,7 @@ class Endpoint:
             return reply
 
         touches = self._touches(call)
-        return await self.service.database.write(work, touches=touches and (*touches, f"key:{key.columns}"))
+        return await self.service.database.write(work, touches=touches and (*touches, f"key:{tuple(key)}"))
 
     async def _handled(self, call: Call) -> Reply:
         """The handler's reply; a refusal that it raised before it wrote needs no more than the key's release."""

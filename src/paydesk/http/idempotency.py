@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,9 +43,8 @@ DELETE FROM idempotency_keys
         ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Whose key it is and for what: the same key elsewhere is another one."""
+class Key(NamedTuple):
+    """Whose key it is and for what, as the primary key of its row: the same key elsewhere is another one."""
 
     seller_id: int
     application_id: int
@@ -52,11 +52,6 @@ class Key:
     operation: str
     object_id: str
     value: str
-
-    @property
-    def columns(self) -> tuple[int, int, int, str, str, str]:
-        """The primary key of its row."""
-        return self.seller_id, self.application_id, self.live, self.operation, self.object_id, self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +81,9 @@ async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored
 
     A replay counts itself: it commits a write of its own, so it never confirms what isn't durable.
     """
-    if await tx.one(CLAIM, *key.columns, digest, now_ms) is not None:
+    if await tx.one(CLAIM, *key, digest, now_ms) is not None:
         return None
-    row = await tx.one(REPLAY, *key.columns)
+    row = await tx.one(REPLAY, *key)
     if row is None or row[1] is None:
         # Released between the two statements, or still to be answered: the caller tries again.
         raise RESOURCE_LOCKED.because("the key's first request is still running")
@@ -100,12 +95,12 @@ async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored
 
 def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
     """Store the answer with its effect."""
-    tx.then(KEEP, *key.columns, status, body)
+    tx.then(KEEP, *key, status, body)
 
 
 async def release(tx: Transaction, key: Key) -> None:
     """A refusal binds no key, also where it keeps something else."""
-    await tx.run(RELEASE, *key.columns)
+    await tx.run(RELEASE, *key)
 
 
 async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int, *, operation: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from paydesk.errors import INVALID_PATH_PARAM
 from paydesk.operation import Operation
@@ -15,21 +14,22 @@ class PathRules:
     """What an operation's path parameters must look like."""
 
     def __init__(self, operation: Operation) -> None:
-        self._names = re.findall(r"\{(\w+)\}", operation.path)
+        self._last_name = operation.path.rpartition("{")[2].partition("}")[0]
         self._pattern = re.compile(operation.path_pattern) if operation.path_pattern else None
 
-    def checked(self, parameters: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-        """The last parameter, and all of them. Raises `invalid_path_param`.
+    def checked(self, values: list[str]) -> tuple[str, tuple[str, ...]]:
+        """The last parameter of those in the path, and all of them. Raises `invalid_path_param`.
 
         Where there is a pattern the value is upper-cased: webhooks carry order ids in lower case.
         """
-        values = [parameters[name] for name in self._names]
         if not values:
             return "", ()
-        if any(len(value) > PARAMETER_CHARACTERS_MAX for value in values):
-            raise INVALID_PATH_PARAM.because("a path parameter is too long")
+        *others, last = values
+        for value in values:
+            if len(value) > PARAMETER_CHARACTERS_MAX:
+                raise INVALID_PATH_PARAM.because("a path parameter is too long")
         if self._pattern is not None:
-            values[-1] = values[-1].upper()
-            if not self._pattern.fullmatch(values[-1]):
-                raise INVALID_PATH_PARAM.because("the id is malformed", f"'{self._names[-1]}' - is malformed")
-        return values[-1], tuple(values)
+            last = last.upper()
+            if not self._pattern.fullmatch(last):
+                raise INVALID_PATH_PARAM.because("the id is malformed", f"'{self._last_name}' - is malformed")
+        return last, (*others, last)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -31,8 +30,7 @@ _NO_EXTENSIONS: dict[str, Any] = {}
 encode = msgspec.json.Encoder().encode
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(msgspec.Struct):
     """An answer as bytes; `refusal` is kept for the log."""
 
     status: int

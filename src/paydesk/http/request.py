@@ -113,6 +113,8 @@ class Request:
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:
         """The client's address: what the proxies that are trusted say, otherwise the connection's."""
+        if not trusted_proxies:
+            return self.address
         hops = [hop.strip() for value in self.all("x-forwarded-for") for hop in value.split(",")]
         address = self.address
         while hops and address in trusted_proxies:

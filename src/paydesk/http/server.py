@@ -124,6 +124,7 @@ async def serve(
     config = uvicorn.Config(
         app,
         http=type("Protocol", (BoundedProtocol,), {"room": room}),
+        interface="asgi3",
         ws="none",
         lifespan="off",
         log_config=None,
