@@ -68,9 +68,8 @@ class SqliteTransaction:
 
 
 def read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
-    """Run a work that only reads, on one snapshot."""
+    """Run a work that only reads, on the snapshot of the transaction that the caller began."""
     tx = SqliteTransaction(connection, cursor)
-    cursor.execute("BEGIN")
     try:
         return run_at_once(work, tx)
     except apsw.ReadOnlyError as error:
@@ -79,5 +78,3 @@ def read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
         raise Unavailable(str(error)) from error
     finally:
         tx.ended = True
-        if connection.in_transaction:
-            cursor.execute("ROLLBACK")
