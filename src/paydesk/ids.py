@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from functools import lru_cache
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
+_SIGN_OF_BYTE = "".join(_CROCKFORD[byte & 31] for byte in range(256)).encode()
 
 ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 ORDER_ID_PATTERN = f"^ORD{ULID_PATTERN}$"
@@ -41,9 +42,12 @@ _random = _Randomness()
 
 def ulid(now_ms: int) -> str:
     """26 characters of Crockford base32: 48 bits of time, 80 random ones."""
-    number = (now_ms << 80) | int.from_bytes(_random.take(10), "big")
-    pairs = _PAIRS
-    return "".join([pairs[(number >> shift) & 1023] for shift in range(120, -1, -10)])
+    return _instant(now_ms) + _random.take(16).translate(_SIGN_OF_BYTE).decode()
+
+
+@lru_cache(64)
+def _instant(now_ms: int) -> str:
+    return "".join([_CROCKFORD[(now_ms >> shift) & 31] for shift in range(45, -1, -5)])
 
 
 def uuid() -> str:

@@ -5,7 +5,6 @@ A key has a version. One is active, for what is made from now on; older ones sta
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -45,12 +44,11 @@ class Keys:
         key = self._keys.get(version)
         if key is None:
             raise KeyMissing(f"this node has no server key of version {version}; it has {self.versions}")
-        mac = hmac.new(key, digestmod=hashlib.sha256)
+        message = b""
         for part in parts:
             raw = part.encode() if isinstance(part, str) else part
-            mac.update(len(raw).to_bytes(4, "big"))
-            mac.update(raw)
-        return mac.digest()
+            message += len(raw).to_bytes(4, "big") + raw
+        return hmac.digest(key, message, "sha256")
 
 
 def read(path: Path) -> Keys:

@@ -6,6 +6,7 @@ Claimed first, ten thousand creates with one key give one effect; looked up firs
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from paydesk.errors import (
     RESOURCE_LOCKED,
 )
 from paydesk.storage.database import Transaction
+
+_VISIBLE = re.compile("[!-~]{1,64}")
 
 CLAIM = """
 INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, replays,
@@ -66,7 +69,7 @@ def check(values: list[str]) -> str:
     """The one key among the header's values. Raises where there is none or it is malformed."""
     if not values or values == [""]:
         raise EMPTY_REQUIRED_HEADER.because("no idempotency key")
-    if len(values) > 1 or not 1 <= len(values[0]) <= 64 or not all("!" <= sign <= "~" for sign in values[0]):
+    if len(values) > 1 or not _VISIBLE.fullmatch(values[0]):
         raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("malformed idempotency key")
     return values[0]
 

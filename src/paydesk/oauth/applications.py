@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
 from paydesk import ids
 from paydesk.errors import Refusal
 from paydesk.oauth import tokens
@@ -16,11 +18,11 @@ from paydesk.storage.database import Row, Transaction
 
 OnReplay = Literal["revoke", "refuse"]
 
+_uris = msgspec.json.Decoder(tuple[str, ...]).decode
 _NOBODYS_DIGEST = digest("nobody's secret")
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(msgspec.Struct, frozen=True):
     """An application. `scopes` is what it asks for where an authorization doesn't say, in alphabetical order."""
 
     application_id: int
@@ -219,6 +221,6 @@ def _number(client_id: str) -> int:
 
 def _application(row: Row) -> Application:
     values: list[Any] = list(row[:10])
-    values[2] = tuple(json.loads(values[2]))
+    values[2] = _uris(values[2])
     values[4] = bool(values[4])
     return Application(*values)

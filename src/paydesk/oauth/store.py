@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from paydesk.oauth.tokens import Chain, Generation
 from paydesk.secrets import digest
 from paydesk.storage.database import Row, Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """What a code and a refresh token have in common: whose they are, and whether they may be redeemed at all."""
 
     seller_id: int
@@ -21,8 +20,7 @@ class Grant:
     seller_suspended_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """A code as it stands."""
 
     grant: Grant
@@ -34,8 +32,7 @@ class Code:
     chain_id: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshToken:
+class RefreshToken(msgspec.Struct, frozen=True):
     """A refresh token as it stands: its own generation, and its chain with the newest one."""
 
     grant: Grant

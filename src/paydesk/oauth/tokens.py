@@ -11,6 +11,9 @@ import secrets
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
 
 from paydesk.keys import Keys
 from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
@@ -20,12 +23,13 @@ ACCESS_TOKEN_PATTERN = r"^(APP_USR|TEST)-[0-9]{1,18}-[0-9]{6}-[0-9a-f]{32}-[0-9]
 REFRESH_TOKEN_PATTERN = r"^TG-[0-9a-f]{40}-[0-9]{1,15}$"
 PUBLIC_KEY_PATTERN = r"^(APP_USR|TEST)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 
+HOUR_MS = 3_600_000
+
 _ACCESS_TOKEN = re.compile(ACCESS_TOKEN_PATTERN)
 _REFRESH_TOKEN = re.compile(REFRESH_TOKEN_PATTERN)
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """All tokens that come from one code: whose they are, live or test, and the scope that was granted."""
 
     seller_id: int
@@ -35,8 +39,7 @@ class Chain:
     scope: str
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(msgspec.Struct, frozen=True):
     """One generation of a chain: what cannot be derived. `scope` and the times are those of its access token."""
 
     number: int
@@ -105,9 +108,14 @@ def prefix(*, live: bool) -> str:
 
 
 def _access_token(keys: Keys, chain: Chain, generation: Generation) -> str:
-    created = datetime.fromtimestamp(generation.created_ms // 1000, UTC)
     secret = _derived(keys, "access_token", chain, generation)[:16].hex()
-    return f"{prefix(live=chain.live)}-{chain.application_id}-{created:%m%d%H}-{secret}-{chain.seller_id}"
+    hour = _month_day_hour(generation.created_ms // HOUR_MS)
+    return f"{prefix(live=chain.live)}-{chain.application_id}-{hour}-{secret}-{chain.seller_id}"
+
+
+@lru_cache(16)
+def _month_day_hour(hours: int) -> str:
+    return f"{datetime.fromtimestamp(hours * 3600, UTC):%m%d%H}"
 
 
 def _refresh_token(keys: Keys, chain: Chain, generation: Generation) -> str:

@@ -136,7 +136,7 @@ def _new(call: Call) -> Order:
         external_reference=request.external_reference,
         description=request.description,
         expiration_time=expiration_time,
-        config=_json(request.config.model_dump(exclude_none=True)),
+        config=request.config.model_dump_json(exclude_none=True),
         integration_data=_json(_integration_data(call, request)),
         created_ms=now_ms,
         updated_ms=now_ms,

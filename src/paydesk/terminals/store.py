@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from paydesk.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
 from paydesk.terminals import places
@@ -47,8 +49,7 @@ class Listed:
     operating_mode: OperatingMode
 
 
-@dataclass(frozen=True, slots=True)
-class ForOrder:
+class ForOrder(msgspec.Struct, frozen=True):
     """What creating an order needs of its terminal."""
 
     live: int
