@@ -10,8 +10,9 @@ from rich.console import Console
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "chaos": ("faults.chaos_command", "kill, stop and cut nodes and their database under load, and hold it to account"),
-    "kill": ("faults.kill_command", "`kill -9` of a node on SQLite, again and again"),
-    "power": ("faults.power_command", "cut the power under SQLite"),
+    "power": ("faults.power_command", "cut the power of a machine with SQLite under load"),
+    "fsync": ("faults.fsync_command", "fail SQLite's syncs under load, then cut the power too"),
+    "kill": ("faults.kill_command", "kill a node on SQLite under load"),
 }
 """Name → the module whose `main(arguments)` returns the exit status, and what it does."""
 
