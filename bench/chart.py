@@ -23,8 +23,9 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328 }
 .title { font-size: 15px; font-weight: 600 }
 .panel { font-size: 13px; font-weight: 600 }
 .small { font-size: 10px; fill: #59636e }
+.bar { font-size: 9px; fill: #59636e }
 .grid { stroke: #8b949e; stroke-opacity: .35 }
-@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .small { fill: #9da7b1 } }
+@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .small, .bar { fill: #9da7b1 } }
 """
 
 
@@ -125,7 +126,7 @@ def _bar(name: str, rate: float, x: float, width: float, floor: int, scale: floa
         f' fill="{COLORS[name]}"><title>{escape(name)}: {rate:,.0f} a second</title></rect>'
     )
     yield (
-        f'<text class="small" x="{x + width / 2:.1f}" y="{floor - tall - 4:.1f}" text-anchor="middle">'
+        f'<text class="bar" x="{x + width / 2:.1f}" y="{floor - tall - 4:.1f}" text-anchor="middle">'
         f"{short(rate)}</text>"
     )
 

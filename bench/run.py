@@ -64,13 +64,15 @@ class Servers:
 
 def run(plan: Plan, kept: Kept, console: Console, terminals: int | None = None) -> None:
     """Measure what the plan has and the file lacks."""
-    if plan.peers and any(row.is_peer for name in plan.databases for _, row, _ in _left(plan, kept, name)):
-        plan = _with_peers_if_possible(plan, kept, console)
-    left = {database: list(_left(plan, kept, database)) for database in plan.databases}
-    count = sum(len(steps) for steps in left.values())
-    if not count:
+    if not any(_left(plan, kept, database) for database in plan.databases):
         return
     kept.machine |= {**machine.description(), "Date": dt.datetime.now(dt.UTC).date().isoformat()}
+    # What an earlier run could not measure is tried again.
+    kept.notes = []
+    if plan.peers and any(row.is_peer for database in plan.databases for _, row, _ in _left(plan, kept, database)):
+        plan = _with_peers_if_possible(plan, kept, console)
+    left = {database: _left(plan, kept, database) for database in plan.databases}
+    count = sum(len(steps) for steps in left.values())
     minutes = (count * (plan.seconds + STEP_OVERHEAD_SECONDS) + START_SECONDS * len(plan.databases)) / 60
     console.print(f"{count} runs of {plan.seconds} s: about {minutes:.0f} min.")
     with Progress(console=console) as progress:
@@ -82,20 +84,21 @@ def run(plan: Plan, kept: Kept, console: Console, terminals: int | None = None) 
                     _measure(under_load, plan, kept, database, steps, progress)
 
 
-def _left(plan: Plan, kept: Kept, database: str) -> Iterator[Step]:
-    for number, row, connections in plan.steps(database):
-        if (database, row.name, connections, number) not in kept.measured:
-            yield number, row, connections
+def _left(plan: Plan, kept: Kept, database: str) -> list[Step]:
+    return [
+        (number, row, connections)
+        for number, row, connections in plan.steps(database)
+        if (database, row.name, connections, number) not in kept.measured
+    ]
 
 
 def _with_peers_if_possible(plan: Plan, kept: Kept, console: Console) -> Plan:
     try:
         servers.install(console.print)
     except servers.PeersMissing as missing:
-        kept.notes = [f"Without the peers: {missing}"]
-        console.print(kept.notes[0])
+        kept.notes.append(f"Without the peers: {missing}")
+        console.print(kept.notes[-1])
         return dataclasses.replace(plan, peers=False)
-    kept.notes = []
     kept.machine |= servers.versions()
     return plan
 
