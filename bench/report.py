@@ -63,7 +63,7 @@ after the slash, what all of PostgreSQL's processes spent on it. MB is the serve
 
 ## What stands beside it
 
-- **no-op**: a route in front of the service's own, through the same HTTP server and the same router.
+- **no-op**: a route among the service's own, through the same HTTP server and the same router, that answers at once.
 - **pgbench: create**: PostgreSQL alone. [`pgbench`](../bench/pgbench.sql) writes what a create writes at least, the
   same rows in the same tables with the same texts, in one transaction and one round trip, prepared, from as many
   connections, with one durable commit for each. There is no HTTP, no JSON, no check: it is what a service could do
