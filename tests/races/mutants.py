@@ -28,6 +28,8 @@ WEBHOOKS = "tests/races/test_webhooks_races.py"
 SECRETS = "tests/contract/test_secrets.py"
 CLIENTS = "tests/contract/test_clients.py"
 CHAOS = "tests/faults/test_chaos.py"
+WAKES = "tests/races/test_nodes_wakes.py"
+WORKERS = "tests/races/test_nodes_workers.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,42 @@ MUTANTS = (
         '        database.signals.listen("chain:", self._chain_changed)\n',
         "",
         "tests/contract/test_oauth_bearer.py",
+    ),
+    Mutant(
+        "A revoked token stops working on the other nodes",
+        "revocations are not carried to other nodes",
+        "storage/postgres_wakes.py",
+        '"device:", "chain:", ',
+        "",
+        WAKES,
+        "revoked_on_one_node",
+    ),
+    Mutant(
+        "A revoked token stops working on the other nodes",
+        "a new connection for wakes passes over what was lost with the old one",
+        "storage/postgres_wakes.py",
+        "            self._everything_changed()\n            while",
+        "            while",
+        WAKES,
+        "nothing_is_missed",
+    ),
+    Mutant(
+        "An order reaches its terminal",
+        "an order whose wake was lost waits for the next poll",
+        "terminals/untold.py",
+        "        context.database.signals.wake_here(",
+        "        list(",
+        WAKES,
+        "without_hints",
+    ),
+    Mutant(
+        "Workers of several nodes don't hold each other up",
+        "a worker waits for what a rival holds",
+        "orders/store.py",
+        "{FIND} FOR UPDATE SKIP LOCKED",
+        "{FIND} FOR UPDATE",
+        WORKERS,
+        "passed_over",
     ),
     Mutant(
         "No secret is in a log",
