@@ -21,6 +21,7 @@ from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Operation, Surface
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.settings import Settings
+from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.gateway import Gateway
@@ -40,16 +41,17 @@ def build_app(
     surfaces: Collection[Surface] = EVERY_SURFACE,
 ) -> Routes:
     """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
+    bounded = BoundedDatabase(database, settings.requests_max)
     service = Service(
         settings=settings,
-        database=database,
+        database=bounded,
         keys=keys,
         clock=clock,
         host_names=_host_names(settings, loopback=development or settings.public_url is None),
         authenticate={
-            "application": Bearers(database, settings.bearer_cache_seconds).caller,
-            "device": DeviceBearers(database, settings.bearer_cache_seconds).caller,
-            "operator": OperatorBearers(database).caller,
+            "application": Bearers(bounded, settings.bearer_cache_seconds).caller,
+            "device": DeviceBearers(bounded, settings.bearer_cache_seconds).caller,
+            "operator": OperatorBearers(bounded).caller,
         },
         state={"gateway": Gateway(database.signals), "readiness": Readiness(database, keys, clock), **state},
     )

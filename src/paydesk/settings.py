@@ -119,6 +119,9 @@ class Settings(BaseModel):
     connections_max: Positive = Field(
         5000, description="Open connections; one more ends the one without a request for the longest, or gets 503."
     )
+    requests_max: Positive = Field(
+        1000, description="Requests at the database at once, on each listener; one more is answered 503 at once."
+    )
     head_timeout_seconds: Positive = Field(5, description="A request's head must be there within.")
     body_timeout_seconds: Positive = Field(5, description="A request's body must be there within.")
     drain_seconds: float = Field(

@@ -52,6 +52,26 @@ async def test_a_file_that_is_read_only(sqlite_url: str) -> None:
     await database.close()
 
 
+async def test_a_disk_that_is_full(sqlite_url: str) -> None:
+    """What needs room is refused and says why; what needs none goes on, and with room again all is well."""
+    database = await open_database(sqlite_url)
+    assert isinstance(database, SqliteDatabase)
+    async with running(database, workers=False) as service:
+        terminal = await service.terminal()
+        ((pages,),) = database._writer.execute("PRAGMA page_count").fetchall()
+        database._writer.execute(f"PRAGMA max_page_count = {pages}")
+        refused = await service.create(terminal, key="during", description="x" * 60)
+        while refused.status == 201:
+            refused = await service.create(await service.terminal(), description="x" * 60)
+        assert _is_unavailable(refused)
+        assert "disk is full" in refused.body["message"]
+        assert refused.headers["retry-after"] == "1"
+        assert (await service.request("GET", "/terminals/v1/list")).status == 200
+        database._writer.execute("PRAGMA max_page_count = 1000000")
+        assert (await service.create(terminal, key="during", description="x" * 60)).status == 201
+    await database.close()
+
+
 def _is_unavailable(reply: Reply) -> bool:
     return (reply.status, reply.code, reply.headers["content-type"]) == (503, "service_unavailable", "application/json")
 

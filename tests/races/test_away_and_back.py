@@ -1,0 +1,223 @@
+"""A database that is slow, hangs, dies, or is cut off in a commit: quick refusals, nothing twice, all well again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cut_wire import Cut, CutWire
+from oauth_scene import ALL_SCOPES
+from paydesk.oauth import issuing
+from paydesk.oauth.tokens import Lifetimes
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, T, Work
+from postgres_server import PostgresServer
+from service import KEYS, Reply, Service, Terminal, running
+from stopped_postgres import stopped
+
+QUICK_SECONDS_MAX = 2.0
+BACK_SECONDS_MAX = 40.0
+CLIENTS = 50
+COUNT = "SELECT COUNT(*) FROM orders"
+
+
+class GatedDatabase:
+    """A database whose writes wait while its gate is closed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.name, self.signals = database.name, database.signals
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def write(self, work: Work[T], **options: Any) -> T:
+        """Run `work` once the gate is open."""
+        await self.gate.wait()
+        return await self._database.write(work, **options)
+
+    async def read(self, work: Work[T], **options: Any) -> T:
+        """Run `work`."""
+        return await self._database.read(work, **options)
+
+    async def close(self) -> None:
+        """Close it."""
+        await self._database.close()
+
+
+class Client:
+    """A till that repeats its request with the same key until it is told what became of it."""
+
+    def __init__(self, service: Service, terminal: Terminal) -> None:
+        self._service, self._terminal = service, terminal
+        self.key = f"key-{terminal.id}"
+        self.refused: list[float] = []
+
+    async def create(self) -> Reply:
+        """Once; how long a refusal took is noted."""
+        began = time.monotonic()
+        reply = await self._service.create(self._terminal, key=self.key)
+        if reply.status == 503:
+            assert reply.code == "service_unavailable"
+            assert int(reply.headers["retry-after"]) <= 5
+            self.refused.append(time.monotonic() - began)
+        return reply
+
+    async def create_surely(self) -> Reply:
+        """Until it is made."""
+        async with asyncio.timeout(BACK_SECONDS_MAX):
+            while (reply := await self.create()).status != 201:
+                assert reply.status in (423, 503), reply
+                await asyncio.sleep(0.2)
+        return reply
+
+
+@asynccontextmanager
+async def _with_clients(
+    database: Database, count: int = CLIENTS, **settings: Any
+) -> AsyncIterator[tuple[Service, list[Client]]]:
+    chosen = Settings(connections_max=CLIENTS * 3, **settings)
+    async with running(database, settings=chosen, workers=False, connections_max=CLIENTS * 2) as service:
+        yield service, [Client(service, await service.terminal()) for _ in range(count)]
+
+
+async def test_ten_times_what_fits(database: Database) -> None:
+    """What does not fit is refused at once, what fits is done, and when all repeat at once nothing collapses."""
+    gated = GatedDatabase(database)
+    async with _with_clients(gated, requests_max=5) as (service, clients):
+        gated.gate.clear()
+        asked = [asyncio.create_task(client.create()) for client in clients]
+        await _until(lambda: sum(task.done() for task in asked) == CLIENTS - 5)
+        assert all(task.result().status == 503 for task in asked if task.done())
+        refused = [seconds for client in clients for seconds in client.refused]
+        assert sorted(refused)[len(refused) // 2] < QUICK_SECONDS_MAX
+        gated.gate.set()
+        statuses = [reply.status for reply in await asyncio.gather(*asked)]
+        assert statuses.count(201) == 5
+        made = await asyncio.gather(*(client.create_surely() for client in clients))
+        assert len({reply.body["id"] for reply in made}) == CLIENTS
+        assert await service.scene.value(COUNT) == CLIENTS
+
+
+async def test_postgresql_hangs_and_goes_on(postgres_server: PostgresServer, postgres_url: str) -> None:
+    """Meanwhile clients repeat and are refused, soon without even trying; afterwards each has one order."""
+    database = await open_database(postgres_url, timeout_seconds=3)
+    async with _with_clients(database) as (service, clients):
+        first, *others = clients
+        with stopped(postgres_server):
+            tasks = [asyncio.create_task(client.create_surely()) for client in others]
+            await asyncio.sleep(1.5)
+            began = time.monotonic()
+            hasty = await asyncio.gather(*(service.create(Terminal("T", ""), key="k") for _ in range(20)))
+            assert {reply.status for reply in hasty} == {503}
+            assert time.monotonic() - began < QUICK_SECONDS_MAX
+            assert not any(task.done() for task in tasks)
+            await asyncio.sleep(2.5)
+        made = await asyncio.gather(*tasks, first.create_surely())
+        assert len({reply.body["id"] for reply in made}) == CLIENTS
+        assert await service.scene.value(COUNT) == CLIENTS
+        connections = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
+        assert await service.scene.value(connections) <= 20
+    await database.close()
+
+
+async def test_postgresql_dies_under_load(postgres_server: PostgresServer, postgres_url: str) -> None:
+    """Who was answered has what was answered, who was not repeats, and each has one order."""
+    database = await open_database(postgres_url, timeout_seconds=5)
+    async with _with_clients(database) as (service, clients):
+        tasks = [asyncio.create_task(client.create_surely()) for client in clients]
+        await asyncio.sleep(0.02)
+        postgres_server.crash()
+        try:
+            assert (await service.create(Terminal("T", ""), key="meanwhile")).status == 503
+        finally:
+            postgres_server.resume()
+        made = await asyncio.gather(*tasks)
+        for client, reply in zip(clients, made, strict=True):
+            assert (await client.create_surely()).body == reply.body
+        assert await service.scene.value(COUNT) == CLIENTS
+    await database.close()
+
+
+@pytest.fixture
+async def cut(postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, CutWire]]:
+    """A service behind a wire that can be cut."""
+    async with CutWire(postgres_url, tmp_path).laid() as wire:
+        database = await open_database(wire.url, timeout_seconds=1)
+        async with running(database, workers=False) as service:
+            yield service, wire
+        await database.close()
+
+
+CUTS: tuple[Cut, ...] = ("before", "after", "silence")
+
+
+async def _lose_the_commit(wire: CutWire, how: Cut, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Ask while the next COMMIT is lost, see that the outcome is unknown, and repeat."""
+    wire.plan(how, b"COMMIT")
+    unknown = await ask()
+    assert unknown.status == 503, unknown
+    assert wire.times == 0
+    return await ask()
+
+
+@pytest.mark.parametrize("how", CUTS)
+async def test_a_commit_that_is_lost(cut: tuple[Service, CutWire], how: Cut) -> None:
+    """Whichever way it went, nobody is told what may not be so, and the repeat has exactly one effect."""
+    service, wire = cut
+    terminal = await service.terminal()
+    made = await _lose_the_commit(wire, how, lambda: service.create(terminal, key="create"))
+    assert made.status == 201
+    assert ("x-idempotent-replayed" in made.headers) == (how != "before")
+    assert await service.scene.value(COUNT) == 1
+    order_id = made.body["id"]
+    assert (await service.get(order_id))["status"] == "created"
+
+    canceled = await _lose_the_commit(wire, how, lambda: service.cancel(order_id, key="cancel"))
+    assert (canceled.status, canceled.body["status"]) == (200, "canceled")
+    events = "SELECT COUNT(*) FROM order_events WHERE order_id = $1"
+    assert await service.scene.value(events, order_id) == 2
+
+
+@pytest.mark.parametrize("how", CUTS)
+async def test_a_refresh_whose_commit_is_lost(cut: tuple[Service, CutWire], how: Cut) -> None:
+    """The repeat gives the one pair of tokens that there is, and it works."""
+    service, wire = cut
+    token = await _refresh_token(service)
+    refreshed = await _lose_the_commit(
+        wire, how, lambda: service.request("POST", "/oauth/token", service.scene.refresh(token))
+    )
+    assert refreshed.status == 200
+    again = await service.request("POST", "/oauth/token", service.scene.refresh(token))
+    assert again.body["access_token"] == refreshed.body["access_token"]
+    listed = await service.request("GET", "/terminals/v1/list", token=refreshed.body["access_token"])
+    assert listed.status == 200
+
+
+async def _refresh_token(service: Service) -> str:
+    pair = await service.database.write(
+        lambda tx: issuing.mint_chain(
+            tx,
+            KEYS,
+            application_id=service.scene.application.application_id,
+            seller_id=service.seller_id,
+            scope=ALL_SCOPES,
+            live=False,
+            now_ms=service.clock.now_ms(),
+            lifetimes=Lifetimes(3600, 3600),
+        )
+    )
+    assert pair.refresh_token is not None
+    return pair.refresh_token
+
+
+async def _until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(BACK_SECONDS_MAX):
+        while not reached():  # noqa: ASYNC110 - what it waits for gives no sign
+            await asyncio.sleep(0.01)

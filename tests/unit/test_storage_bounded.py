@@ -1,0 +1,89 @@
+"""Room for so many units of work: who is let in, who is refused, and what a database that hangs changes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from paydesk.storage.bounded import FEW, STALL_SECONDS, Busy, Room
+from paydesk.storage.database import Locked, Unavailable
+
+
+class Watch:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def read(self) -> float:
+        """The time."""
+        return self.now
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """A clock."""
+    return Watch()
+
+
+def _enter(room: Room, count: int) -> int:
+    """How many of so many are let in."""
+    entered = 0
+    for _ in range(count):
+        try:
+            room.__enter__()
+        except Busy:
+            continue
+        entered += 1
+    return entered
+
+
+def _leave(room: Room, count: int, error: BaseException | None = None) -> None:
+    for _ in range(count):
+        room.__exit__(type(error) if error else None, error, None)
+
+
+def test_so_many_and_no_more(watch: Watch) -> None:
+    """One more is refused; as soon as one has left there is room again."""
+    for most in (1, 10, 50):
+        room = Room(most, watch.read)
+        assert _enter(room, 60) == most
+        _leave(room, 1)
+        assert _enter(room, 2) == 1
+
+
+def test_a_database_that_hangs(watch: Watch) -> None:
+    """Whoever waits for an answer goes on waiting, others are refused; with the first answer all is as before."""
+    room = Room(1000, watch.read)
+    assert _enter(room, 100) == 100
+    watch.now += STALL_SECONDS + 0.1
+    assert _enter(room, 100) == 0
+    _leave(room, 1)
+    assert _enter(room, 100) == 100
+
+
+def test_a_database_that_is_away(watch: Watch) -> None:
+    """While everybody fails only a few are let in to find out; a refusal of the work's own is an answer."""
+    room = Room(1000, watch.read)
+    assert _enter(room, 100) == 100
+    watch.now += STALL_SECONDS + 0.1
+    _leave(room, 100, Unavailable("away"))
+    for _ in range(3):
+        assert _enter(room, 100) == FEW
+        watch.now += 10
+        _leave(room, FEW, Unavailable("away"))
+    assert _enter(room, 1) == 1
+    _leave(room, 1, Locked("a row"))
+    assert _enter(room, 100) == 100
+
+
+def test_a_slow_one_alone_is_no_sign(watch: Watch) -> None:
+    """A long search, after which many come at once, keeps nobody out; nor does a client that goes away say anything."""
+    room = Room(1000, watch.read)
+    assert _enter(room, 1) == 1
+    watch.now += 60
+    assert _enter(room, 500) == 500
+    _leave(room, 500, asyncio.CancelledError())
+    watch.now += 60
+    assert _enter(room, 500) == 500
