@@ -85,7 +85,10 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
 
 
 class Sweep:
-    """One pass over all sellers. Any number of nodes may be at it: what one holds the others leave alone."""
+    """One pass over all sellers. Any number of nodes may be at it: what one holds the others leave alone.
+
+    Every step asks for the time anew: a clock that jumped meanwhile raises, and ends the sweep.
+    """
 
     def __init__(self, context: WorkerContext, stop: asyncio.Event, *, step_rows_max: int = STEP_ROWS_MAX) -> None:
         self._context, self._stop, self._step_rows_max = context, stop, step_rows_max
@@ -94,7 +97,7 @@ class Sweep:
     async def run(self) -> int:
         """Forget what is old enough, seller by seller; how many rows. Ends early when told to stop."""
         page, after = SELLERS_PER_PAGE, 0
-        while page == SELLERS_PER_PAGE and self._may_go_on():
+        while page == SELLERS_PER_PAGE and not self._stop.is_set():
             sellers = await self._context.database.read(partial(_sellers, after=after), heavy=True)
             page, after = len(sellers), max(sellers, default=0)
             # Nodes that begin together part.
@@ -107,7 +110,7 @@ class Sweep:
 
     async def _seller(self, seller_id: int) -> None:
         pruned = self._step_rows_max
-        while pruned == self._step_rows_max and self._may_go_on():
+        while pruned == self._step_rows_max and not self._stop.is_set():
             pruned = await self._step(partial(self._prune, seller_id=seller_id, now_ms=self._context.clock.now_ms()))
             self.rows += pruned
         await self._chains(seller_id)
@@ -122,7 +125,7 @@ class Sweep:
 
     async def _chains(self, seller_id: int) -> None:
         page, after = tokens.CHAINS_PER_PAGE, b""
-        while page == tokens.CHAINS_PER_PAGE and self._may_go_on():
+        while page == tokens.CHAINS_PER_PAGE and not self._stop.is_set():
             read = partial(tokens.page_of_chains, seller_id=seller_id, after=after)
             chains = await self._context.database.read(read, heavy=True)
             for chain in chains:
@@ -130,12 +133,10 @@ class Sweep:
             page, after = len(chains), chains[-1].chain_id if chains else b""
 
     async def _chain(self, seller_id: int, chain: tokens.ChainAge) -> None:
-        before_ms = self._context.clock.now_ms() - self._context.settings.tokens_keep_days * DAY_MS
-        pruned = self._step_rows_max if chain.is_due(before_ms) else 0
-        while pruned == self._step_rows_max and self._may_go_on():
-            work = partial(
-                tokens.prune_chain, seller_id=seller_id, chain=chain, before_ms=before_ms, limit=self._step_rows_max
-            )
+        pruned = self._step_rows_max if chain.is_due(self._tokens_before_ms()) else 0
+        while pruned == self._step_rows_max and not self._stop.is_set():
+            before_ms, limit = self._tokens_before_ms(), self._step_rows_max
+            work = partial(tokens.prune_chain, seller_id=seller_id, chain=chain, before_ms=before_ms, limit=limit)
             pruned = await self._step(work)
             self.rows += pruned
 
@@ -146,8 +147,8 @@ class Sweep:
         await asyncio.sleep(min((loop.time() - began) * REST_RATIO, REST_SECONDS_MAX))
         return result
 
-    def _may_go_on(self) -> bool:
-        return not self._stop.is_set() and self._context.clock_is_sane()
+    def _tokens_before_ms(self) -> int:
+        return self._context.clock.now_ms() - self._context.settings.tokens_keep_days * DAY_MS
 
 
 async def _sellers(tx: Transaction, after: int) -> list[int]:

@@ -26,17 +26,13 @@ log = structlog.get_logger("workers")
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only).
-
-    `clock_is_sane` says whether the clock can be believed: while it can't, nothing is forgotten for its age.
-    """
+    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
 
     database: Database
     settings: Settings
     clock: Clock
     keys: Keys
     loopback_allowed: bool = False
-    clock_is_sane: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ ALLOWED = {
     "orders.store.NEXT_EXPIRY": _EVERYBODYS,
     "orders.store.SILENT": _EVERYBODYS,
     "orders.store.NOT_GIVEN_BACK": _EVERYBODYS,
+    "orders.store.UNTOLD": "finds, of all sellers, whose terminals have not heard of their order",
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,

@@ -10,6 +10,7 @@ import pytest
 
 from paydesk import ledger, retention
 from paydesk.clock import MovableClock
+from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.retention import Sweep
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, T, Transaction, Work
@@ -112,12 +113,22 @@ async def test_a_sweep_ends_when_told_to(database: Database) -> None:
 
 
 async def test_nothing_goes_by_a_clock_that_jumped(database: Database) -> None:
-    """While the clock can't be believed nothing is old; when it jumps in the middle of a sweep, nothing more goes."""
+    """A sweep ends when the node's clock jumps in the middle of it, and none begins until it is back."""
     await database.write(_fill)
-    assert await sweep(database, clock_is_sane=lambda: False) == 0
-    sane = [True]
-    watched = Watched(database, sane.clear)
-    assert await sweep(watched, clock_is_sane=lambda: bool(sane), step_rows_max=STEP) == STEP
+    ahead_ns = [0]
+    clock = WatchedClock(lambda: NOW_MS * 1_000_000 + ahead_ns[0], lambda: 0)
+
+    def jump() -> None:
+        ahead_ns[0] = 40 * 86_400 * 10**9
+
+    with pytest.raises(ClockJumped):
+        await sweep(Watched(database, jump), clock, step_rows_max=STEP)
+    assert await _left(database) == ROWS - STEP
+    with pytest.raises(ClockJumped):
+        await sweep(database, clock)
+    assert await _left(database) == ROWS - STEP
+    ahead_ns[0] = 0
+    assert await sweep(database, clock) == ROWS - STEP
 
 
 async def test_the_worker_sweeps_when_the_clock_is_moved(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
