@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -43,11 +44,12 @@ def dev(
     Ctrl-C stops it; started again it goes on where it was.
     """
     given = load_settings()
+    _import_structlog()
     from paydesk import dev as development
 
     options = development.Options(host, port, data, credentials or data / "credentials.json")
     settings = load_settings(**development.overrides(given, options))
-    run(development.run(options, settings))
+    run(development.run(options, settings), _fast_loop())
 
 
 def serve(
@@ -72,6 +74,7 @@ def serve(
     SIGTERM ends it: what is under way is answered, nothing new is let in. A process that dies is replaced.
     """
     given = load_settings(settings)
+    _import_structlog()
     if inherit is None and processes is not None:
         from paydesk import supervisor
 
@@ -91,3 +94,11 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:  # There is none for every system.
         return None
     return uvloop.new_event_loop
+
+
+def _import_structlog() -> None:
+    """Import it without rich: it would read all of it for tracebacks that look better, and the logs' are plain."""
+    if "rich" not in sys.modules:
+        sys.modules["rich"] = None  # type: ignore[assignment]  # as a module that is not there
+        import_module("structlog")
+        del sys.modules["rich"]

@@ -11,16 +11,17 @@ from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
 from paydesk.operation import Answer, Call, Handler, Operation
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 ASSETS = {"reference.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 ASSETS_PATH = "/docs/assets/"
@@ -70,6 +71,8 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 def render(operations: Iterable[Operation]) -> str:
     """The whole reference as one HTML page; its own assets are not worth a reader's time."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     listed = [row for row in operations if not row.path.startswith(ASSETS_PATH)]
     environment = Environment(
         loader=PackageLoader("paydesk.http"),
@@ -114,6 +117,8 @@ def curl(operation: Operation) -> str:
 
 def _marked(text: str) -> Markup:
     """The text with what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped in the line itself
 
 

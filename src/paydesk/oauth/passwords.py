@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TYPE_CHECKING
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
-_HASHER = PasswordHasher()
 _THREADS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="argon2")
 
 
 async def hash_password(password: str) -> str:
     """The Argon2id hash that is kept of a password."""
-    return await asyncio.get_running_loop().run_in_executor(_THREADS, _HASHER.hash, password)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, _hash, password)
 
 
 async def verify_password(stored: str | None, password: str) -> bool:
@@ -23,13 +23,26 @@ async def verify_password(stored: str | None, password: str) -> bool:
     return await asyncio.get_running_loop().run_in_executor(_THREADS, _verify, stored, password)
 
 
+@cache
+def _hasher() -> PasswordHasher:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+def _hash(password: str) -> str:
+    return _hasher().hash(password)
+
+
 def _verify(stored: str | None, password: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError
+
     try:
-        return _HASHER.verify(stored or _nobodys(), password) and stored is not None
+        return _hasher().verify(stored or _nobodys(), password) and stored is not None
     except (VerificationError, InvalidHashError):
         return False
 
 
 @cache
 def _nobodys() -> str:
-    return _HASHER.hash("nobody's password")
+    return _hash("nobody's password")

@@ -6,8 +6,6 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Mapping
 
-from jinja2 import Environment, StrictUndefined
-
 SHOWN = ("code", "state", "scope", "iss", "error", "error_description")
 
 _STYLE = """
@@ -17,7 +15,7 @@ dt { font-weight: 600; margin-top: 1rem }
 dd { margin: 0; overflow-wrap: anywhere; font-family: ui-monospace, monospace; user-select: all }
 """
 
-_PAGE = Environment(autoescape=True, undefined=StrictUndefined).from_string("""\
+_PAGE = """\
 <!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -35,7 +33,7 @@ _PAGE = Environment(autoescape=True, undefined=StrictUndefined).from_string("""\
 {% endif %}
 {% if is_code %}<p>Exchange the code within ten minutes at POST /oauth/token, with the same redirect_uri.</p>{% endif %}
 </main>
-""")
+"""
 
 _STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
@@ -52,7 +50,10 @@ HEADERS = (
 
 def page(query: Mapping[str, str]) -> str:
     """The page for what the authorization page gave."""
+    from jinja2 import Environment, StrictUndefined
+
     shown = [(name, query[name]) for name in SHOWN if name in query]
     is_code = "code" in query
     title = "The seller agreed" if is_code else "The seller did not agree" if "error" in query else "Nothing was given"
-    return _PAGE.render(title=title, style=_STYLE, shown=shown, is_code=is_code)
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)
+    return template.render(title=title, style=_STYLE, shown=shown, is_code=is_code)

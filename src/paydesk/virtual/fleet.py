@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import aiohttp
 import structlog
 
 from paydesk.secrets import Secret
@@ -15,6 +16,9 @@ from paydesk.virtual.journal import Journal
 from paydesk.virtual.link import Link
 from paydesk.virtual.pace import Pace
 from paydesk.virtual.terminal import Terminal
+
+if TYPE_CHECKING:
+    import aiohttp
 
 HELLO_SECONDS_MAX = 5.0
 
@@ -32,6 +36,10 @@ class Fleet:
     async def start(self) -> None:
         """Take up every terminal whose journal is in the folder; says nothing about whether the service is there."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The service answers while this large library is read.
+        await asyncio.to_thread(import_module, "aiohttp")
+        import aiohttp
+
         # A terminal holds a poll open all the time, so the usual bound on connections would stop the others.
         self._http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False

@@ -6,16 +6,18 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import aiohttp
 import msgspec
 
 from paydesk import __version__
 from paydesk.secrets import Secret
 from paydesk.virtual.journal import Entry
 from paydesk.virtual.messages import Message, Welcome, message_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 CALL_SECONDS_MAX = 10.0
 
@@ -110,6 +112,8 @@ class Link:
     async def _call(
         self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float = CALL_SECONDS_MAX
     ) -> Reply:
+        from aiohttp import ClientError, ClientTimeout
+
         content = None if body is None else msgspec.json.encode({"boot_id": self.boot_id, **body})
         headers = {"Authorization": f"Bearer {self._token.reveal()}", "Content-Type": "application/json"}
         sent = time.monotonic()
@@ -119,12 +123,12 @@ class Link:
                 self._base + path,
                 data=content,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds_max),
+                timeout=ClientTimeout(total=seconds_max),
                 allow_redirects=False,
             ) as answer:
                 raw = await answer.read()
                 reply = Reply(answer.status, raw, _object_of(raw))
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+        except (TimeoutError, ClientError, OSError) as error:
             raise Away(f"{type(error).__name__}: {error}") from None
         if reply.status in (408, 429) or reply.status >= 500:
             raise Away(f"{method} was answered with {reply.status} {reply.code}")

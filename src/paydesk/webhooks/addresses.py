@@ -10,9 +10,10 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aiohttp.abc import AbstractResolver, ResolveResult
+if TYPE_CHECKING:
+    from aiohttp.abc import ResolveResult
 
 Address = IPv4Address | IPv6Address
 LookUp = Callable[[str, int], Sequence[Any]]
@@ -70,7 +71,7 @@ def literal(host: str) -> Address | None:
         return None
 
 
-class CheckedResolver(AbstractResolver):
+class CheckedResolver:
     """Resolves a name, refuses it when *any* address of the answer is not allowed, and hands on what it checked.
 
     aiohttp connects to these very addresses, so that a second answer of the name server can't change anything. The
@@ -119,11 +120,11 @@ def _family(address: Address) -> socket.AddressFamily:
 
 
 def _result(host: str, port: int, address: Address) -> ResolveResult:
-    return ResolveResult(
-        hostname=host,
-        host=str(address),
-        port=port,
-        family=_family(address),
-        proto=0,
-        flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-    )
+    return {
+        "hostname": host,
+        "host": str(address),
+        "port": port,
+        "family": _family(address),
+        "proto": 0,
+        "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+    }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
-
-import aiohttp
-from yarl import URL
+from importlib import import_module
+from typing import TYPE_CHECKING, Self, cast
 
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractResolver
+    from yarl import URL
 
 READ_BYTES_MAX = 64 * 1024
 KEPT_BYTES_MAX = 4 * 1024
@@ -44,8 +46,12 @@ class Sender:
         self._timeout_seconds = timeout_seconds
 
     async def __aenter__(self) -> Self:
+        # The service answers while this large library is read.
+        await asyncio.to_thread(import_module, "aiohttp")
+        import aiohttp
+
         connector = aiohttp.TCPConnector(
-            resolver=self._resolver,
+            resolver=cast("AbstractResolver", self._resolver),
             socket_factory=self._resolver.open_socket,
             use_dns_cache=False,
             force_close=True,
@@ -66,12 +72,14 @@ class Sender:
 
     async def send(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
         """POST `body`, and read the answer, all within the time that a receiver has."""
+        from aiohttp import ClientError
+
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._post(url, headers, body)
         except TimeoutError:
             return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (ClientError, OSError, ValueError) as error:
             return Outcome(None, error=_told(error))
 
     async def _post(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:

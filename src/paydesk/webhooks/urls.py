@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from yarl import URL
-
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver, literal
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 URL_CHARACTERS_MAX = 500
 _VISIBLE = re.compile(r"[!-~]+")
@@ -18,6 +20,8 @@ _OUR_PARAMETERS = {"data.id", "type"}
 
 def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[str]:
     """What is wrong with `url` as it stands, each as the end of a sentence; an empty list when nothing is."""
+    from yarl import URL
+
     if not _VISIBLE.fullmatch(url) or len(url) > URL_CHARACTERS_MAX or "\\" in url:
         return [f"must be at most {URL_CHARACTERS_MAX} visible ASCII characters (write a name like café.com as xn--…)"]
     try:
@@ -46,6 +50,8 @@ def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[
 
 async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
     """What is wrong with where `url` leads, or None. `url` is one without `faults`."""
+    from yarl import URL
+
     host = (URL(url, encoded=True).raw_host or "").lower()
     address = literal(host)
     try:
@@ -62,5 +68,7 @@ async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
 
 def with_parameters(url: str, data_id: str) -> URL:
     """`url` with our two parameters behind its own, which stay as they are, byte for byte."""
+    from yarl import URL
+
     joint = "?" if "?" not in url else "" if url.endswith(("?", "&")) else "&"
     return URL(f"{url}{joint}data.id={data_id}&type=order", encoded=True)
