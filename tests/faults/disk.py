@@ -220,16 +220,17 @@ class Disk(apsw.VFS):
 
     # Faults -------------------------------------------------------------------------------------------------------
 
-    def write(self, file: DiskFile, write: Write) -> None:
-        """Write, unless the disk has no room or its power fails."""
+    @contextmanager
+    def writing(self, file: DiskFile, write: Write) -> Iterator[None]:
+        """Around a write to the real file: refused where there is no power or no room, else on account."""
         with self._lock:
-            if file.power.abandoned:
-                return
             self._refuse_when_off(file.power)
             if write.data is not None and self.chance.random() < self.full_share:
                 raise _failure(apsw.FullError, apsw.SQLITE_FULL, "the disk has no room")
-            file.image.written.append(write)
-            self._one_operation(file.power)
+            yield
+            if not file.power.abandoned:
+                file.image.written.append(write)
+                self._one_operation(file.power)
 
     def sync(self, file: DiskFile) -> None:
         """Put on the disk what was written, unless its power or the disk itself fails."""
@@ -282,13 +283,13 @@ class DiskFile(apsw.VFSFile):
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - apsw's name
         """Write."""
-        self.disk.write(self, Write(offset, bytes(data)))
-        super().xWrite(data, offset)
+        with self.disk.writing(self, Write(offset, bytes(data))):
+            super().xWrite(data, offset)
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802 - apsw's name
         """Cut the file off."""
-        self.disk.write(self, Write(newsize, None))
-        super().xTruncate(newsize)
+        with self.disk.writing(self, Write(newsize, None)):
+            super().xTruncate(newsize)
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - apsw's name
         """Sync. The real file is not: nothing depends on the real disk."""

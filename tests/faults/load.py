@@ -18,6 +18,7 @@ CREATED, AT_TERMINAL, PROCESSED, FAILED, CANCELED = "created", "at_terminal", "p
 DECLINED = {"outcome": "declined", "status_detail": "insufficient_amount"}
 CANCELED_ON_TERMINAL = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
 REPEATABLE_MAX = 3
+UNKNOWN = {(503, "service_unavailable"), (423, "resource_locked")}
 
 Request = Callable[[], Awaitable[Reply]]
 Again = Callable[[], Awaitable[None]]
@@ -78,6 +79,8 @@ class Client:
             if reply is not None and reply.status < 500 and reply.status != 423:
                 self.record.acknowledged[what] += reply.status < 300
                 return reply
+            if reply is not None:
+                assert (reply.status, reply.code) in UNKNOWN, reply
             self.record.unknown += 1
             await self._again()
 

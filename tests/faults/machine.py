@@ -67,6 +67,8 @@ class Machine:
         """What a test does to a database that was just opened."""
         self._tasks: list[asyncio.Task[None]] = []
         self._log = ExitStack()
+        self.halting = False
+        """Whether a client that is about to repeat a request waits, although the power is on."""
         self._serves = asyncio.Event()
         self._waiting = 0
         self._still = asyncio.Event()
@@ -115,35 +117,59 @@ class Machine:
 
     async def live_through_a_fault(self) -> None:
         """Serve until the disk fails as it was told to, come up again, and hold everything to account."""
+        self.serve()
+        await self.until_still()
+        await self._turn_off()
+        self._come_up()
+        await self.hold_to_account()
+
+    def serve(self) -> None:
+        """Let the clients go on."""
         self._tasks = self._tasks or [asyncio.create_task(client.run()) for client in self.clients]
         self._still.clear()
         self._serves.set()
-        await self._until_still()
-        await self._turn_off()
-        self._come_up()
-        await self._hold_to_account()
 
     async def stop_and_lose_power(self) -> None:
         """End in good order, and lose the power at once: what the end tidied up may be there again."""
         await self.database.close()
         await self._turn_off()
         self._come_up()
-        await self._hold_to_account()
+        await self.hold_to_account()
 
     def _come_up(self) -> None:
         self._turn_on()
         self.service.take(self.database, self.clock, Settings())
 
-    async def _hold_to_account(self) -> None:
+    async def hold_to_account(self) -> None:
+        """Compare what the clients, who are still, were answered with what the database holds."""
         found = [*self._defects, *await findings(self.database, self.clients)]
         self._defects.clear()
         self.tally.faults += 1
         self.tally.findings += found
         self.tally.faults_with_findings += bool(found)
         self.tally.acknowledged = sum((client.record.acknowledged for client in self.clients), Counter())
-        self.tally.unknown = sum(client.record.unknown for client in self.clients)
+        self.tally.unknown = self.unknown
 
-    async def _until_still(self) -> None:
+    @property
+    def acknowledged(self) -> int:
+        """How many requests were answered."""
+        return sum(client.record.acknowledged.total() for client in self.clients)
+
+    @property
+    def unknown(self) -> int:
+        """How many requests are to be repeated, or were."""
+        return sum(client.record.unknown for client in self.clients)
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until the clients have come so far."""
+        async with asyncio.timeout(STILL_SECONDS_MAX):
+            while not reached():
+                for task in self._tasks:
+                    if task.done():
+                        task.result()
+                await asyncio.sleep(0.002)
+
+    async def until_still(self) -> None:
         """Wait until every client waits for the machine; a client that failed says why."""
         still = asyncio.create_task(self._still.wait())
         done, _ = await asyncio.wait([still, *self._tasks], timeout=STILL_SECONDS_MAX, return_when="FIRST_COMPLETED")
@@ -154,9 +180,9 @@ class Machine:
 
     async def _again(self) -> None:
         """Before a request is repeated: while the power is off, wait until it is back."""
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
         power = self.disk.power
-        if power is None or not power.off:
+        if (power is None or not power.off) and not self.halting:
             return
         self._serves.clear()
         self._waiting += 1

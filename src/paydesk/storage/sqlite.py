@@ -38,6 +38,7 @@ T = TypeVar("T")
 FLUSH_WORKS_MAX = 256
 BUSY_RETRY_SECONDS = 0.005
 CHECKPOINT_PAGES = 1000
+CHECKPOINT_AGAIN_PAGES = 100
 
 _log = structlog.get_logger()
 
@@ -255,13 +256,17 @@ class SqliteDatabase:
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
-        """Copy the log into the file. What a reader still needs stays, and is tried again after as many pages more."""
+        """Copy the log into the file. What a reader still needs stays, and is tried again after as many pages more.
+
+        One that fails is tried again soon: the log of a disk that was full must not take all the room that there is.
+        """
         try:
             pages, copied = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
             self._end_if_fsync_failed(error)
             _log.warning("checkpoint_failed", file=str(self._file), error=str(error))
-            pages, copied = self._wal_pages, 0
+            self._checkpoint_at_pages = self._wal_pages + CHECKPOINT_AGAIN_PAGES
+            return
         self._checkpoint_at_pages = CHECKPOINT_PAGES + (pages if copied < pages else 0)
 
     # Reading --------------------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ VERSION_MIN: Final = (3, 51, 3)
 STATEMENTS_CACHED_MAX = 1000
 CACHE_KIB = 65_536
 COPIED_BYTES = 65_536
+LOG_KEPT_BYTES = 16_777_216
+"""What a log that grew beyond it, beside a long read or on a full disk, keeps when it begins anew."""
 
 OUT_OF_SERVICE = (
     apsw.FullError,
@@ -73,6 +75,7 @@ def connect(file: Path, *, writer: bool) -> apsw.Connection:
             "trusted_schema = OFF",
             "busy_timeout = 0",
             f"cache_size = -{CACHE_KIB}",
+            f"journal_size_limit = {LOG_KEPT_BYTES}",
         ):
             connection.execute(f"PRAGMA {pragma}")
         if writer:

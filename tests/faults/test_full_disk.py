@@ -1,0 +1,29 @@
+"""Full disks under load: 503 until there is room, nothing acknowledged lost, and no restart needed."""
+
+from __future__ import annotations
+
+import random
+
+from conftest import skip_unless_ci
+from faults.full_disk import CannotMount, fill_small_disks, find_no_room
+
+ROUNDS = 4
+
+
+async def test_writes_that_find_no_room_lose_nothing_acknowledged(migrated: bytes, chance: random.Random) -> None:
+    """Wherever in a flush the room ends, what was answered stays, what was refused happens once when repeated."""
+    seen = await find_no_room(ROUNDS, migrated, chance)
+    assert seen.findings == []
+    assert seen.unknown > 0
+    assert seen.acknowledged["create"] > 0
+
+
+async def test_a_full_disk_that_has_room_again_serves_again(migrated: bytes, chance: random.Random) -> None:
+    """A real disk without a byte left: refusals as the contract has them, then everything goes on by itself."""
+    try:
+        seen = await fill_small_disks(ROUNDS, migrated, chance)
+    except CannotMount as error:
+        skip_unless_ci(str(error))
+    assert seen.findings == []
+    assert seen.unknown > 0
+    assert seen.acknowledged["create"] > 0
