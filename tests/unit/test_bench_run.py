@@ -13,10 +13,17 @@ from xml.etree import ElementTree as ET
 import pytest
 from bench.kept import Kept
 
+from conftest import skip_unless_ci
+
 ROOT = Path(__file__).parents[2]
 SMALL = ("--seconds", "1", "--runs", "1", "--connections", "4", "--terminals", "30000", "--no-peers")
 
-needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is missing: `apt-get install wrk`")
+
+@pytest.fixture
+def wrk() -> None:
+    """The generator of load, which `make test` installs where it can."""
+    if shutil.which("wrk") is None:
+        skip_unless_ci("wrk is missing. Debian, Ubuntu: apt-get install wrk    macOS: brew install wrk")
 
 
 def _bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +32,7 @@ def _bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=150)
 
 
-@needs_wrk
+@pytest.mark.usefixtures("wrk")
 def test_it_measures_and_writes_its_page(tmp_path: Path) -> None:
     """On SQLite every row asked for is measured and stands in the page and the table; resumed, none is again."""
     file = tmp_path / "figures.json"
@@ -47,7 +54,7 @@ def test_it_measures_and_writes_its_page(tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
-@needs_wrk
+@pytest.mark.usefixtures("wrk")
 def test_pgbench_stands_beside_postgres(tmp_path: Path) -> None:
     """The transaction that pgbench is given fits the schema; it and the service are seen to spend PostgreSQL's time."""
     file = tmp_path / "figures.json"
@@ -59,7 +66,7 @@ def test_pgbench_stands_beside_postgres(tmp_path: Path) -> None:
     assert kept.ratio("postgres", "create", "pgbench: create", 4)
 
 
-@needs_wrk
+@pytest.mark.usefixtures("wrk")
 def test_too_few_terminals_are_told(tmp_path: Path) -> None:
     """A create without a free terminal would be a refusal: the bench ends, says so and what to do."""
     given = ("--seconds", "1", "--runs", "1", "--connections", "4", "--terminals", "1100", "--no-peers")
@@ -77,7 +84,7 @@ def test_without_wrk_it_says_how_to_get_it(tmp_path: Path) -> None:
     assert "apt-get install wrk" in ran.stderr
 
 
-@needs_wrk
+@pytest.mark.usefixtures("wrk")
 def test_a_file_of_other_runs_is_not_gone_on_with(tmp_path: Path) -> None:
     """Runs of other lengths don't belong into one table."""
     file = tmp_path / "figures.json"
