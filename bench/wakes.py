@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import seed
-from bench.load import cpu_seconds
+from bench.load import cpu_seconds, family_cpu_seconds
 from bench.postgres import Postgres
 from bench.running import free_port, started
 from paydesk.clock import SystemClock
@@ -194,14 +194,13 @@ def main() -> None:
         for place, (name, terminals_at) in enumerate((("another node", ports[1]), ("the same node", ports[0]))):
             console.print(f"terminals that poll {name} …")
             run = Run(seeded["access_token"], seeded["devices"][place * count :][:count], place * count, arguments.rate)
-            before = sum(cpu_seconds(node.pid) for node in nodes)
+            before = [sum(cpu_seconds(node.pid) for node in nodes), family_cpu_seconds(postgres.pid)]
             uvloop.run(run.go(ports[0], terminals_at))
-            spent = sum(cpu_seconds(node.pid) for node in nodes) - before
+            after = [sum(cpu_seconds(node.pid) for node in nodes), family_cpu_seconds(postgres.pid)]
+            spent = " / ".join(f"{(new - old) / count * 1e6:.0f}" for old, new in zip(before, after, strict=True))
             if run.refused:
                 sys.exit(f"{len(run.refused)} requests were refused; the first: {run.refused[0]}")
-            shown.add_row(
-                name, f"{count:,}", *_figures(run.milliseconds()), f"{spent / count * 1e6:.0f}", str(run.late)
-            )
+            shown.add_row(name, f"{count:,}", *_figures(run.milliseconds()), spent, str(run.late))
     Console().print(shown)
 
 
