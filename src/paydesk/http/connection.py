@@ -81,7 +81,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     room: Room
 
-    _deadline: float | None = None
+    deadline: float | None = None
+    """By the loop's time."""
+
     _refusal: ErrorKind | None = None
     _in_head = False
     _head_bytes = 0
@@ -93,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A new connection: it has as long for its first head as any."""
         super().connection_made(transport)  # type: ignore[arg-type]  # as uvicorn has it
-        self._deadline = self.loop.time() + self.room.head_seconds
+        self.deadline = self.loop.time() + self.room.head_seconds
         if not self.room.take(self, len(self.connections)):
             self._refuse(SERVICE_UNAVAILABLE)
 
@@ -117,7 +119,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The first byte of a request: its head has a deadline from now."""
         super().on_message_begin()
         self._in_head, self._head_bytes, self._header_bytes, self._idle = True, 0, 0, False
-        self._deadline = self.loop.time() + self.room.head_seconds
+        self.deadline = self.loop.time() + self.room.head_seconds
 
     def on_url(self, url: bytes) -> None:
         """A part of the URL."""
@@ -148,13 +150,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         if self.room.draining:
             self.cycle.keep_alive = False
-        self._deadline = self.loop.time() + self.room.body_seconds
+        self.deadline = self.loop.time() + self.room.body_seconds
 
     def on_message_complete(self) -> None:
         """The request is whole; it can't be late any more."""
         if self.parser.should_upgrade():
             return
-        self._deadline, self._ended_in_chunk = None, True
+        self.deadline, self._ended_in_chunk = None, True
         if self.cycle.response_complete:
             self._begin_to_idle()  # The answer had not waited for the body.
         else:
@@ -170,7 +172,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
-        if self._deadline is None:
+        if self.deadline is None:
             self._begin_to_idle()
         elif self not in self.room.strangers:
             self.room.quiet[self] = None  # The next request is here by half.
@@ -179,16 +181,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self.room.strangers.pop(self, None)
         self.room.quiet[self] = None
         # A deadline that is swept: a timer of its own for each request costs more.
-        self._idle, self._deadline = True, self.loop.time() + self.room.keep_alive_seconds
+        self._idle, self.deadline = True, self.loop.time() + self.room.keep_alive_seconds
 
     def check_deadline(self, now: float) -> None:
         """End a connection that has been too slow."""
-        if self._deadline is None or now < self._deadline or self.transport.is_closing():
+        if self.deadline is None or now < self.deadline or self.transport.is_closing():
             return
         if self._refused or self._idle or not (self._in_head or self.cycle):
             self.transport.close()  # Nothing more was asked, so nothing is answered.
         elif self.pipeline:
-            self._deadline = now + self.room.body_seconds  # Nothing is read while earlier requests are under way.
+            self.deadline = now + self.room.body_seconds  # Nothing is read while earlier requests are under way.
         else:
             self._refuse(REQUEST_TIMEOUT)
 
@@ -250,7 +252,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._refused:
             return
         if self._in_head and self.cycle is not None and not self.cycle.response_complete:
-            self._refused, self._deadline = True, None
+            self._refused, self.deadline = True, None
             self.cycle.keep_alive = False
             return
         if self.cycle is None or self._in_head or not (self.cycle.response_started or self.pipeline):
@@ -259,7 +261,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         # Closed at once, what the client still sends would make its side drop the answer unread.
-        self._refused, self._deadline = True, self.loop.time() + LINGER_SECONDS
+        self._refused, self.deadline = True, self.loop.time() + LINGER_SECONDS
         self.transport.write_eof()
 
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:

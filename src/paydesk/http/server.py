@@ -16,6 +16,7 @@ from paydesk.http.connection import BoundedProtocol, Room
 from paydesk.settings import Settings
 
 SWEEP_SECONDS = 0.25
+SWEEP_COUNT, SWEEP_PAUSE_SECONDS = 10, 0.004
 DRAIN_SECONDS = 3
 QUIET_SECONDS = 0.5
 """So long may one who has asked for nothing ask for a last thing once the server ends."""
@@ -37,12 +38,15 @@ class _Server(uvicorn.Server):
         """Leave the signals alone."""
         yield
 
-    def sweep(self) -> None:
-        """Look at every connection's deadline."""
+    async def sweep(self) -> None:
+        """End the connections that have been too slow; where they are many, a few at a time, so that nobody waits."""
         now = asyncio.get_running_loop().time()
-        for connection in tuple(self.server_state.connections):
-            if isinstance(connection, BoundedProtocol):
-                connection.check_deadline(now)
+        connections: Iterable[BoundedProtocol] = self.server_state.connections  # type: ignore[assignment]
+        late = [one for one in connections if one.deadline is not None and one.deadline <= now]
+        for number, connection in enumerate(late, 1):
+            connection.check_deadline(now)
+            if number % SWEEP_COUNT == 0:
+                await asyncio.sleep(SWEEP_PAUSE_SECONDS)
 
     def begin_to_end(self) -> None:
         """From now on every answer is the last on its connection."""
@@ -147,7 +151,7 @@ async def _watch(server: _Server, ready: Callable[[], None], stop: asyncio.Event
         await asyncio.sleep(0.005)
     ready()
     while not stop.is_set():
-        server.sweep()
+        await server.sweep()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SWEEP_SECONDS)
     server.begin_to_end()
