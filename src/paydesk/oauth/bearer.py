@@ -11,7 +11,7 @@ from paydesk.oauth import tokens
 from paydesk.operation import Caller
 from paydesk.secrets import digest
 from paydesk.signals import EVERYTHING
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, Transaction
 
 ENTRIES_MAX = 10_000
 
@@ -103,7 +103,7 @@ class Bearers:
         token_row = AccessToken(*row)
         _refuse_ended(token_row)
         if token_row.expired_ms is not None or now_ms >= token_row.expires_ms:
-            await self._database.write(lambda tx: tx.run(EXPIRE, seller_id, key, now_ms))
+            await self._expire(seller_id, key, f"chain:{token_row.chain_id.hex()}", now_ms)
             raise UNAUTHORIZED.because("expired")
         _refuse_suspended(token_row)
         bearer = token_row.bearer(seller_id)
@@ -111,6 +111,15 @@ class Bearers:
             # What was read before a change must not outlive it.
             self._cache.put(key, bearer)
         return bearer
+
+    async def _expire(self, seller_id: int, key: bytes, chain_topic: str, now_ms: int) -> None:
+        """Write down that it was refused; nobody may remember it as good when the clock goes back."""
+
+        async def work(tx: Transaction) -> None:
+            await tx.run(EXPIRE, seller_id, key, now_ms)
+            tx.wake(chain_topic)
+
+        await self._database.write(work)
 
     def _chain_changed(self, topic: str) -> None:
         self._changes += 1
