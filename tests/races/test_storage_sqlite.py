@@ -200,7 +200,7 @@ async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> No
     async with _opened(file) as database:
         database._writer.execute("PRAGMA query_only = ON")
         answers = await asyncio.gather(*(_add(database, f"A__{n}") for n in range(3)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [DiskFull] * 3
+        assert [type(answer) for answer in answers] == [Unavailable] * 3
         database._writer.execute("PRAGMA query_only = OFF")
         assert await _add(database, "A__1") == 1
         assert await _count(database) == 1
