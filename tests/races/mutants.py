@@ -27,6 +27,10 @@ KILLED = "tests/races/test_killed.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
 SECRETS = "tests/contract/test_secrets.py"
 CLIENTS = "tests/contract/test_clients.py"
+POWER = "tests/faults/test_power_cuts.py"
+FSYNC = "tests/faults/test_fsync.py"
+CLOCK = "tests/faults/test_clock_jumps.py"
+CRASH = "tests/faults/test_crash_points.py"
 CHAOS = "tests/faults/test_chaos.py"
 WAKES = "tests/races/test_nodes_wakes.py"
 WORKERS = "tests/races/test_nodes_workers.py"
@@ -53,8 +57,53 @@ MUTANTS = (
         "        self._commit_thread.submit(self._commit, units)\n",
         "        self._answer(units)\n"
         "        self._loop.call_later(0.1, self._commit_thread.submit, self._commit, units)\n",
-        KILLED,
-        "sqlite",
+        POWER,
+        "nothing_acknowledged",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "SQLite: a commit is not on the disk when it is answered",
+        "storage/sqlite_file.py",
+        '"synchronous = FULL"',
+        '"synchronous = NORMAL"',
+        POWER,
+        "nothing_acknowledged",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "SQLite: a process whose sync failed goes on",
+        "storage/sqlite.py",
+        "            self._end_process(1)\n",
+        "            pass\n",
+        FSYNC,
+        "loses_nothing",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "SQLite: what a failed sync left in memory is built upon",
+        "storage/sqlite.py",
+        "                renew_log(file)\n",
+        "                pass\n",
+        FSYNC,
+        "loses_nothing",
+    ),
+    Mutant(
+        "What was refused as expired stays so",
+        "a token refused as expired is remembered as good",
+        "oauth/bearer.py",
+        "            tx.wake(chain_topic)\n",
+        "",
+        CLOCK,
+        "stays_so and sqlite",
+    ),
+    Mutant(
+        "One key, one effect, one answer",
+        "a key is forgotten with its effect, so a repeat after a crash finds nothing",
+        "http/endpoint.py",
+        "                idempotency.keep(tx, key, reply.status, reply.body)\n",
+        "                await idempotency.release(tx, key)\n",
+        CRASH,
+        "one_effect and sqlite and after_commit",
     ),
     Mutant(
         "An acknowledged change is never lost",
