@@ -70,6 +70,11 @@ SELECT seller_id, '01JBULK000000000' || many, {_ORDER_ID},
   FROM {NUMBERS}"""
 
 
+def order_id(number: int) -> str:
+    """The id of the order with that number."""
+    return f"ORD01JBULK000000000{1_000_000_000 + number}"
+
+
 TABLES = ("orders", "order_events", "deliveries", "idempotency_keys", "leases")
 
 

@@ -1,8 +1,9 @@
 """The service that is measured: the application of `paydesk serve`, with a no-op route beside it, seeded for the load.
 
-`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS CHAINS]` serves until SIGTERM. The no-op route goes
-through the same server and the same router and does nothing: what the service costs is told as a ratio to it. SIGUSR1
-turns the log of requests on, into SEED_FILE with the ending `.log`; SIGUSR2 turns it off and removes the file.
+`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS CHAINS]` serves until SIGTERM; with SEED_FILE there, the
+database has been seeded. The no-op route goes through the same server and the same router and does nothing: what the
+service costs is told as a ratio to it. SIGUSR1 turns the log of requests on, into SEED_FILE with the ending `.log`;
+SIGUSR2 turns it off and removes the file.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
     async with node.database_of(chosen) as database:
         clock, stop = WatchedClock(), asyncio.Event()
         await migrate(database, clock.now_ms())
-        seeded = await seed.seed(database, clock.now_ms(), sizes)
-        seed_file.write_text(json.dumps(seeded))
+        if not seed_file.exists():
+            seed_file.write_text(json.dumps(await seed.seed(database, clock.now_ms(), sizes)))
         state = {"readiness": Readiness(database, seed.KEYS, clock)}
         app = build_app(chosen, database, seed.KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
         app.add("/noop", NoOp())
