@@ -26,7 +26,7 @@ NUMBERS = f"""(SELECT n, CAST(1000000000 + n AS text) AS many,
         CASE WHEN n % 2 = 0 THEN CAST($3 AS bigint) ELSE 1 + n % {SELLERS} END AS seller_id
    FROM (SELECT CAST($1 AS bigint) + k AS n FROM ({_COUNTED}) AS counted WHERE k < CAST($2 AS bigint)) AS numbered
  ) AS numbers"""
-_ORDER_ID = "'ORD01JBULK000000000' || many"
+_ORDER_ID = "'ORD01JB000000000000' || many"
 _EVENT_ID = "'0f1d7c3e-5b2a-4c1f-8e6d-' || mixed || version"
 _VERSIONS = "(SELECT 1 AS version UNION ALL SELECT 2 UNION ALL SELECT 3) AS versions"
 # $4 is an instant from which they are a second apart, $5 a text of the size that they have, $6 how many versions.
@@ -65,14 +65,14 @@ SELECT seller_id, 7, 0, 'create_order', '', 'bulk-' || mixed, CAST($5 AS bytea),
 
 LEASES = f"""
 INSERT INTO leases (seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by)
-SELECT seller_id, '01JBULK000000000' || many, {_ORDER_ID},
+SELECT seller_id, '01JB000000000000' || many, {_ORDER_ID},
        'NEWLAND_N950__N' || CAST(100000000 + n % {TERMINALS} AS text), 1, {_AT}, 3, 'authorizing', {_AT}, 'result'
   FROM {NUMBERS}"""
 
 
 def order_id(number: int) -> str:
     """The id of the order with that number."""
-    return f"ORD01JBULK000000000{1_000_000_000 + number}"
+    return f"ORD01JB000000000000{1_000_000_000 + number}"
 
 
 TABLES = ("orders", "order_events", "deliveries", "idempotency_keys", "leases")

@@ -53,13 +53,15 @@ async def add_key(
     await insert(tx, "idempotency_keys", **names, idempotency_key=key, **said)
 
 
-async def add_delivery(tx: Transaction, name: str, days: float | None, status: str = "delivered") -> None:
-    """A delivery with two attempts that ended so many days ago, or is still to be delivered."""
+async def add_delivery(
+    tx: Transaction, name: str, days: float | None, status: str = "delivered", *, attempts: int = 2
+) -> None:
+    """A delivery with its attempts that ended so many days ago, or is still to be delivered."""
     names = {"seller_id": SELLER, "delivery_id": name, "subscription_id": "s", "order_id": name, "version": 1}
-    said = {"attempts": 2, "next_ms": 0, "claimed_until_ms": 0, "created_ms": ago(90)}
+    said = {"attempts": attempts, "next_ms": 0, "claimed_until_ms": 0, "created_ms": ago(90)}
     ended_ms = None if days is None else ago(days)
     await insert(tx, "deliveries", **names, **said, status=status, ended_ms=ended_ms)
-    for attempt in (1, 2):
+    for attempt in range(1, attempts + 1):
         made = {"attempt": attempt, "started_ms": ago(90), "duration_ms": 1, "answer_body": ""}
         await insert(tx, "attempts", seller_id=SELLER, delivery_id=name, **made)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("MUTANTS.md")
-COPIED = ("src", "tests", "docs", "pyproject.toml")
+COPIED = ("src", "tests", "docs", "bench", "pyproject.toml")
 SECONDS_MAX = 300
 
 ORDERS = "tests/races/test_promises_orders.py"
@@ -32,6 +32,7 @@ FSYNC = "tests/faults/test_fsync.py"
 CLOCK = "tests/faults/test_clock_jumps.py"
 CRASH = "tests/faults/test_crash_points.py"
 CHAOS = "tests/faults/test_chaos.py"
+RETENTION = "tests/workers/test_retention_rules.py"
 WAKES = "tests/races/test_nodes_wakes.py"
 WORKERS = "tests/races/test_nodes_workers.py"
 
@@ -170,6 +171,15 @@ MUTANTS = (
         "ten_thousand and sqlite",
     ),
     Mutant(
+        "One key, one effect, one answer",
+        "keys are pruned two days too early",
+        "http/idempotency.py",
+        "operation = $4 AND created_ms < $2\n",
+        "operation = $4 AND created_ms < $2 + 172800000\n",
+        RETENTION,
+        "key_is_free and sqlite",
+    ),
+    Mutant(
         "A history is a path without gaps",
         "a move raises the version by two",
         "orders/store.py",
@@ -269,6 +279,15 @@ MUTANTS = (
         "sqlite",
     ),
     Mutant(
+        "Every event is delivered at least once",
+        "old deliveries are pruned, also those that are still to be delivered",
+        "webhooks/retention.py",
+        "     WHERE d.seller_id = $1 AND d.ended_ms < $2\n       AND NOT EXISTS",
+        "     WHERE d.seller_id = $1 AND d.created_ms < $2\n       AND NOT EXISTS",
+        RETENTION,
+        "what_is_old and sqlite",
+    ),
+    Mutant(
         "In order per order and subscription",
         "a delivery is claimed while an earlier one is open",
         "webhooks/store.py",
@@ -302,6 +321,24 @@ MUTANTS = (
         '        raise INVALID_GRANT.because("used")\n',
         TOKENS,
         "successor",
+    ),
+    Mutant(
+        "A replayed refresh token ends its chain",
+        "used tokens are pruned by the age that they have, not when they would have expired",
+        "oauth/retention.py",
+        "      AND (t.expires_ms >= $3\n",
+        "      AND (t.created_ms >= $3\n",
+        RETENTION,
+        "replay and sqlite",
+    ),
+    Mutant(
+        "A replayed refresh token ends its chain",
+        "a chain's newest generations are pruned like the others",
+        "oauth/retention.py",
+        "return min(chain.generation - 1, row[0]",
+        "return max(0, row[0]",
+        RETENTION,
+        "repeat and sqlite",
     ),
     Mutant(
         "A revoked token stops working at once",

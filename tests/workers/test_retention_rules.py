@@ -28,6 +28,8 @@ async def _deliveries(tx: Transaction) -> None:
         await add_delivery(tx, f"kept {status}", 29.9, status)
         await add_delivery(tx, f"gone {status}", 30.1, status)
     await add_delivery(tx, "kept pending", None, "pending")
+    await add_delivery(tx, "kept untried", None, "pending", attempts=0)
+    await add_delivery(tx, "gone untried", 30.1, "withdrawn", attempts=0)
 
 
 async def _codes(tx: Transaction) -> None:
@@ -131,15 +133,17 @@ async def test_a_replay_is_known_until_the_token_would_have_expired(scene: Scene
 
 async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
     """A refresh token that would have expired 30 days ago is as good as any unknown one, and ends nothing."""
-    first = tokens = await scene.tokens()
+    tokens = [await scene.tokens()]
     for _ in range(7):
         scene.clock.advance(31 * DAY_MS)
-        tokens = await scene.answer(scene.refresh(tokens["refresh_token"]))
+        tokens.append(await scene.answer(scene.refresh(tokens[-1]["refresh_token"])))
         await sweep(scene.database, scene.clock)
-    assert await scene.refusal(scene.refresh(first["refresh_token"])) == ("invalid_grant", "unknown refresh token")
+    assert await scene.refusal(scene.refresh(tokens[0]["refresh_token"])) == ("invalid_grant", "unknown refresh token")
     assert await count(scene.database, "refresh_tokens") == await count(scene.database, "access_tokens") == 7
-    assert await scene.answer(scene.refresh(tokens["refresh_token"]))
+    assert await scene.answer(scene.refresh(tokens[-1]["refresh_token"]))
     assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    # The one after it expired six days ago: it is known as what it is.
+    assert (await scene.refusal(scene.refresh(tokens[1]["refresh_token"])))[1] == "refresh token replayed"
 
 
 async def test_a_repeat_is_answered_while_its_chain_lives(scene: Scene) -> None:
