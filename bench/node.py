@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import sys
 
@@ -30,8 +29,6 @@ async def serve(database_url: str, port: int) -> None:
         clock, stop = SystemClock(), asyncio.Event()
         app = build_app(chosen, database, seed.KEYS, clock, development=False, state={})
         node.stop_on_signals(stop)
-        gc.collect()
-        gc.freeze()
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),

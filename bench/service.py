@@ -9,7 +9,6 @@ SIGUSR2 turns it off and removes the file.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import signal
 import sys
@@ -78,8 +77,6 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, log.turn_off)
-        gc.collect()
-        gc.freeze()
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import resource
 import signal
 import socket
@@ -18,6 +19,9 @@ from paydesk.settings import Settings
 from paydesk.signals import Signals
 from paydesk.storage.connect import open_database, wakes_carried
 from paydesk.storage.database import Database
+
+YOUNG_OBJECTS_MAX = 10_000
+"""So many new objects make the collector look for cycles; the requests under way alone are more than its 700."""
 
 OPEN_FILES_BESIDE = 256
 """What a process has open beside its clients' connections: the database, webhooks, files."""
@@ -63,6 +67,7 @@ def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None
 
 async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:
     """Run the parts until `stop` is set and all have ended; one that ends sooner or fails ends all."""
+    _spare_the_collector()
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -109,6 +114,13 @@ def listen_at(address: str, *, beside: bool) -> socket.socket:
             host, int(port), taken=" Is another Paydesk running there? With --beside this one starts all the same."
         ).close()
     return listen(host, int(port), shared=True)
+
+
+def _spare_the_collector() -> None:
+    """What was made while starting stays until the end, so nobody need look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 def listen(

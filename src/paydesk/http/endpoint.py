@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -15,7 +16,7 @@ import structlog
 from paydesk import errors
 from paydesk.clock import Clock
 from paydesk.crash_points import reached
-from paydesk.errors import Refusal
+from paydesk.errors import ErrorKind, Refusal
 from paydesk.http import body, idempotency, request_log, shared
 from paydesk.http.idempotency import Key, Stored
 from paydesk.http.path import PathRules
@@ -55,7 +56,6 @@ class Endpoint:
         self.operation, self.service = operation, service
         self._authenticate = service.authenticate.get(operation.surface)
         self._media_types = JSON_OR_FORM if operation.surface == "token" else JSON
-        self._declared = shared.may_answer(operation)
         self._takes_body = shared.takes_body(operation)
         # Without a key there is no request to wait for; nothing was done all the same.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
@@ -63,6 +63,10 @@ class Endpoint:
         self._path = PathRules(operation)
         self._is_of_orders = operation.path.startswith("/v1/orders")
         self._loopback_only = operation.development and operation.surface == "public"
+
+    @cached_property
+    def _declared(self) -> frozenset[ErrorKind]:
+        return shared.may_answer(self.operation)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, and write its line into the log."""
