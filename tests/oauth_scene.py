@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,7 @@ class Scene:
     clock: MovableClock = field(default_factory=frozen_clock)
     keys: Keys = field(default_factory=lambda: Keys(1, {1: b"k" * 32}))
     settings: Settings = field(default_factory=Settings)
+    state: Mapping[str, Any] = field(default_factory=dict)
 
     async def call(self, body: Any, now_ms: int | None = None) -> Answer | Refusal:
         """What the handler answers or refuses; a refusal that it raises has undone what it did."""
@@ -57,7 +59,7 @@ class Scene:
                     now_ms=instant_ms,
                     request_id="",
                     clock=self.clock,
-                    state={},
+                    state=self.state,
                     body=body,
                     _tx=tx,
                 )

@@ -18,6 +18,7 @@ from paydesk.http.request import Request, host_name
 from paydesk.http.routes import Routes
 from paydesk.keys import Keys
 from paydesk.oauth.bearer import Bearers
+from paydesk.oauth.proven import ProvenClients
 from paydesk.operation import Operation, Surface
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.settings import Settings
@@ -53,7 +54,12 @@ def build_app(
             "device": DeviceBearers(bounded, settings.bearer_cache_seconds).caller,
             "operator": OperatorBearers(bounded).caller,
         },
-        state={"gateway": Gateway(database.signals), "readiness": Readiness(database, keys, clock), **state},
+        state={
+            "gateway": Gateway(database.signals),
+            "readiness": Readiness(database, keys, clock),
+            "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
+            **state,
+        },
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
     routes = Routes(_not_found)

@@ -87,7 +87,7 @@ class Settings(BaseModel):
     code_repeat_seconds: Positive = Field(
         10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
     )
-    bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a bearer's look-up is remembered.")
+    bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a good bearer or secret is remembered.")
     order_expiration_default: Annotated[str, AfterValidator(_expiration)] = Field(
         "PT15M", description="`expiration_time` where an order has none."
     )

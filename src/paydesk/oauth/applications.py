@@ -13,6 +13,7 @@ from paydesk import ids
 from paydesk.errors import Refusal
 from paydesk.oauth import tokens
 from paydesk.oauth.errors import INVALID_CLIENT
+from paydesk.oauth.proven import ProvenClients
 from paydesk.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Row, Transaction
 
@@ -189,16 +190,19 @@ async def find_secrets(tx: Transaction, application_id: int) -> list[Application
 
 async def expire_secret(tx: Transaction, application_id: int, secret_id: str, expires_ms: int) -> bool:
     """The secret is good until `expires_ms` and no longer; False where it is unknown or ends sooner."""
+    tx.wake("applications")
     return bool(await tx.run(EXPIRE_SECRET, application_id, secret_id, expires_ms))
 
 
-async def authenticate(tx: Transaction, client_id: str, client_secret: str, now_ms: int) -> Application | Refusal:
-    """The application that these credentials belong to.
+async def authenticate(
+    tx: Transaction, client_id: str, client_secret: str, now_ms: int, proven: ProvenClients | None = None
+) -> Application | Refusal:
+    """The application that these credentials belong to, which `proven` then remembers.
 
     Raises INVALID_CLIENT, and returns it where a secret that is refused as expired was written down as such. Whether
     the application or the secret is unknown shows neither in the answer nor in the time it takes.
     """
-    given = digest(client_secret)
+    given, changes = digest(client_secret), proven.changes if proven is not None else 0
     rows = await tx.all(WITH_SECRETS, _number(client_id))
     matching = [row for row in rows if hmac.compare_digest(given, row[11] or _NOBODYS_DIGEST)]
     if not rows:
@@ -208,7 +212,12 @@ async def authenticate(tx: Transaction, client_id: str, client_secret: str, now_
         raise INVALID_CLIENT.because("secret differs")
     application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
     if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
-        return _application(matching[0])
+        application = _application(matching[0])
+        if proven is not None:
+            proven.remember(client_id, application, given, expires_ms, changes=changes)
+        return application
+    if expired_ms is None:
+        tx.wake("applications")
     await tx.run(SECRET_EXPIRED, application_id, secret_id, now_ms)
     return INVALID_CLIENT.because("secret expired")
 
