@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from collections.abc import Set as AbstractSet
+from contextvars import copy_context
 from typing import Any
 
 from paydesk.storage.database import Work, WorkError
@@ -28,12 +29,13 @@ LOOKED_AT_MAX = 1024
 class Unit:
     """A unit of work on its way through a batch, with its caller's answer."""
 
-    __slots__ = ("answer", "asked", "error", "result", "steps", "touches", "tx", "work")
+    __slots__ = ("answer", "asked", "context", "error", "result", "steps", "touches", "tx", "work")
 
     def __init__(self, work: Work[Any], touches: Iterable[str], answer: asyncio.Future[Any]) -> None:
         self.work = work
         self.touches = frozenset(touches)
         self.answer = answer
+        self.context = copy_context()
         self.tx = PostgresTransaction()
         self.steps: Generator[Any, Any, Any] | None = None
         self.asked: Any = None
@@ -43,14 +45,14 @@ class Unit:
     def begin(self, tx: PostgresTransaction) -> None:
         """Run to the first statement."""
         self.tx, self.result, self.error = tx, None, None
-        self.steps = self.work(tx).__await__()
+        self.steps = self.context.run(lambda: self.work(tx).__await__())
         self.go_on(None)
 
     def go_on(self, answer: Any) -> None:
         """Run from a statement's answer (None at first) to the next statement, or to the end."""
         assert self.steps is not None, "it has begun"
         try:
-            self.asked = self.steps.send(answer)
+            self.asked = self.context.run(self.steps.send, answer)
             if type(self.asked) is not Statement:
                 raise awaited_something_else(self.steps)
         except StopIteration as end:
