@@ -110,7 +110,8 @@ async def jump_clock(cluster: Cluster, chance: random.Random) -> None:
 
 
 FAULTS = {
-    "node-kill": (Fault("node-kill", 2, kill_node), Fault("crash", 5, crash_node)),
+    "node-kill": (Fault("node-kill", 2, kill_node),),
+    "crash": (Fault("crash", 5, crash_node),),
     "postgres-kill": (Fault("postgres-kill", 20, kill_server, needs_server=True),),
     "stop": (Fault("stop", 6, stop), Fault("stop-server", 12, stop_server, needs_server=True)),
     "proxy": (Fault("proxy", 1.5, spoil),),

@@ -58,21 +58,27 @@ class Tally:
     """What all clients together have seen: the figures of a run, and what no client should ever see."""
 
     attempts: int = 0
-    known: int = 0
     unknowns: Counter[str] = field(default_factory=Counter)
-    by_attempts: Counter[int] = field(default_factory=Counter)
+    requests: Counter[int] = field(default_factory=Counter)
+    polls: Counter[int] = field(default_factory=Counter)
+    """How many needed so many attempts: long polls, which are open when a node dies more often than not, apart."""
     acknowledged: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
     @property
-    def repeats(self) -> int:
-        """Attempts beyond each request's first."""
-        return sum((attempts - 1) * count for attempts, count in self.by_attempts.items())
+    def known(self) -> int:
+        """Of how many requests and polls the outcome became known."""
+        return self.requests.total() + self.polls.total()
 
     @property
-    def share_after_one_repeat(self) -> float:
-        """Of the requests whose outcome became known, how many needed at most one repeat."""
-        return (self.by_attempts[1] + self.by_attempts[2]) / self.known if self.known else 1.0
+    def repeats(self) -> int:
+        """Attempts beyond the first of each."""
+        return sum((attempts - 1) * count for attempts, count in [*self.requests.items(), *self.polls.items()])
+
+
+def share_after_one_repeat(by_attempts: Counter[int]) -> float:
+    """How many needed at most one repeat."""
+    return (by_attempts[1] + by_attempts[2]) / by_attempts.total() if by_attempts else 1.0
 
 
 class GaveUp(Exception):
@@ -144,8 +150,7 @@ class Caller:
                 raise GaveUp
             await asyncio.sleep(PAUSES_SECONDS[min(attempts, len(PAUSES_SECONDS)) - 1])
             node, attempts = self._addresses.pick(other_than=node), attempts + 1
-        self.tally.known += 1
-        self.tally.by_attempts[attempts] += 1
+        (self.tally.polls if timeout_seconds > TIMEOUT_SECONDS else self.tally.requests)[attempts] += 1
         if answer.outcome == "no" and answer.code not in expected:
             self.tally.faults.append(
                 f"{method} {_plain(path)} was refused with {answer.status} {answer.code} after {attempts} attempts"

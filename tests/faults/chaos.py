@@ -107,14 +107,18 @@ async def _load(this: Run, nodes: Cluster, everybody: Cast, chance: random.Rando
             asyncio.create_task(breaking.keep_breaking(fault, nodes, random.Random(chance.random())))
             for fault in this.plan.faults
         ]
-        await _for(this.plan.seconds, clients + faults)
-        stop.set()
-        nodes.calm.set()
-        this.phase = "heals"
-        await asyncio.gather(*faults)
-        await nodes.heal()
-        await _finish(clients, give_up)
-        await asyncio.gather(*(one.check() for one in applications))
+        try:
+            await _for(this.plan.seconds, clients + faults)
+            stop.set()
+            nodes.calm.set()
+            this.phase = "heals"
+            await asyncio.gather(*faults)
+            await nodes.heal()
+            await _finish(clients, give_up)
+            await asyncio.gather(*(one.check() for one in applications))
+        finally:
+            for task in clients + faults:
+                task.cancel()
 
 
 def _clients(
@@ -143,17 +147,19 @@ async def _finish(clients: list[asyncio.Task[None]], give_up: asyncio.Event) -> 
 
 
 async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) -> None:
-    """Wait until no notification is open."""
+    """Wait until no notification is open, and no order that ran out of time."""
     this.phase = "drains"
     receiver.calm()
     for node in nodes.nodes:
         node.move_clock(DRAIN_AHEAD_MS)
     deadline = time.monotonic() + DRAIN_SECONDS_MAX
-    quiet = 0
+    quiet = overdue = 0
     while quiet < 3 and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
-        this.undelivered = await truth.undelivered(database_url)
-        quiet = quiet + 1 if this.undelivered == 0 else 0
+        this.undelivered, overdue = await truth.unsettled(database_url)
+        quiet = 0 if this.undelivered or overdue else quiet + 1
+    if overdue:
+        this.violations.append(f"{overdue} orders ran out of time and did not end")
 
 
 async def _ended(nodes: Cluster) -> list[str]:

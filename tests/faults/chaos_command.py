@@ -16,6 +16,7 @@ from rich.table import Table
 
 from faults import breaking, chaos
 from faults.breaking import Fault
+from faults.caller import share_after_one_repeat
 from faults.chaos import Plan, Run
 from paydesk.clock import SystemClock
 from paydesk.storage.connect import open_database
@@ -120,8 +121,9 @@ def _counts(run: Run) -> str:
 def _print(run: Run, console: Console) -> None:
     tally = run.tally
     table = Table("What", "How many", title="Chaos")
-    table.add_row("requests whose outcome became known", f"{tally.known:,}")
-    table.add_row("  answered after at most one repeat", f"{tally.share_after_one_repeat:.3%}")
+    for what, by_attempts in (("requests", tally.requests), ("long polls", tally.polls)):
+        table.add_row(f"{what} whose outcome became known", f"{by_attempts.total():,}")
+        table.add_row("  answered after at most one repeat", f"{share_after_one_repeat(by_attempts):.3%}")
     table.add_row("attempts with an unknown outcome", f"{sum(tally.unknowns.values()):,}")
     table.add_row("repeats", f"{tally.repeats:,}")
     table.add_row("acknowledged changes", f"{sum(tally.acknowledged.values()):,}")

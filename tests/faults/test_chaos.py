@@ -32,7 +32,7 @@ async def test_promises_hold_when_nodes_and_postgres_are_killed(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     """Two nodes and PostgreSQL are killed: nothing acknowledged is lost, nothing happens twice."""
-    plan = _plan(2, "node-kill", "postgres-kill")
+    plan = _plan(2, "node-kill", "crash", "postgres-kill")
     await _hold(plan, postgres_url, tmp_path, postgres_server)
 
 
@@ -45,7 +45,7 @@ async def test_promises_hold_when_postgres_is_hard_to_reach(
 
 async def test_promises_hold_on_sqlite(sqlite_url: str, tmp_path: Path) -> None:
     """One node is killed, stands still, is cut off and has a clock that jumps: the same holds."""
-    await _hold(_plan(1, "node-kill", "stop", "proxy", "clock", server=False), sqlite_url, tmp_path, None)
+    await _hold(_plan(1, "node-kill", "crash", "stop", "proxy", "clock", server=False), sqlite_url, tmp_path, None)
 
 
 def _plan(nodes: int, *names: str, server: bool = True) -> Plan:

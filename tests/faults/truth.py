@@ -32,6 +32,8 @@ SELECT r.lease_id, r.result_id, r.outcome, r.verdict,
 
 DELIVERIES = "SELECT order_id, version, subscription_id, status FROM deliveries"
 
+UNGRANTED = "SELECT COUNT(*) FROM orders WHERE status IN ('created', 'at_terminal') AND granted_ms IS NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -125,10 +127,15 @@ async def _read(tx: Transaction, records: Records) -> Facts:
     return facts
 
 
-async def undelivered(database_url: str) -> int:
-    """How many notifications are still open."""
+async def unsettled(database_url: str) -> tuple[int, int]:
+    """How many notifications are open, and how many orders that no terminal was granted."""
     database = await open_database(database_url, exclusive=False)
     try:
-        return await database.read(webhooks.pending_count)
+        return await database.read(_unsettled)
     finally:
         await database.close()
+
+
+async def _unsettled(tx: Transaction) -> tuple[int, int]:
+    row = await tx.one(UNGRANTED)
+    return await webhooks.pending_count(tx), row[0] if row is not None else 0
