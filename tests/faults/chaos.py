@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,8 @@ class Run:
     tally: Tally = field(default_factory=Tally)
     records: Records = field(default_factory=Records)
     counts: dict[str, int] = field(default_factory=dict)
-    undelivered: int = 0
+    deliveries: Counter[str] = field(default_factory=Counter)
+    """How the notifications stand in the end."""
     violations: list[str] = field(default_factory=list)
 
 
@@ -156,8 +158,8 @@ async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) 
     quiet = overdue = 0
     while quiet < 3 and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
-        this.undelivered, overdue = await truth.unsettled(database_url)
-        quiet = 0 if this.undelivered or overdue else quiet + 1
+        undelivered, overdue = await truth.unsettled(database_url)
+        quiet = 0 if undelivered or overdue else quiet + 1
     if overdue:
         this.violations.append(f"{overdue} orders ran out of time and did not end")
 
@@ -180,5 +182,6 @@ async def _held_to_account(this: Run, database_url: str) -> list[str]:
         found = await ledger.check(database)
     finally:
         await database.close()
+    this.deliveries.update(facts.deliveries.values())
     said = [*this.tally.faults, *this.records.violations]
     return [*said, *checker.violations(this.records, facts), *(f"ledger: {one}" for one in found)]

@@ -130,8 +130,10 @@ def _print(run: Run, console: Console) -> None:
     for what, count in sorted(tally.acknowledged.items()):
         table.add_row(f"  {what}", f"{count:,}")
     table.add_row("orders", f"{len(run.records.orders):,}")
-    table.add_row("notifications received", f"{len(run.records.arrivals):,}")
-    table.add_row("  still open at the end", f"{run.undelivered:,}")
+    table.add_row("notifications", f"{run.deliveries.total():,}")
+    for status, count in sorted(run.deliveries.items()):
+        table.add_row(f"  {status}", f"{count:,}")
+    table.add_row("  arrivals at their receivers", f"{len(run.records.arrivals):,}")
     for what, count in sorted(run.counts.items()):
         table.add_row(what, f"{count:,}")
     table.add_row("violations", f"{len(run.violations):,}")
