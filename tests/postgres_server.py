@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -37,6 +38,9 @@ class PostgresServer:
         server = cls(get_server(data, cleanup_mode="stop"), folder)
         server.sql(f"CREATE ROLE {ROLE} LOGIN")
         server.configure(deadlock_timeout="100ms")
+        if sys.platform == "linux":
+            # One sync of the whole disk before the log is read, rather than one a file: a tenth of the time.
+            server.configure(recovery_init_sync_method="syncfs")
         return server
 
     def url(self, database: str, role: str = ROLE) -> str:
