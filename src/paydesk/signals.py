@@ -1,8 +1,9 @@
 """Wakes: who waits for something to change is woken after the commit that changed it.
 
 A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database, and whoever is
-not finds out without it, later. Topics are strings: `deliveries`, `clock`, `stop`, `applications`, `sellers`,
-`terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `order:<order_id>`, `chain:<chain_id>`.
+not finds out without it, later. Topics are strings: `deliveries`, `clock`, `stop`, `unheard`, `applications`,
+`sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `order:<order_id>`,
+`chain:<chain_id>`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Signals:
         self._listeners: list[tuple[str, Callable[[str], None]]] = []
         self.carry: Callable[[Collection[str]], None] | None = None
         """Takes topics to the other nodes, where there are any."""
+        self.are_carried = False
+        """Whether what happens on other nodes is heard at once."""
         self.stopping = False
 
     def listen(self, prefix: str, listener: Callable[[str], None]) -> None:

@@ -117,7 +117,7 @@ class Relay:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await connection.add_listener(CHANNEL, self._on_notification)
             await self._notify(connection, ())
-            self._connected = True
+            self._connected = self._signals.are_carried = True
             log.info("wakes are carried")
             # From here on nothing is missed; what happened before may have been.
             self._everything_changed()
@@ -125,6 +125,8 @@ class Relay:
                 await self._send(connection)
             await connection.close(timeout=CLOSE_SECONDS_MAX)
         finally:
+            self._signals.are_carried = False
+            self._signals.wake_here(("unheard",))
             if not connection.is_closed():
                 connection.terminate()
 

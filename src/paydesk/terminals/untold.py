@@ -1,8 +1,9 @@
 """The worker that finds orders which their terminals have not taken, where the wake from another node was lost.
 
-One walk a second over the few orders that still wait for their terminal costs a node the same with ten terminals that
-poll and with fifty thousand: were each poll to look every five seconds by itself, these would be 10,000 statements a
-second for nothing. What is no order (a mode, the end of a lease) the next poll sees, 55 seconds later at most.
+It walks over the few orders that still wait for their terminal, once a second while the nodes don't hear each other.
+That costs a node the same with ten terminals that poll and with fifty thousand: were each poll to look every five
+seconds by itself, these would be 10,000 statements a second for nothing. What is no order (a mode, the end of a lease)
+the next poll sees, 55 seconds later at most.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
 
 WALK_SECONDS = 1.0
+CALM_SECONDS = 10.0
+"""So often while wakes are carried, when there should be nothing to find."""
 REST = 10
 """It rests ten times as long as a walk has taken: however much waits, a tenth of one connection at most is used."""
 STEP_ORDERS_MAX = 500
@@ -30,8 +33,10 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     while not stop.is_set():
         started = time.monotonic()
         await walk(context, stop)
-        with context.database.signals.subscribe("stop") as waiter:
-            await waiter.wait(max(WALK_SECONDS, REST * (time.monotonic() - started)))
+        signals = context.database.signals
+        with signals.subscribe("stop", "unheard") as waiter:
+            pause = CALM_SECONDS if signals.are_carried else WALK_SECONDS
+            await waiter.wait(max(pause, REST * (time.monotonic() - started)))
 
 
 async def walk(context: WorkerContext, stop: asyncio.Event) -> None:
