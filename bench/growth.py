@@ -12,7 +12,9 @@ import asyncio
 import contextlib
 import json
 import random
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,8 +35,9 @@ from paydesk.storage.connect import open_database
 
 FEW = 1000
 SIZES = Sizes(terminals=100_000, chains=1)
-ORDERS_TO_GET = 20_000
-OPERATIONS = ("create", "get")
+NEWEST, ANY = 500, 20_000
+OPERATIONS = {"create": "create", "get, the newest": "get", "get, any": "get"}
+"""What is told, and the load's script. Any order may be long out of the database's own memory; the newest are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,12 @@ class Grown:
     """A service on a database that holds so many orders."""
 
     orders: int
-    running: Running
+    newest: Running
+    any: Running
+
+    def runs(self, operation: str) -> Running:
+        """The one to load."""
+        return self.any if operation == "get, any" else self.newest
 
 
 def main() -> None:
@@ -87,7 +95,7 @@ def _databases(kind: str) -> Iterator[Callable[[str], str]]:
 
 
 @contextlib.contextmanager
-def _service(url: str, orders: int = 0, tell: Callable[[int], object] = lambda _: None) -> Iterator[Running]:
+def _service(url: str, orders: int = 0, tell: Callable[[int], object] = lambda _: None) -> Iterator[Grown]:
     """The service on that database, which holds so many orders: half of them are of the seller that calls."""
     with tempfile.TemporaryDirectory(prefix="paydesk-growth-") as name:
         folder, port = Path(name), free_port()
@@ -99,10 +107,22 @@ def _service(url: str, orders: int = 0, tell: Callable[[int], object] = lambda _
                 pass  # It migrates and seeds; a SQLite file is one process's at a time.
             asyncio.run(_fill(url, json.loads(seed.read_text())["seller_id"], orders, tell))
         with started(command, port, "/noop") as process:
-            running = Running(f"http://127.0.0.1:{port}", process, folder, SIZES)
-            known = {"orders": _some_orders(orders), "chains_per_run": 1, "terminals": SIZES.terminals - SIZES.pollers}
-            (folder / "seed.lua").write_text("return " + lua({**running.seeded, **known}))
-            yield running
+            yield Grown(
+                orders,
+                _running(port, process, folder, range(max(orders - 2 * NEWEST, 0), orders, 2)),
+                _running(port, process, folder, range(0, orders, 2)),
+            )
+
+
+def _running(port: int, process: subprocess.Popen[bytes], folder: Path, numbers: range) -> Running:
+    """The service, with up to `ANY` of these orders to get; every second one is of the seller that calls."""
+    own = Path(tempfile.mkdtemp(dir=folder))
+    shutil.copy(folder / "seed.json", own)
+    running = Running(f"http://127.0.0.1:{port}", process, own, SIZES)
+    ids = [bulk.order_id(number) for number in random.sample(numbers, min(len(numbers), ANY))]
+    known = {"orders": ids, "chains_per_run": 1, "terminals": SIZES.terminals - SIZES.pollers}
+    (own / "seed.lua").write_text("return " + lua({**running.seeded, **known}))
+    return running
 
 
 async def _fill(url: str, seller_id: int, orders: int, tell: Callable[[int], object]) -> None:
@@ -115,12 +135,6 @@ async def _fill(url: str, seller_id: int, orders: int, tell: Callable[[int], obj
     await database.close()
 
 
-def _some_orders(orders: int) -> list[str]:
-    """Ids all over what the seller has."""
-    count = min(orders // 2, ORDERS_TO_GET)
-    return [bulk.order_id(2 * number) for number in random.sample(range(orders // 2), count)]
-
-
 # What an order costs ------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +144,7 @@ def _cost(new_database: Callable[[str], str], arguments: argparse.Namespace, pro
         _service(new_database("few"), FEW) as few,
         _service(new_database("many"), arguments.orders, lambda done: progress.update(filling, completed=done)) as many,
     ):
-        grown = (Grown(FEW, few), Grown(arguments.orders, many))
+        grown = (few, many)
         measured = _in_turns(grown, arguments, progress)
     table = Table(title=f"{arguments.database}: medians of {arguments.runs} runs, {arguments.connections} connections")
     for heading in ("operation", "orders", "CPU µs", "p50 ms", "p99 ms", "per second"):
@@ -148,8 +162,8 @@ def _in_turns(
     task = progress.add_task("measuring", total=(arguments.runs + 1) * len(measured))
     for run in range(arguments.runs + 1):
         for (operation, orders), runs in measured.items():
-            running = next(one.running for one in grown if one.orders == orders)
-            made = running.one(operation, arguments.connections, arguments.seconds)
+            running = next(one.runs(operation) for one in grown if one.orders == orders)
+            made = running.one(OPERATIONS[operation], arguments.connections, arguments.seconds)
             if run:  # the first one warms up
                 runs.append(made)
             progress.advance(task)
@@ -170,10 +184,10 @@ def _row(table: Table, operation: str, orders: int, runs: list[Measured]) -> flo
 
 def _memory(url: str, arguments: argparse.Namespace, progress: Progress) -> Table:
     task = progress.add_task("creating and processing", total=arguments.orders)
-    with _service(url) as running:
+    with _service(url) as grown:
         samples = asyncio.run(
             processing.process(
-                running,
+                grown.newest,
                 arguments.orders,
                 arguments.connections,
                 SIZES,
