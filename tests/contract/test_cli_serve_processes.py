@@ -74,6 +74,28 @@ def test_processes_live_and_die(postgres_url: str, tmp_path: Path) -> None:
             _wait_until_gone(pid)
 
 
+def test_a_deploy_that_fails(postgres_url: str, tmp_path: Path) -> None:
+    """The old processes go on. One that can't be replaced is tried again with a growing pause, until it can."""
+    keys = tmp_path / "paydesk.keys.json"
+    with _serving(postgres_url, tmp_path, "--processes", "2") as serve:
+        parent = serve.start()
+        serve.wait_for("process ready", 2)
+        first = _pids(serve)
+        hidden = keys.rename(tmp_path / "hidden.json")
+        parent.send_signal(signal.SIGHUP)
+        (ended,) = serve.wait_for("deploy ended: the new process is not ready, the old ones go on", 1)
+        assert ended["number"] == 1
+        assert all(runs(pid) for pid in first.values())
+        os.kill(first[2], signal.SIGKILL)
+        died = serve.wait_for("process died", 3)
+        assert died[0]["again_in_seconds"] < died[2]["again_in_seconds"]
+        assert runs(first[1])
+        hidden.rename(keys)
+        serve.wait_for("process ready", 3)
+        assert request("GET", f"{serve.clients}/readyz")[0] == 200
+        serve.end(parent)
+
+
 def test_a_new_parent_beside_the_old_one(postgres_url: str, tmp_path: Path) -> None:
     """By mistake it is refused; with --beside it shares the port, and the old one ends.
 
