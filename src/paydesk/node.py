@@ -50,7 +50,10 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
 
 
 def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None) -> None:
-    """SIGTERM and Ctrl-C set `stop`, or `begin` what will; a second Ctrl-C ends the process at once."""
+    """SIGTERM and Ctrl-C set `stop`, or `begin` what will; a second Ctrl-C ends the process at once.
+
+    So does SIGHUP, the end of a terminal, unless `nohup` has it ignored.
+    """
     interrupted = False
 
     def on_interrupt() -> None:
@@ -63,6 +66,8 @@ def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, begin or stop.set)
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, begin or stop.set)
 
 
 async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:

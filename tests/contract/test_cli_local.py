@@ -13,7 +13,7 @@ from paydesk_process import command
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("dev",), ("pay",), ("apps", "create"), ("terminals", "create"), ("keys", "add"), ("doctor",)],
+    [(), ("dev",), ("serve",), ("pay",), ("apps", "create"), ("terminals", "create"), ("keys", "add"), ("doctor",)],
     ids=" ".join,
 )
 def test_help_has_examples(arguments: tuple[str, ...], tmp_path: Path) -> None:
