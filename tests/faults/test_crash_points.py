@@ -20,10 +20,11 @@ from paydesk import crash_points, ledger
 from paydesk.clock import MovableClock
 from paydesk.crash_points import LABELS, Label
 from paydesk.storage.connect import open_database
-from service import Device, Reply, Service, access_token, approved, order_body
+from service import Device, Reply, Service, Terminal, access_token, approved, order_body
 from webhooks_scene import subscribe
 
 SIGKILLED = -9
+CREATES = 20
 SOURCES = Path(crash_points.__file__).parent
 
 
@@ -35,6 +36,7 @@ class Scenario:
     service: Service
     device: Device
     tokens: dict[str, Any]
+    terminals: list[Terminal]
 
     async def crashes(self, label: Label, request: Callable[[dict[str, str]], Awaitable[Reply]]) -> Reply:
         """The request, of which the node dies at `label` without an answer; what it is answered when repeated."""
@@ -70,7 +72,7 @@ class Scenario:
 
 
 @asynccontextmanager
-async def _scenario(database_url: str, folder: Path) -> AsyncIterator[Scenario]:
+async def _scenario(database_url: str, folder: Path, *, terminals: int = 1) -> AsyncIterator[Scenario]:
     database = await open_database(database_url)
     scene = await make_scene(database)
     scene.clock = clock = MovableClock()
@@ -79,10 +81,10 @@ async def _scenario(database_url: str, folder: Path) -> AsyncIterator[Scenario]:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)) as session:
             service = Service(node.base_url, database, clock, scene, session, token, token)
             await subscribe(database, "https://shop.example/hook", application_id=scene.application.application_id)
-            terminal = await service.terminal()
+            made = [await service.terminal() for _ in range(terminals)]
             await database.close()
             await asyncio.to_thread(node.start)
-            yield Scenario(node, service, await service.device(terminal), tokens)
+            yield Scenario(node, service, await service.device(made[0]), tokens, made)
         await asyncio.to_thread(node.end)
     database = await open_database(database_url)
     try:
@@ -159,6 +161,29 @@ async def test_who_repeats_after_a_crash_has_one_effect(label: Label, database_u
     async with _scenario(database_url, tmp_path) as scenario:
         for request in requests:
             await request(scenario, label)
+
+
+@pytest.mark.parametrize("label", ["after_effect", "after_commit", "before_answer"])
+async def test_many_that_a_crash_leaves_unanswered_have_one_effect_each(
+    label: Label, sqlite_url: str, tmp_path: Path
+) -> None:
+    """The node dies in the midst of creates that share commits; answered or not, each of them repeated is one order."""
+    async with _scenario(sqlite_url, tmp_path, terminals=CREATES) as scenario:
+        bodies = {str(uuid.uuid4()): order_body(terminal.id) for terminal in scenario.terminals}
+        send = scenario.service.request
+        times = 1 if label == "after_commit" else CREATES // 2
+        await send("GET", f"/v1/orders/ORD{'0' * 26}", headers={"X-Crash-At": f"{label}:{times}"})
+        first = await asyncio.gather(
+            *(send("POST", "/v1/orders", body, key=key) for key, body in bodies.items()),
+            return_exceptions=True,
+        )
+        assert await asyncio.to_thread(scenario.node.died) == SIGKILLED
+        await asyncio.to_thread(scenario.node.start)
+        again = [await send("POST", "/v1/orders", body, key=key) for key, body in bodies.items()]
+        assert {reply.status for reply in again} == {201}
+        answered = [(one, other) for one, other in zip(first, again, strict=True) if isinstance(one, Reply)]
+        assert len(answered) < CREATES
+        assert [one.raw for one, _ in answered] == [other.raw for _, other in answered]
 
 
 def test_nothing_in_the_package_arms_a_crash_point() -> None:
