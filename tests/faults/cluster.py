@@ -47,7 +47,6 @@ class Node:
         self.front: Wire | None = None
         self.back: Wire | None = None
         self.up = False
-        self.starts = 0
         self.log = folder / f"{name}.log"
         self._clock = folder / f"{name}.clock"
         self._arguments = [database_url, str(self.port), str(self._clock)]
@@ -126,7 +125,6 @@ class Node:
                 # A process can't know that the clock it starts by is wrong.
                 self.move_clock(0)
             process = self._process = _forks.start(self._arguments, environment(**VARIABLES), self.log)
-            self.starts += 1
             while process.poll() is None:
                 # A connection that is accepted by a stopped process would say nothing of it.
                 self.up = self.up or await self._answers()
