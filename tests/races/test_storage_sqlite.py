@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,6 +67,56 @@ async def test_many_writes_share_a_commit(file: Path) -> None:
         await asyncio.gather(*(_add(database, f"A__{number}") for number in range(200)))
         assert await _count(database) == 200
     assert len(commits) <= 2
+
+
+@pytest.mark.parametrize(
+    ("failing", "runs"),
+    [
+        ("SELECT 1", 1),
+        (ADD, 2),
+        ("CREATE TABLE late (id bigint NOT NULL PRIMARY KEY)", 2),
+        ("UPDATE terminal_owners SET seller_id = $2 WHERE terminal_id = $1 AND seller_id < 0", 1),
+    ],
+)
+async def test_a_work_that_fails_is_undone_alone(file: Path, failing: str, runs: int) -> None:
+    """Its neighbours are run again only where it left something to undo, and each has its one effect and wake."""
+    ran, woken = [0, 0, 0], list[str]()
+
+    async def work(tx: Transaction, number: int) -> str:
+        ran[number] += 1
+        tx.wake(f"work:{number}")
+        if number != 1:
+            await tx.run(ADD, f"A__{number}", 1)
+            return f"done {number}"
+        await tx.run(failing, *(("A__1", 1) if "$2" in failing else ()))
+        raise ValueError("no")
+
+    async with _opened(file) as database:
+        database.signals.listen("work:", woken.append)
+        writes = (database.write(partial(work, number=number)) for number in range(3))
+        first, second, third = await asyncio.gather(*writes, return_exceptions=True)
+        assert (first, str(second), third) == ("done 0", "no", "done 2")
+        assert ran == [runs, runs, 1]
+        assert await _count(database) == 2
+        assert sorted(woken) == ["work:0", "work:2"]
+        late = await database.read(lambda tx: tx.one("SELECT 1 FROM sqlite_master WHERE name = 'late'"))
+        assert late is None
+
+
+async def test_many_works_that_fail_are_each_undone(file: Path) -> None:
+    """In one flush every second work fails after it wrote; the others are kept."""
+
+    async def work(tx: Transaction, number: int) -> None:
+        await tx.run(ADD, f"A__{number}", number)
+        if number % 2:
+            raise ValueError(number)
+
+    async with _opened(file) as database:
+        writes = (database.write(partial(work, number=number)) for number in range(40))
+        answers = await asyncio.gather(*writes, return_exceptions=True)
+        assert [answer is None for answer in answers] == [number % 2 == 0 for number in range(40)]
+        kept = await database.read(lambda tx: tx.all("SELECT seller_id FROM terminal_owners ORDER BY seller_id"))
+        assert [row[0] for row in kept] == list(range(0, 40, 2))
 
 
 async def test_nobody_is_answered_before_the_commit(file: Path) -> None:

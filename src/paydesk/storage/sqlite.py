@@ -152,8 +152,11 @@ class SqliteDatabase:
             return
         units = self._next_units()
         try:
-            for unit in units:
-                unit.context.run(self._run, unit)
+            self._run_all(units)
+        except apsw.BusyError:
+            self._waiting.extendleft(reversed(units))
+            self._flush_later()
+            return
         except apsw.Error as error:
             self._fail(units, error)
             return
@@ -177,10 +180,28 @@ class SqliteDatabase:
             unit.settle()
         self._loop.call_later(BUSY_RETRY_SECONDS, self._flush)
 
-    def _run(self, unit: _Unit) -> None:
-        """Run one work in a savepoint of its own: an error undoes it and leaves its neighbours alone."""
-        execute = self._writer_cursor.execute
-        execute("SAVEPOINT unit")
+    def _run_all(self, units: list[_Unit]) -> None:
+        """Run the works one after the other; once one must be undone, all of them again, each in a savepoint.
+
+        A savepoint keeps a copy of every page that is changed in it, and hardly a work is ever undone.
+        """
+        if not any(unit.context.run(self._run, unit) for unit in units):
+            return
+        self._writer_cursor.execute("ROLLBACK")
+        self._writer_cursor.execute("BEGIN IMMEDIATE")
+        for unit in units:
+            unit.context.run(self._run_in_savepoint, unit)
+
+    def _run_in_savepoint(self, unit: _Unit) -> None:
+        """An error undoes the work and leaves its neighbours alone."""
+        self._writer_cursor.execute("SAVEPOINT unit")
+        if self._run(unit):
+            self._writer_cursor.execute("ROLLBACK TO unit")
+        self._writer_cursor.execute("RELEASE unit")
+
+    def _run(self, unit: _Unit) -> bool:
+        """Run one work; whether it must be undone."""
+        unit.error, unit.topics = None, []
         tx = SqliteTransaction(self._writer, self._writer_cursor)
         try:
             unit.result = run_at_once(unit.work, tx)
@@ -191,10 +212,10 @@ class SqliteDatabase:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's answer after the commit
             unit.error = error
-            execute("ROLLBACK TO unit")
+            return tx.has_changed_something
         finally:
             tx.ended = True
-        execute("RELEASE unit")
+        return False
 
     def _commit(self, units: list[_Unit]) -> None:
         """In the helper thread: make the flush durable, have it answered, then look after the write-ahead log."""

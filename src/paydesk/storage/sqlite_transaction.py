@@ -8,7 +8,7 @@ import apsw
 
 from paydesk.storage.database import Row, Unavailable, Work, WorkError
 from paydesk.storage.sqlite_file import OUT_OF_SERVICE
-from paydesk.storage.statements import for_sqlite
+from paydesk.storage.statements import for_sqlite, is_about_rows
 from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
 
 T = TypeVar("T")
@@ -17,11 +17,13 @@ T = TypeVar("T")
 class SqliteTransaction:
     """What a unit of work awaits; `failed` remembers an error of the database that the work may have caught."""
 
-    __slots__ = ("_connection", "_cursor", "ended", "failed", "topics")
+    __slots__ = ("_connection", "_cursor", "_statements", "_writes_before", "ended", "failed", "topics")
 
     def __init__(self, connection: apsw.Connection, cursor: apsw.Cursor) -> None:
         self._connection = connection
         self._cursor = cursor
+        self._statements: list[str] = []
+        self._writes_before = connection.total_changes()
         self.ended = False
         self.failed = False
         self.topics: list[str] = []
@@ -29,6 +31,7 @@ class SqliteTransaction:
     def _rows(self, sql: str, args: tuple[Any, ...]) -> list[Any]:
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
+        self._statements.append(sql)
         try:
             return self._cursor.execute(for_sqlite(sql), args).fetchall()
         except apsw.Error:
@@ -59,6 +62,11 @@ class SqliteTransaction:
     def writes(self) -> int:
         """A number that grows with every row that is changed."""
         return self._connection.total_changes()
+
+    @property
+    def has_changed_something(self) -> bool:
+        """Whether there is anything to undo."""
+        return self.writes != self._writes_before or not all(map(is_about_rows, self._statements))
 
     def wake(self, topic: str) -> None:
         """Remember whom to wake after the commit."""

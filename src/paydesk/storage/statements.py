@@ -25,6 +25,7 @@ _DDL = re.compile(
 _END = re.compile(rf"(?:{OPAQUE}) | (?P<end>;)", re.VERBOSE | re.DOTALL)
 _COMMENT = re.compile(rf"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\") | {OPAQUE}", re.VERBOSE | re.DOTALL)
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN"})
+_CHANGES = frozenset({"INSERT", "UPDATE", "DELETE"})
 _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 
 
@@ -57,6 +58,12 @@ def without_comments(sql: str) -> str:
 def only_reads(sql: str) -> bool:
     """Whether the statement begins as a query does."""
     return without_comments(sql).split(None, 1)[0].upper() in _QUERIES
+
+
+@lru_cache(maxsize=2048)
+def is_about_rows(sql: str) -> bool:
+    """Whether all that the statement can change are rows, which are counted."""
+    return only_reads(sql) or without_comments(sql).split(None, 1)[0].upper() in _CHANGES
 
 
 def split(script: str) -> Iterator[str]:
