@@ -7,6 +7,8 @@ import urllib.parse
 from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import Any
 
+from starlette.routing import Route, Router
+
 from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
 from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
@@ -15,7 +17,6 @@ from paydesk.http import request_log
 from paydesk.http.endpoint import Endpoint, Service
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
-from paydesk.http.routes import Routes
 from paydesk.keys import Keys
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.proven import ProvenClients
@@ -40,7 +41,7 @@ def build_app(
     development: bool,
     state: Mapping[str, Any],
     surfaces: Collection[Surface] = EVERY_SURFACE,
-) -> Routes:
+) -> Router:
     """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
     bounded = BoundedDatabase(database, settings.requests_max)
     service = Service(
@@ -62,10 +63,8 @@ def build_app(
         },
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
-    routes = Routes(_not_found)
-    for path, operations in _by_path(offered).items():
-        routes.add(path, PathEndpoint(operations, service))
-    return routes
+    routes = [Route(path, PathEndpoint(operations, service)) for path, operations in _by_path(offered).items()]
+    return Router(routes, redirect_slashes=False, default=_not_found)
 
 
 class PathEndpoint:

@@ -116,7 +116,7 @@ class Endpoint:
             if self._is_of_orders:
                 _check_test_token(request, caller)
         key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
-        path, paths = self._path.checked(request.scope["path_values"])
+        path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, media_type, caller)
         call = Call(

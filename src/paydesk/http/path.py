@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from paydesk.errors import INVALID_PATH_PARAM
 from paydesk.operation import Operation
@@ -17,15 +18,15 @@ class PathRules:
         self._last_name = operation.path.rpartition("{")[2].partition("}")[0]
         self._pattern = re.compile(operation.path_pattern) if operation.path_pattern else None
 
-    def checked(self, values: list[str]) -> tuple[str, tuple[str, ...]]:
+    def checked(self, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
         """The last parameter of those in the path, and all of them. Raises `invalid_path_param`.
 
         Where there is a pattern the value is upper-cased: webhooks carry order ids in lower case.
         """
         if not values:
             return "", ()
-        *others, last = values
-        for value in values:
+        *others, last = values.values()
+        for value in (*others, last):
             if len(value) > PARAMETER_CHARACTERS_MAX:
                 raise INVALID_PATH_PARAM.because("a path parameter is too long")
         if self._pattern is not None:
