@@ -21,6 +21,7 @@ from paydesk.errors import (
     ErrorKind,
 )
 from paydesk.http import request_log
+from paydesk.http.body import BODY_BYTES_MAX
 from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, refusal_headers, request_id
 from paydesk.http.shared import error_body
 
@@ -29,6 +30,7 @@ HEADER_FIELDS_MAX = 100
 HEADER_BYTES_MAX = 16 * 1024
 HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
 LINGER_SECONDS = 1
+FRAMING = {b"content-length", b"transfer-encoding"}
 
 
 @dataclass(slots=True)
@@ -91,6 +93,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _ended_in_chunk = False
     _refused = False
     _idle = False
+    _whole_first = True
+    _held: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A new connection: it has as long for its first head as any."""
@@ -137,8 +141,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole: the body has a deadline from now."""
-        if sum(name == b"content-length" for name, _ in self.headers) > 1 or self.parser.get_method() == b"CONNECT":
+        framing = [field for field in self.headers if field[0] in FRAMING]
+        if len(framing) > 1 or self.parser.get_method() == b"CONNECT":
             self._stop_parsing(BAD_REQUEST)
+        self._whole_first = not self.expect_100_continue and all(_is_small(field) for field in framing)
         if self.parser.should_upgrade():
             return  # The parser stops here, and the head is read again without the offer.
         super().on_headers_complete()
@@ -162,6 +168,16 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self.room.forget(self)
         super().on_message_complete()
+        if self._held is not None:
+            app, self._held = self._held, None
+            super()._start_asgi_task(self.cycle, app)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        # A small request is begun once it is whole: one that stays half costs no more than its bytes.
+        if cycle is self.cycle and cycle.more_body and self._whole_first:
+            self._held = app
+        else:
+            super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """An answer has gone out: the next request of a pipeline begins, or the connection idles."""
@@ -279,6 +295,10 @@ class BoundedProtocol(HttpToolsProtocol):
             + b"\r\n"
             + body
         )
+
+
+def _is_small(field: tuple[bytes, bytes]) -> bool:
+    return field[0] == b"content-length" and len(field[1]) <= 5 and int(field[1]) <= BODY_BYTES_MAX
 
 
 def _lines(headers: Iterable[tuple[str, str]]) -> bytes:
