@@ -25,6 +25,7 @@ PACE_SECONDS = {
     "stop-server": 3,
     "proxy": 0.5,
     "clock": 0.7,
+    "clock-jump": 2,
 }
 
 
