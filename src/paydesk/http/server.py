@@ -22,6 +22,7 @@ QUIET_SECONDS = 0.5
 """So long may one who has asked for nothing ask for a last thing once the server ends."""
 
 BACKLOG = 2048
+ACCEPT_TURNS = 5
 
 log = structlog.get_logger("server")
 
@@ -62,6 +63,7 @@ class _Server(uvicorn.Server):
             server.close()
         for listener in listeners:
             listener.close()
+        await _some_turns()
         loop = asyncio.get_running_loop()
         began = loop.time()
         while self.server_state.connections or self.server_state.tasks:
@@ -78,8 +80,15 @@ class _Server(uvicorn.Server):
         for task in tasks:
             task.cancel()
         for connection in tuple(self.server_state.connections):
-            connection.transport.close()
+            connection.transport.abort()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await _some_turns()
+
+
+async def _some_turns() -> None:
+    """What was just let in becomes a connection only turns of the loop later, and what was just ended is closed so."""
+    for _ in range(ACCEPT_TURNS):
+        await asyncio.sleep(0)
 
 
 async def _until_nobody_waits(listeners: Iterable[socket.socket]) -> None:
