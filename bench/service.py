@@ -74,7 +74,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
             seed_file.write_text(json.dumps(await seed.seed(database, clock.now_ms(), sizes)))
         state = {"readiness": Readiness(database, seed.KEYS, clock)}
         app = build_app(chosen, database, seed.KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
-        app.routes.append(Route("/noop", NoOp()))
+        app.routes.insert(0, Route("/noop", NoOp()))
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, log.turn_off)
