@@ -233,6 +233,8 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.message_event.set()
         if not cycle.keep_alive:
             self.transport.close()
+        # They hold the cycle, whose scope holds them: only the collector of garbage would part the two.
+        del cycle.scope["extensions"]
         cycle.on_response()
         return True
 
