@@ -15,6 +15,8 @@ from paydesk.orders.store import Order
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store
 
+pytestmark = pytest.mark.usefixtures("batching")
+
 ROUNDS = 200
 FEW = 40
 

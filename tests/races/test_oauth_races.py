@@ -16,6 +16,8 @@ from paydesk.operation import Answer
 from paydesk.secrets import digest
 from paydesk.storage.database import Database, Transaction, Work
 
+pytestmark = pytest.mark.usefixtures("batching")
+
 MANY = 64
 
 SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"

@@ -6,10 +6,14 @@ import asyncio
 import random
 from collections import Counter
 
+import pytest
+
 from nodes import two_nodes
 from paydesk import ledger
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal
+
+pytestmark = pytest.mark.usefixtures("batching")
 
 CREATES_WITH_ONE_KEY = 10_000
 CREATES_FOR_ONE_TERMINAL = 200

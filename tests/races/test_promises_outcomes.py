@@ -7,12 +7,16 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from nodes import two_nodes
 from paydesk import ledger
 from paydesk.clock import MovableClock
 from paydesk.orders.status import STATES
 from paydesk.storage.database import Database
 from service import Device, Reply, Service
+
+pytestmark = pytest.mark.usefixtures("batching")
 
 TERMINALS = 40
 ROUNDS_OF_CANCEL = 2_000

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from nodes import two_nodes
 from paydesk import ledger
 from paydesk.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Reply, Service
+
+pytestmark = pytest.mark.usefixtures("batching")
 
 MANY = 64
 CHAINS = 20

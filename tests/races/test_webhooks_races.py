@@ -7,6 +7,7 @@ import random
 from collections import Counter, defaultdict
 from contextlib import AsyncExitStack
 
+import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
@@ -14,6 +15,8 @@ from paydesk.clock import MovableClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import store
+
+pytestmark = pytest.mark.usefixtures("batching")
 
 ORDERS, VERSIONS, WORKERS, CLAIMED = 12, 4, 3, 200
 
