@@ -90,6 +90,19 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
+@pytest.fixture(params=["together", "alone"])
+def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits shares commits, as it does in a service, or each unit of work has one of its own."""
+    from paydesk.storage import sqlite
+    from paydesk.storage.postgres import PostgresDatabase
+
+    if request.param == "alone":
+        monkeypatch.setattr(sqlite, "FLUSH_WORKS_MAX", 1)
+        defaults = PostgresDatabase.__init__.__kwdefaults__
+        assert defaults is not None
+        monkeypatch.setitem(defaults, "batch_units_max", 1)
+
+
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     """A fresh, migrated database of either kind, opened."""
