@@ -18,9 +18,17 @@ from bench import bulk
 from hot_path import statements
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
-from paydesk.storage.postgres_connections import AS_THE_SERVER_LIKES, BY_KEY
+from paydesk.storage.postgres_connections import BY_KEY
 from paydesk.storage.postgres_sets import set_form
 from paydesk.storage.statements import without_comments
+
+AS_THE_SERVER_LIKES = {
+    "plan_cache_mode": "auto",
+    "enable_seqscan": "on",
+    "enable_hashjoin": "on",
+    "enable_mergejoin": "on",
+    "cpu_tuple_cost": "0.01",
+}
 
 ORDERS = 1_000_000
 OTHERS = 100_000

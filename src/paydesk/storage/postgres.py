@@ -17,7 +17,7 @@ from paydesk.crash_points import reached
 from paydesk.signals import Signals
 from paydesk.storage.database import DiskFull, Locked, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
-from paydesk.storage.postgres_connections import AS_THE_SERVER_LIKES, Connection, Connections, Expired, Lost
+from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
@@ -32,13 +32,6 @@ FLUSHES_MAX = 2
 
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
 """A row that a stranger holds must not keep a whole batch waiting: the units are then run alone."""
-
-BEGIN_HEAVY = "; ".join(
-    (
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        *(f"SET LOCAL {name} = {value}" for name, value in AS_THE_SERVER_LIKES.items()),
-    )
-)
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,
@@ -263,7 +256,7 @@ class PostgresDatabase:
     async def _read_heavy(self, work: Work[T]) -> T:
         connection = await self._take()
         try:
-            await connection.execute(BEGIN_HEAVY)
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
                 return await drive(work, PostgresTransaction(only_read=True), connection)
             finally:
