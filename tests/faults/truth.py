@@ -32,7 +32,10 @@ SELECT r.lease_id, r.result_id, r.outcome, r.verdict,
 
 DELIVERIES = "SELECT order_id, version, subscription_id, status FROM deliveries"
 
-UNGRANTED = "SELECT COUNT(*) FROM orders WHERE status IN ('created', 'at_terminal') AND granted_ms IS NULL"
+# A terminal that was started again may say of an order without a grant that it was authorizing: that one is inquired.
+UNGRANTED = """
+SELECT COUNT(*) FROM orders
+ WHERE status IN ('created', 'at_terminal') AND granted_ms IS NULL AND payment_status_detail <> 'check_on_terminal'"""
 
 
 @dataclass(frozen=True, slots=True)
