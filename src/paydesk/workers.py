@@ -13,6 +13,7 @@ from paydesk.clock import Clock
 from paydesk.keys import Keys
 from paydesk.orders import expiry
 from paydesk.settings import Settings
+from paydesk.storage import statistics
 from paydesk.storage.database import Database, Locked, Unavailable
 from paydesk.terminals import untold
 from paydesk.webhooks import delivery
@@ -48,6 +49,7 @@ WORKERS = (
     Worker("orders.unknown", expiry.run_unknown),
     Worker("orders.silent", expiry.run_silent),
     Worker("terminals.untold", untold.run),
+    Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
     Worker("retention", retention.run),
 )
