@@ -128,6 +128,24 @@ async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: P
         await stranger.close()
 
 
+async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: PostgresDatabase) -> None:
+    """Works that come one at a time, and each meet a held row, leave the flushes to the others."""
+    stranger = await asyncpg.connect(postgres._connections._url)
+    try:
+        async with stranger.transaction():
+            await stranger.execute("UPDATE counters SET value = 100 WHERE n < 4")
+            waiting = []
+            for n in range(4):
+                waiting.append(asyncio.create_task(postgres.write(raising(n), touches=(f"n:{n}",))))
+                await asyncio.sleep(0.01)
+            others = (postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(4, COUNT))
+            assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
+            assert not any(work.done() for work in waiting)
+        assert await asyncio.gather(*waiting) == [1] * 4
+    finally:
+        await stranger.close()
+
+
 async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: PostgresDatabase) -> None:
     """Each work's topics, and only of those that were kept."""
     woken: list[str] = []

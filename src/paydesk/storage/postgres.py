@@ -31,7 +31,7 @@ FLUSHES_MAX = 2
 """Batches of each kind under way at once: while the server runs one, this process prepares the next."""
 
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
-"""A row that a stranger holds must not keep a whole batch waiting: the units are then run alone."""
+"""A row that a stranger holds must keep neither a batch waiting nor its place: the units are then run alone."""
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,
@@ -122,7 +122,7 @@ class PostgresDatabase:
             settle_all(batch, error)
             return
         try:
-            await connection.execute(BEGIN_BATCH if len(batch) > 1 else "BEGIN")
+            await connection.execute(BEGIN_BATCH)
             for unit in batch:
                 unit.begin(PostgresTransaction())
             await run_in_step(batch, connection)
