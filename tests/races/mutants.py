@@ -35,6 +35,8 @@ CHAOS = "tests/faults/test_chaos.py"
 RETENTION = "tests/workers/test_retention_rules.py"
 WAKES = "tests/races/test_nodes_wakes.py"
 WORKERS = "tests/races/test_nodes_workers.py"
+BOUNDED = "tests/unit/test_storage_bounded.py"
+HEALTH = "tests/contract/test_health.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +421,24 @@ MUTANTS = (
         'f"id:{data_id.upper()};request-id:',
         CLIENTS,
         "validators_take",
+    ),
+    Mutant(
+        "Load is shed early",
+        "one unit of work more than there is room for",
+        "storage/bounded.py",
+        "if self._under_way >= self._units_max:",
+        "if self._under_way > self._units_max:",
+        BOUNDED,
+        "so_many",
+    ),
+    Mutant(
+        "A node that can't serve says so",
+        "a database that hangs is taken for one that answers",
+        "health/readiness.py",
+        "return look.result() if done else _away(",
+        "return look.result() if done else None and _away(",
+        HEALTH,
+        "hangs",
     ),
 )
 
