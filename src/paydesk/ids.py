@@ -67,6 +67,11 @@ def application_number() -> int:
     return 1_000_000_000_000_000 + secrets.randbelow(9_000_000_000_000_000)
 
 
+def event_number() -> int:
+    """A new notification's number: sixteen digits, and no more than any JSON reader keeps exactly."""
+    return 1_000_000_000_000_000 + secrets.randbelow(8_000_000_000_000_000)
+
+
 def seller_of(token: str) -> int | None:
     """The seller's id at the end of a token, a code or a device token: a hint where to look, never a proof."""
     tail = token[token.rfind("-") + 1 :]

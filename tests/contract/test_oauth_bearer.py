@@ -9,7 +9,7 @@ import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
 from paydesk.errors import Refusal
-from paydesk.oauth import applications, authorizations, sellers, store
+from paydesk.oauth import applications, authorizations, sellers, store, withdrawal
 from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Caller
 from paydesk.storage.database import Database, Transaction, Work
@@ -40,7 +40,7 @@ async def write(scene: Scene, work: Work[bool]) -> None:
 
 async def withdraw(seller_id: int, authorization_id: str, now_ms: int, tx: Transaction) -> bool:
     """The seller takes a consent back."""
-    return await authorizations.withdraw(tx, seller_id, authorization_id, now_ms)
+    return await withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=now_ms)
 
 
 async def refused(bearers: Bearers, token: str | None, now_ms: int) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, make_scene
-from paydesk.oauth import applications, authorizations, sellers
+from paydesk.oauth import applications, authorizations, sellers, withdrawal
 from paydesk.oauth.sellers import Seller
 from paydesk.storage.database import Database, Transaction
 
@@ -113,7 +113,10 @@ async def test_a_second_authorization_adds_to_the_first(scene: Scene) -> None:
     assert [authorization.scope for authorization in granted] == [ALL_SCOPES] * 2
     one = granted[0].authorization_id
     withdraw = [
-        await scene.database.write(lambda tx: authorizations.withdraw(tx, seller_id, one, START_MS)) for _ in range(2)
+        await scene.database.write(
+            lambda tx: withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=one, now_ms=START_MS)
+        )
+        for _ in range(2)
     ]
     assert withdraw == [True, False]
     outcomes = [type(await scene.call(scene.refresh(tokens["refresh_token"]))).__name__ for tokens in (first, second)]

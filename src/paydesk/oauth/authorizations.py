@@ -33,10 +33,7 @@ LIST = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 ORDER BY aut
 
 # standing -> withdrawn; the first instant stays.
 WITHDRAW = """UPDATE authorizations SET withdrawn_ms = $3
-    WHERE seller_id = $1 AND authorization_id = $2 AND withdrawn_ms IS NULL"""
-
-# Out: the chains that came from a consent.
-CHAINS = "SELECT chain_id FROM token_chains WHERE seller_id = $1 AND authorization_id = $2"
+    WHERE seller_id = $1 AND authorization_id = $2 AND withdrawn_ms IS NULL RETURNING application_id"""
 
 
 async def create(tx: Transaction, *, seller_id: int, application_id: int, scope: str, now_ms: int) -> Authorization:
@@ -44,6 +41,11 @@ async def create(tx: Transaction, *, seller_id: int, application_id: int, scope:
     authorization = Authorization(seller_id, ids.ulid(now_ms), application_id, scope, now_ms, None)
     await tx.run(INSERT, seller_id, authorization.authorization_id, application_id, scope, now_ms)
     return authorization
+
+
+def topic(authorization_id: str) -> str:
+    """What is woken when the authorization is withdrawn."""
+    return f"authorization:{authorization_id}"
 
 
 async def get(tx: Transaction, seller_id: int, authorization_id: str) -> Authorization | None:
@@ -57,8 +59,7 @@ async def find_of_seller(tx: Transaction, seller_id: int) -> list[Authorization]
     return [Authorization(*row) for row in await tx.all(LIST, seller_id)]
 
 
-async def withdraw(tx: Transaction, seller_id: int, authorization_id: str, now_ms: int) -> bool:
-    """From now on none of its tokens is good for anything; False where it was withdrawn before, or is unknown."""
-    for (chain_id,) in await tx.all(CHAINS, seller_id, authorization_id):
-        tx.wake(f"chain:{chain_id.hex()}")
-    return bool(await tx.run(WITHDRAW, seller_id, authorization_id, now_ms))
+async def withdraw(tx: Transaction, seller_id: int, authorization_id: str, now_ms: int) -> int | None:
+    """The application whose consent this ended; None where it had ended before, or is unknown."""
+    row = await tx.one(WITHDRAW, seller_id, authorization_id, now_ms)
+    return row[0] if row else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paydesk import ids
 from paydesk.cache import Cache
 from paydesk.errors import FORBIDDEN, UNAUTHORIZED
-from paydesk.oauth import tokens
+from paydesk.oauth import authorizations, tokens
 from paydesk.operation import Caller
 from paydesk.secrets import digest
 from paydesk.signals import EVERYTHING
@@ -16,7 +16,7 @@ from paydesk.storage.database import Database, Transaction
 ENTRIES_MAX = 10_000
 
 # Out: an access token with everything that can take its force.
-ACCESS_TOKEN = """SELECT t.chain_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
+ACCESS_TOKEN = """SELECT t.chain_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
         c.application_id, c.live, c.revoked_ms, a.withdrawn_ms,
         s.currency, s.country, s.suspended_ms, p.suspended_ms
     FROM access_tokens t
@@ -35,6 +35,7 @@ class AccessToken:
     """An access token as it stands, with what else can take its force."""
 
     chain_id: bytes
+    authorization_id: str
     scope: str
     expires_ms: int
     expired_ms: int | None
@@ -58,15 +59,16 @@ class AccessToken:
             currency=self.currency,
             country=self.country,
         )
-        return Bearer(caller, f"chain:{self.chain_id.hex()}", self.expires_ms)
+        topics = (f"chain:{self.chain_id.hex()}", authorizations.topic(self.authorization_id))
+        return Bearer(caller, topics, self.expires_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A good access token: the caller that it stands for, and until when."""
+    """A good access token: the caller that it stands for, what its end is told as, and until when it is good."""
 
     caller: Caller
-    chain_topic: str
+    topics: tuple[str, ...]
     expires_ms: int
 
 
@@ -77,7 +79,8 @@ class Bearers:
         self._database = database
         self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
         self._changes = 0
-        database.signals.listen("chain:", self._chain_changed)
+        database.signals.listen("chain:", self._one_changed)
+        database.signals.listen("authorization:", self._one_changed)
         database.signals.listen("applications", self._anything_changed)
         database.signals.listen("sellers", self._anything_changed)
         database.signals.listen(EVERYTHING, self._anything_changed)
@@ -121,9 +124,9 @@ class Bearers:
 
         await self._database.write(work)
 
-    def _chain_changed(self, topic: str) -> None:
+    def _one_changed(self, topic: str) -> None:
         self._changes += 1
-        self._cache.drop_where(lambda bearer: bearer.chain_topic == topic)
+        self._cache.drop_where(lambda bearer: topic in bearer.topics)
 
     def _anything_changed(self, _topic: str) -> None:
         self._changes += 1

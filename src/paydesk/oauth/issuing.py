@@ -7,6 +7,8 @@ from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.scopes import canonical
 from paydesk.oauth.tokens import Chain, Generation, Lifetimes, Pair
 from paydesk.storage.database import Transaction
+from paydesk.webhooks import connect
+from paydesk.webhooks.schemas import AUTHORIZED
 
 FIRST_GENERATION = 1
 
@@ -22,7 +24,7 @@ async def mint_code(
     now_ms: int,
     expires_ms: int,
 ) -> str:
-    """A new authorization with its code, as the seller's consent makes them.
+    """A new authorization with its code, as the seller's consent makes them; the application is told of it.
 
     The caller has seen to it that the application, the seller and `redirect_uri` are what they should be. Raises
     `ScopeError`.
@@ -36,6 +38,7 @@ async def mint_code(
     await store.add_code(
         tx, code, grant, redirect_uri=redirect_uri, challenge=challenge, now_ms=now_ms, expires_ms=expires_ms
     )
+    await connect.announce(tx, seller_id=seller_id, application_id=application_id, action=AUTHORIZED, now_ms=now_ms)
     return code
 
 
@@ -50,7 +53,10 @@ async def mint_chain(
     now_ms: int,
     lifetimes: Lifetimes,
 ) -> Pair:
-    """A new authorization with its first tokens, as if its code had been exchanged at once. Raises `ScopeError`."""
+    """A new authorization with its first tokens, for tools and tests: nobody agreed, so nobody is told.
+
+    Raises `ScopeError`.
+    """
     scope = canonical(scope)
     authorization = await authorizations.create(
         tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms

@@ -1,4 +1,4 @@
-"""What a notification says. It is written once, with the move, and kept: every attempt sends the same bytes."""
+"""What a notification says. It is written once, with the event, and kept: every attempt sends the same bytes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from paydesk.clock import rfc3339
 TOPIC = "orders"
 """The topic of order notifications."""
 
+CONNECT_TOPIC = "mp-connect"
+"""The topic of what happens between sellers and the application itself."""
+
 EARLIER_TOPIC = "point_integration_wh"
 """What the topic was called before; it can't be subscribed any more."""
 
@@ -24,7 +27,15 @@ ACTIONS = (
     "order.refunded",
     "order.refund_failed",
 )
-"""The actions that a subscription may name."""
+"""The actions of an order."""
+
+AUTHORIZED, DEAUTHORIZED = "application.authorized", "application.deauthorized"
+
+ACTIONS_OF = {TOPIC: ACTIONS, CONNECT_TOPIC: (AUTHORIZED, DEAUTHORIZED)}
+"""The actions that a subscription may name, by its topic."""
+
+TYPES = {TOPIC: "order", CONNECT_TOPIC: "mp-connect"}
+"""What a notification's `type` says, in its body and in the query, by its topic."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -46,10 +57,27 @@ def notification(
             "action": action,
             "api_version": "v1",
             "application_id": str(application_id),
-            "type": "order",
+            "type": TYPES[TOPIC],
             "user_id": str(user_id),
             "live_mode": live,
             "date_created": rfc3339(now_ms),
             "data": data,
+        }
+    )
+
+
+def connect_notification(*, event_id: int, action: str, application_id: int, user_id: int, now_ms: int) -> bytes:
+    """The body of a notification about a seller's consent, which is neither live nor test: it stands for both."""
+    return _encoder.encode(
+        {
+            "id": event_id,
+            "action": action,
+            "api_version": "v1",
+            "application_id": str(application_id),
+            "type": TYPES[CONNECT_TOPIC],
+            "user_id": user_id,
+            "live_mode": True,
+            "date_created": rfc3339(now_ms),
+            "data": {"id": str(user_id)},
         }
     )

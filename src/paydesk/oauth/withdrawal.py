@@ -1,0 +1,22 @@
+"""Withdrawing: a seller, or an operator for them, ends what an application was allowed."""
+
+from __future__ import annotations
+
+from paydesk.oauth import authorizations
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import connect
+from paydesk.webhooks.schemas import DEAUTHORIZED
+
+
+async def withdraw(tx: Transaction, *, seller_id: int, authorization_id: str, now_ms: int) -> bool:
+    """End one authorization; False where it had ended before, or is unknown: then nothing happens.
+
+    None of its codes and tokens is good for anything from the commit on, those included that are being made in this
+    very moment; those of another authorization of the same two stay as they are. Orders under way go on.
+    """
+    application_id = await authorizations.withdraw(tx, seller_id, authorization_id, now_ms)
+    if application_id is None:
+        return False
+    tx.wake(authorizations.topic(authorization_id))
+    await connect.announce(tx, seller_id=seller_id, application_id=application_id, action=DEAUTHORIZED, now_ms=now_ms)
+    return True
