@@ -53,6 +53,6 @@ $(RUN): requirements.lock pyproject.toml scripts/setup
 	@scripts/setup run
 	@touch $@
 
-$(DEV): requirements-dev.lock requirements.lock pyproject.toml scripts/setup
+$(DEV): requirements-dev.lock requirements.lock pyproject.toml scripts/setup scripts/programs
 	@scripts/setup dev
 	@touch $(RUN) $@

@@ -50,7 +50,56 @@ def test_a_missing_python_is_named_with_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / ".venv").exists()
 
 
-@pytest.mark.parametrize("target", [".ci/run", "scripts/setup"])
+def _programs(folder: Path, *, user: int, apt_get: str) -> subprocess.CompletedProcess[str]:
+    """`scripts/programs` on a machine with wrk and node alone, where apt-get does as told."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for program in ("sh", "dirname", "grep"):
+        (programs / program).symlink_to(shutil.which(program) or "")
+    scripts = {
+        "wrk": "",
+        "node": "",
+        "id": f"echo {user}",
+        "apt-cache": "echo Package: $2",
+        "apt-get": f'echo "$*" >>"{folder}/called"; {apt_get}',
+    }
+    for name, script in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    return subprocess.run(
+        [_scripts(folder) / "scripts/programs"],
+        env={"PATH": str(programs), "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_set_up_brings_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
+    """As root one call of apt-get installs the programs that tests need and the machine lacks."""
+    done = _programs(tmp_path, user=0, apt_get="")
+    assert done.returncode == 0
+    assert "installing chromium npm" in done.stderr
+    installs = [line for line in (tmp_path / "called").read_text().splitlines() if line.startswith("install")]
+    assert installs == ["install --yes --no-install-recommends chromium npm"]
+
+
+def test_the_set_up_goes_on_without_them(tmp_path: Path) -> None:
+    """Where they can't be installed the set-up says so, and does not fail."""
+    failed = _programs(tmp_path, user=0, apt_get="exit 100")
+    assert failed.returncode == 0
+    assert "paydesk-programs.log says why" in failed.stderr
+
+
+def test_the_set_up_says_what_to_install(tmp_path: Path) -> None:
+    """Who is not root is told what is missing and how to get it, and nothing is tried."""
+    told = _programs(tmp_path, user=1000, apt_get="")
+    assert told.returncode == 0
+    assert "sudo apt-get install chromium npm" in told.stderr
+    assert not (tmp_path / "called").exists()
+
+
+@pytest.mark.parametrize("target", [".ci/run", "scripts/setup", "scripts/programs"])
 def test_scripts_can_be_run(target: str) -> None:
     """Each script is executable and stops at the first command that fails."""
     assert os.access(ROOT / target, os.X_OK)
