@@ -10,6 +10,7 @@ import typer
 from paydesk import __version__
 from paydesk.commands import (
     apps,
+    authorize,
     development,
     maintenance,
     orders,
@@ -34,6 +35,7 @@ app = typer.Typer(
 
 app.command("dev", epilog=running.DEV_EPILOG)(running.dev)
 app.command("pay", epilog=pay.EPILOG)(pay.pay)
+app.command("authorize-url", epilog=authorize.EPILOG)(authorize.authorize_url)
 app.command("code", epilog=development.CODE_EPILOG)(development.code)
 app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
 app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import socket
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +129,46 @@ def test_code_with_a_challenge(folder: Path) -> None:
     unknown = command("code", "--client-id", "1", folder=folder)
     assert unknown.returncode == 1
     assert "application_not_found" in unknown.stderr
+
+
+def test_the_address_of_the_authorization_page(folder: Path) -> None:
+    """It stands alone on standard output, complete for the demo application, with a state of its own each time."""
+    found = credentials(folder)
+    told = command("authorize-url", folder=folder)
+    assert (told.returncode, told.stderr, told.stdout.count("\n")) == (0, "", 1)
+    page, _, query = told.stdout.strip().partition("?")
+    asked = dict(urllib.parse.parse_qsl(query))
+    assert page == f"{found['base_url']}/authorization"
+    assert asked.pop("state") not in command("authorize-url", folder=folder).stdout
+    assert asked == {
+        "response_type": "code",
+        "client_id": found["client_id"],
+        "redirect_uri": found["redirect_uri"],
+    }
+
+
+def test_the_address_with_a_challenge(folder: Path) -> None:
+    """With a challenge its verifier is told beside it, and the two belong together."""
+    told = answer("authorize-url", "--pkce", "--scope", "read write", "--state", "a b&c", folder=folder)
+    asked = dict(urllib.parse.parse_qsl(told["url"].partition("?")[2]))
+    digest = hashlib.sha256(told["code_verifier"].encode()).digest()
+    challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    assert (asked["code_challenge"], asked["code_challenge_method"]) == (challenge, "S256")
+    assert (asked["scope"], asked["state"], told["state"]) == ("read write", "a b&c", "a b&c")
+    plain = command("authorize-url", "--pkce", folder=folder)
+    assert "code_verifier" in plain.stderr
+    assert "code_verifier" not in plain.stdout
+
+
+def test_the_address_of_another_application(folder: Path) -> None:
+    """For another application its redirect address is asked for, and the service may be elsewhere."""
+    elsewhere = ("--client-id", "1", "--base-url", "https://pay.example/")
+    refused = command("authorize-url", *elsewhere, folder=folder)
+    assert refused.returncode == 2
+    assert "--redirect-uri" in refused.stderr
+    told = command("authorize-url", *elsewhere, "--redirect-uri", "https://shop.example/cb?a=1", folder=folder)
+    assert told.stdout.startswith("https://pay.example/authorization?")
+    assert "redirect_uri=https%3A%2F%2Fshop.example%2Fcb%3Fa%3D1" in told.stdout
 
 
 def test_applications(folder: Path) -> None:
