@@ -7,6 +7,7 @@ Ctrl-C. Its arguments are those of `paydesk dev`, and so is its exit code.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -30,8 +31,14 @@ Paydesk goes on serving until Ctrl-C. Where to go next:
   README.md                             the same path with curl alone, such as
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
-
+{seller}
 The log of every request follows; it is in {log}.
+"""
+SELLER = """
+Before an application may act for a seller, the seller signs in and agrees. See it as {email}
+with the password in the file above (seller.password); `paydesk authorize-url` prints this address anew:
+
+  {address}
 """
 
 
@@ -78,7 +85,8 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: T
         if line.startswith(READY):
             _pay(credentials)
             base_url = line.removeprefix(READY).strip()
-            print(NEXT_STEPS.format(base_url=base_url, credentials=credentials, log=log), flush=True)
+            seller = _seller(credentials)
+            print(NEXT_STEPS.format(base_url=base_url, credentials=credentials, log=log, seller=seller), flush=True)
             lines.seek(0, os.SEEK_END)
             _follow(service, lines)
 
@@ -87,6 +95,17 @@ def _pay(credentials: Path) -> None:
     played = subprocess.run([PAYDESK, "pay", "24.90", "--credentials", credentials], check=False)
     if played.returncode:
         print("The payment did not go through; the service goes on.", file=sys.stderr)
+
+
+def _seller(credentials: Path) -> str:
+    """How to meet the authorization page as the demo seller; nothing where its address can't be told."""
+    told = subprocess.run(
+        [PAYDESK, "authorize-url", "--credentials", credentials], capture_output=True, text=True, check=False
+    )
+    if told.returncode:
+        return ""
+    email = json.loads(credentials.read_text())["seller"]["email"]
+    return SELLER.format(email=email, address=told.stdout.strip())
 
 
 def _follow(service: subprocess.Popen[str], lines: TextIO) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,7 +73,7 @@ async def run(options: Options, settings: Settings) -> None:
                 stop,
                 server.serve(app, listener, settings, ready.set, stop),
                 run_all(context, stop),
-                _play(fleet, context, base_url, ready, stop),
+                _play(fleet, context, greeting(options, base_url), ready, stop),
             )
 
 
@@ -89,10 +90,21 @@ async def _demo(
     return demo
 
 
-async def _play(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event, stop: asyncio.Event) -> None:
+def greeting(options: Options, base_url: str) -> str:
+    """The line that others wait for; a person is told in further ones what a seller sees."""
+    line = f"paydesk ready {base_url}"
+    if not sys.stdout.isatty():
+        return line
+    return (
+        f"{line}\n`paydesk authorize-url` prints where a seller signs in and agrees: {seed.EMAIL}, with the"
+        f" password in {options.credentials}"
+    )
+
+
+async def _play(fleet: Fleet, context: WorkerContext, told: str, ready: asyncio.Event, stop: asyncio.Event) -> None:
     """Once the service answers, start the virtual terminals and say so; end them before the service ends."""
     await fleet.start()
-    starting = asyncio.create_task(_start(fleet, context, base_url, ready))
+    starting = asyncio.create_task(_start(fleet, context, told, ready))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -106,13 +118,13 @@ async def _play(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyn
         await fleet.stop()
 
 
-async def _start(fleet: Fleet, context: WorkerContext, base_url: str, ready: asyncio.Event) -> None:
+async def _start(fleet: Fleet, context: WorkerContext, told: str, ready: asyncio.Event) -> None:
     await ready.wait()
     every = await context.database.read(terminals.virtual)
     # Terminals that the fleet's folder doesn't know get a new token: they are new, or the folder was lost.
     new = [one for one in every if one.terminal_id not in fleet.terminals()]
     await asyncio.gather(*(_add(fleet, context, one) for one in new))
-    print(f"paydesk ready {base_url}", flush=True)  # noqa: T201 - others wait for this very line
+    print(told, flush=True)  # noqa: T201 - others wait for it
 
 
 async def _add(fleet: Fleet, context: WorkerContext, one: Terminal) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 import socket
+import subprocess
 import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +120,35 @@ def test_code(folder: Path) -> None:
     }
     status, tokens = request("POST", f"{found['base_url']}/oauth/token", body=body)
     assert (status, tokens["live_mode"], tokens["user_id"]) == (200, False, found["seller"]["user_id"])
+
+
+def callback(folder: Path, **query: str) -> str:
+    """The demo application's page for what the authorization page sent."""
+    address = f"{credentials(folder)['redirect_uri']}?{urllib.parse.urlencode(query)}"
+    with urllib.request.urlopen(address, timeout=30) as page:  # noqa: S310 - to the test's own service
+        shown: str = page.read().decode()
+    return shown
+
+
+def test_the_callback_exchanges_the_code(folder: Path) -> None:
+    """What the page offers to paste gets tokens for the code, and shows no secret."""
+    page = callback(folder, code=command("code", folder=folder).stdout.strip(), state="x")
+    offered = re.search("<pre[^>]*>(.*?)</pre>", page, re.DOTALL)
+    assert offered is not None, page
+    assert credentials(folder)["client_secret"] not in page
+    told = subprocess.run(
+        ["sh", "-eu"], cwd=folder, input=html.unescape(offered[1]), capture_output=True, text=True, check=True
+    )
+    tokens = json.loads(told.stdout)
+    assert (tokens["live_mode"], tokens["user_id"]) == (False, credentials(folder)["seller"]["user_id"])
+
+
+@pytest.mark.parametrize("code", ["$(touch pwned)", "TG-1", f"TG-{'0' * 40}-1;ls", f"TG-{'0' * 40}-1\n"])
+def test_the_callback_offers_a_code_alone(folder: Path, code: str) -> None:
+    """What is no code is shown, but never offered to be pasted into a shell."""
+    page = callback(folder, code=code)
+    assert html.escape(code.strip()) in page
+    assert "<pre" not in page
 
 
 def test_code_with_a_challenge(folder: Path) -> None:

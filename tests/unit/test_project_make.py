@@ -132,3 +132,7 @@ def test_run_plays_a_payment_and_goes_on_until_ctrl_c(tmp_path: Path) -> None:
     assert "processed" in told
     assert re.search("webhook order.processed delivered", told)
     assert "/docs" in told
+    assert "seller@demo.example" in told
+    assert re.search(r"^  http://127\.0\.0\.1:\d+/authorization\?\S+%2Fdemo%2Fcallback&state=", told, re.MULTILINE), (
+        told
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 
@@ -12,6 +13,7 @@ _STYLE = """
 :root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 4rem auto; padding: 0 1rem }
 dt { font-weight: 600; margin-top: 1rem }
+pre { padding: 1rem; overflow-x: auto; border: 1px solid GrayText; border-radius: .5rem; user-select: all }
 dd { margin: 0; overflow-wrap: anywhere; font-family: ui-monospace, monospace; user-select: all }
 """
 
@@ -31,9 +33,24 @@ _PAGE = """\
 {% else %}
 <p>Send a seller to /authorization with this page as redirect_uri; what comes back is shown here.</p>
 {% endif %}
-{% if is_code %}<p>Exchange the code within ten minutes at POST /oauth/token, with the same redirect_uri.</p>{% endif %}
+{% if exchange %}
+<h2>Exchange it for tokens</h2>
+<p>Within ten minutes, once, in the folder where the service was started:</p>
+<pre tabindex="0">{{ exchange }}</pre>
+<p>It reads <code>client_id</code>, <code>client_secret</code> and <code>redirect_uri</code> from the credentials file.
+Was there a <code>code_challenge</code>? Then add <code>-d code_verifier=…</code>.</p>
+{% endif %}
 </main>
 """
+
+_EXCHANGE = """\
+C=.paydesk/credentials.json
+of() { grep -oE "\\"$1\\": \\"[^\\"]+" $C | cut -d'"' -f4; }
+curl -sS "$(of base_url)/oauth/token" -d grant_type=authorization_code -d test_token=true \\
+  -d client_id="$(of client_id)" -d client_secret="$(of client_secret)" -d redirect_uri="$(of redirect_uri)" \\
+  -d code=CODE"""
+# What is shown to be pasted into a shell is a code and nothing else.
+_CODE = re.compile(r"TG-[0-9a-f]{40}-[0-9]{1,19}", re.ASCII)
 
 _STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
@@ -53,7 +70,8 @@ def page(query: Mapping[str, str]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     shown = [(name, query[name]) for name in SHOWN if name in query]
-    is_code = "code" in query
-    title = "The seller agreed" if is_code else "The seller did not agree" if "error" in query else "Nothing was given"
+    code = query.get("code", "")
+    exchange = _EXCHANGE.replace("CODE", code) if _CODE.fullmatch(code) else None
+    title = "The seller agreed" if code else "The seller did not agree" if "error" in query else "Nothing was given"
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)
-    return template.render(title=title, style=_STYLE, shown=shown, is_code=is_code)
+    return template.render(title=title, style=_STYLE, shown=shown, exchange=exchange)
