@@ -5,12 +5,13 @@ from __future__ import annotations
 from paydesk.health.operations import OPERATIONS as HEALTH
 from paydesk.http import reference
 from paydesk.oauth.operations import OPERATIONS as OAUTH
+from paydesk.oauth.pages.operations import OPERATIONS as PAGES
 from paydesk.operation import Operation
 from paydesk.operators.operations import OPERATIONS as OPERATORS
 from paydesk.orders.operations import OPERATIONS as ORDERS
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.virtual.operations import OPERATIONS as VIRTUAL
 
-_DESCRIBED: tuple[Operation, ...] = (*OAUTH, *ORDERS, *TERMINALS, *OPERATORS, *VIRTUAL, *HEALTH)
+_DESCRIBED: tuple[Operation, ...] = (*OAUTH, *PAGES, *ORDERS, *TERMINALS, *OPERATORS, *VIRTUAL, *HEALTH)
 
 OPERATIONS: tuple[Operation, ...] = (*_DESCRIBED, *reference.rows(_DESCRIBED))

@@ -29,7 +29,7 @@ from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.gateway import Gateway
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "public")
+EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
 
 
 def build_app(
@@ -73,15 +73,15 @@ class PathEndpoint:
     def __init__(self, operations: Iterable[Operation], service: Service) -> None:
         self._endpoints = {operation.method: Endpoint(operation, service) for operation in operations}
         self._allow = ", ".join(sorted(self._endpoints))
+        self._is_page = any(endpoint.operation.surface == "page" for endpoint in self._endpoints.values())
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Hand the request to its method's endpoint."""
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is not None:
             return endpoint(scope, receive, send)
-        return _refuse(
-            scope, send, METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
-        )
+        refusal = METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
+        return _refuse(scope, send, refusal, "page" if self._is_page else None)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,11 +89,11 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     await _refuse(scope, send, NOT_FOUND.because("no such path"))
 
 
-async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+async def _refuse(scope: Scope, send: Send, refusal: Refusal, surface: Surface | None = None) -> None:
     started, request = time.perf_counter(), Request(scope)
     identity = request_id(request.headers.get("x-request-id"))
-    surface = "token" if request.path.startswith("/oauth/") else "application"
-    await send_reply(scope, send, refused(refusal, surface), identity)
+    surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
+    await send_reply(scope, send, refused(refusal, surface, request.headers), identity)
     request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal)
 
 

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from paydesk.storage.database import Database, Transaction
 
 Scope = Literal["read", "write"]
-Surface = Literal["application", "token", "device", "operator", "public"]
+Surface = Literal["application", "token", "device", "operator", "page", "public"]
 """Who calls, and so which credential opens the door and which shape an error has:
 `application` a bearer of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat errors)
-· `device` a terminal's PDT-… · `operator` a PDO-… · `public` nobody in particular."""
+· `device` a terminal's PDT-… · `operator` a PDO-… · `page` a seller's browser (bodies are forms, answers and errors are
+HTML in its language) · `public` nobody in particular."""
 
 TransactionKind = Literal["write", "read", "heavy", "none"]
 """`write` and `read`: the handler is a unit of work, `call.tx` its transaction. `heavy`: a read beside the hot path.
@@ -55,6 +56,8 @@ class Answer(msgspec.Struct, frozen=True):
     body: Any = None
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = "application/json"
+    refusal: Refusal | None = None
+    """What a page refuses in its own way, a form that is shown again: declared and logged as any other refusal."""
 
 
 Handled = Answer | Refusal
@@ -83,6 +86,8 @@ class Call(msgspec.Struct):
     """The path's one parameter, checked and canonical; further ones are in `paths`."""
     paths: tuple[str, ...] = ()
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    query_string: str = ""
+    """The query as it was sent: shows what was sent twice."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Lower-case names."""
     gone: Callable[[], bool] | None = None

@@ -20,7 +20,7 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.storage.migrate import pending
 from paydesk.workers import WorkerContext, run_all
 
-CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "public")
+CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page", "public")
 OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")
 
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"

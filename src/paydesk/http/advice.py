@@ -13,6 +13,18 @@ ADVICE = {
     "unsupported_grant_type": "Send `authorization_code` or `refresh_token`.",
     "unauthorized_client": "Ask the seller to authorize the application again.",
     "local_rate_limited": "Wait for the seconds of `Retry-After`, then repeat.",
+    # The pages
+    "doubled_parameter": "Send each parameter of the query once.",
+    "unknown_application": "Send the client_id that the operator gave the application.",
+    "unregistered_address": "Send a redirect_uri that is registered, character for character.",
+    "application_suspended": "Ask the operator of the service why.",
+    "sign_in_failed": "Try again; the operator gives a seller another password.",
+    "seller_suspended": "Ask the operator of the service why.",
+    "session_ended": "Sign in again.",
+    "form_outdated": "Open the page anew, with cookies allowed.",
+    "request_decided": "Send the seller to GET /authorization again.",
+    "application_changed": "Send the seller to GET /authorization again, asking for what the application may have.",
+    "sign_in_throttled": "Wait for the seconds of `Retry-After`, then repeat.",
     # Every operation
     "json_syntax_error": "Send one well-formed JSON document in UTF-8, each key once.",
     "bad_request": "Send well-formed HTTP; nothing was done.",

@@ -93,6 +93,16 @@ def parse_form(raw: bytes) -> dict[str, str]:
     return fields
 
 
+def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
+    """The model's instance, of a form. Raises as `parse_form` does; what a fault says names fields, never values."""
+    assert model is not None, "an operation that takes a form has a model of it"
+    try:
+        return model.model_validate(parse_form(raw))
+    except ValidationError as error:
+        names = (str(fault["loc"][0])[:64] for fault in error.errors(include_input=False) if fault["loc"])
+        raise PROPERTY_VALUE.because(f"of the form's fields not as they should be: {', '.join(names)}") from None
+
+
 def validate(
     model: type[BaseModel], document: Any, raw: bytes, context: dict[str, Any] | None = None
 ) -> tuple[BaseModel | None, list[Fault]]:

@@ -24,7 +24,7 @@ from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refu
 from paydesk.http.request import Disconnected, Request, form_or_json
 from paydesk.keys import KeyMissing, Keys
 from paydesk.oauth.errors import INVALID_REQUEST
-from paydesk.operation import Call, Caller, Operation
+from paydesk.operation import Call, Caller, Operation, Surface
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
@@ -33,7 +33,8 @@ log = structlog.get_logger("request")
 Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 NOBODY = Caller(seller_id=0)
 JSON = ("application/json",)
-JSON_OR_FORM = ("application/json", "application/x-www-form-urlencoded")
+FORM = ("application/x-www-form-urlencoded",)
+MEDIA_TYPES: Mapping[Surface, tuple[str, ...]] = {"token": (*JSON, *FORM), "page": FORM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Endpoint:
     def __init__(self, operation: Operation, service: Service) -> None:
         self.operation, self.service = operation, service
         self._authenticate = service.authenticate.get(operation.surface)
-        self._media_types = JSON_OR_FORM if operation.surface == "token" else JSON
+        self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
         self._takes_body = shared.takes_body(operation)
         # Without a key there is no request to wait for; nothing was done all the same.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
@@ -78,10 +79,10 @@ class Endpoint:
         except Disconnected:
             return
         except (Refusal, Unavailable, KeyMissing, Locked) as error:
-            reply = self._refused(error)
+            reply = self._refused(error, request)
         except Exception:
             log.exception("defect", request_id=identity, operation=self.operation.name)
-            reply = self._refused(errors.INTERNAL_ERROR.because("defect"))
+            reply = self._refused(errors.INTERNAL_ERROR.because("defect"), request)
         if reply.refusal is not None and reply.refusal.kind not in self._declared:
             # The answer is true all the same; the tests fail on this line.
             log.error("undeclared", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code)
@@ -89,7 +90,7 @@ class Endpoint:
         await send_reply(scope, send, reply, identity)
         request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
 
-    def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked) -> Reply:
+    def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         surface = self.operation.surface
         if isinstance(error, Locked):
             error = self._when_locked.because("a row stayed locked")
@@ -98,7 +99,9 @@ class Endpoint:
             error = errors.SERVICE_UNAVAILABLE.because(str(error), message=sentence)
         elif surface == "token":
             error = shared.in_token_dialect(error)
-        return refused(error, surface)
+        elif surface == "page":
+            error = shared.in_page_dialect(error)
+        return refused(error, surface, request.headers)
 
     async def _reply(self, request: Request, receive: Receive, identity: str) -> Reply:
         operation, service = self.operation, self.service
@@ -133,6 +136,7 @@ class Endpoint:
             path=path,
             paths=paths,
             query=query,
+            query_string=request.query_string,
             headers=request.headers,
             gone=request.scope.get("extensions", {}).get(GONE),
         )
@@ -165,6 +169,8 @@ class Endpoint:
             if not isinstance(document, dict):
                 raise INVALID_REQUEST.because("the body is no object")
             return document, document
+        if operation.surface == "page":
+            return raw, body.validate_form(operation.body, raw)
         if not raw:
             # No body and an empty one are equal; an operation that needs fields finds them missing.
             raw = b"{}"

@@ -18,9 +18,11 @@ from paydesk.operation import Operation, Query, Surface
 from paydesk.settings import Settings
 
 Json = dict[str, Any]
+FORM = "application/x-www-form-urlencoded"
 
 SURFACES: dict[Surface, str] = {
     "token": "Tokens: an application proves who it is in the body and is given a token to act for a seller.",
+    "page": "What a seller's browser sees: bodies are forms, answers are HTML in the browser's language, errors too.",
     "application": "Orders and terminals, for an application that acts for a seller.",
     "device": "What a card terminal calls, always outbound from it.",
     "operator": "What operators do; the command line is a client of it.",
@@ -88,6 +90,7 @@ _HEADERS: Json = {
         "schema": {"type": "string", "const": "true"},
     },
     "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
+    "Location": {"description": "Where the browser goes on.", "schema": {"type": "string"}},
     "Challenge": {"description": "Which credential opens the door.", "schema": {"type": "string"}},
 }
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -135,8 +138,10 @@ def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
     return tuple(dict.fromkeys((*(kind for kind in shared if kind.status < 500), *operation.errors, *any_time)))
 
 
-def error_example(operation: Operation, kind: ErrorKind) -> Json:
-    """The body with which this operation answers that error."""
+def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
+    """The body with which this operation answers that error; of a page, what it is."""
+    if operation.surface == "page":
+        return "An HTML page that says so, in the browser's language."
     refusal = kind.because("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
         refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
@@ -236,9 +241,11 @@ def _request_body(row: Operation, reference: Json) -> Json:
     example = row.body and fields.example(row.body)
     if example:
         media["example"] = example
+    if row.surface == "page":
+        return {"required": row.body_required, "content": {FORM: {"schema": reference}}}
     content = {"application/json": media}
     if row.surface == "token":
-        content["application/x-www-form-urlencoded"] = {"schema": reference}
+        content[FORM] = {"schema": reference}
     return {"required": row.body_required, "content": content}
 
 
@@ -255,7 +262,9 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
     success: Json = {"description": row.summary, "headers": {"x-request-id": _header("RequestId")}}
     if row.idempotent:
         success["headers"]["x-idempotent-replayed"] = _header("Replayed")
-    if status != 204:
+    if 300 <= status < 400:
+        success["headers"]["location"] = _header("Location")
+    elif status != 204:
         schema = _anything(row.media_type) if row.answer is None else fields.hoisted(row.answer, shared.schemas)
         media: Json = {"schema": schema}
         if row.example is not None:
@@ -275,16 +284,15 @@ def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Js
         headers["www-authenticate"] = _header("Challenge")
     if kinds[0].status in (429, 503):
         headers["retry-after"] = _header("RetryAfter")
-    return {
-        "description": " · ".join(f"`{kind.code}`" for kind in kinds),
-        "headers": headers,
-        "content": {
-            "application/json": {
-                "schema": {"$ref": f"#/components/schemas/{schema}"},
-                "examples": {kind.code: shared.error(row, kind) for kind in kinds},
-            }
-        },
+    content: Json = {
+        "application/json": {
+            "schema": {"$ref": f"#/components/schemas/{schema}"},
+            "examples": {kind.code: shared.error(row, kind) for kind in kinds},
+        }
     }
+    if row.surface == "page":
+        content = {"text/html; charset=utf-8": {"schema": {"type": "string"}}}
+    return {"description": " · ".join(f"`{kind.code}`" for kind in kinds), "headers": headers, "content": content}
 
 
 def _header(name: str) -> Json:

@@ -18,6 +18,7 @@ import msgspec
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
+from paydesk.oauth.pages.html import ASSETS_PATH as PAGES_ASSETS_PATH
 from paydesk.operation import Answer, Call, Handler, Operation
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def render(operations: Iterable[Operation]) -> str:
     """The whole reference as one HTML page; its own assets are not worth a reader's time."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    listed = [row for row in operations if not row.path.startswith(ASSETS_PATH)]
+    listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, PAGES_ASSETS_PATH))]
     environment = Environment(
         loader=PackageLoader("paydesk.http"),
         autoescape=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from paydesk import ids
 from paydesk.errors import UNAUTHORIZED, Refusal
 from paydesk.http.shared import error_body
+from paydesk.oauth.pages import html
 from paydesk.operation import Answer
 
 Scope = MutableMapping[str, Any]
@@ -27,6 +28,7 @@ GONE = "paydesk.gone"
 """Another: a call that says whether the client has closed its connection."""
 
 _NO_EXTENSIONS: dict[str, Any] = {}
+_NO_HEADERS: dict[str, str] = {}
 encode = msgspec.json.Encoder().encode
 
 
@@ -47,11 +49,16 @@ def answered(answer: Answer, surface: str) -> Reply:
     if isinstance(body, str) and answer.media_type != "application/json":
         raw = body.encode()
     headers = (*answer.headers, *NO_STORE) if surface == "token" else answer.headers
-    return Reply(answer.status, raw, headers, answer.media_type)
+    return Reply(answer.status, raw, headers, answer.media_type, answer.refusal)
 
 
-def refused(refusal: Refusal, surface: str) -> Reply:
-    """The reply of a refusal, in its surface's shape."""
+def refused(refusal: Refusal, surface: str, headers: Mapping[str, str] = _NO_HEADERS) -> Reply:
+    """The reply of a refusal, in its surface's shape; on pages in the language that the request's headers ask for."""
+    if surface == "page":
+        page = html.error_page(refusal, headers)
+        return answered(
+            msgspec.structs.replace(page, headers=(*page.headers, *refusal_headers(refusal, surface))), surface
+        )
     body = encode(error_body(surface, refusal))
     return Reply(refusal.kind.status, body, refusal_headers(refusal, surface), refusal=refusal)
 

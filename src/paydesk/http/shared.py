@@ -20,8 +20,8 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
     """The errors that the adapter itself answers for this operation, in the order of its checks."""
     if operation.surface == "token":
         return (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST, errors.REQUEST_TIMEOUT, *_DEFECTS)
-    has_body = takes_body(operation)
-    knows_caller = operation.surface != "public"
+    has_body, is_page = takes_body(operation), operation.surface == "page"
+    knows_caller = operation.surface != "public" and not is_page
     checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
         (True, (errors.BAD_REQUEST,)),
         (not operation.is_health_check, (errors.MISDIRECTED_REQUEST,)),
@@ -32,8 +32,8 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
-        (has_body and not operation.raw_body, (errors.JSON_SYNTAX_ERROR,)),
-        (operation.body, body_faults(operation.body) if operation.body is not None else ()),
+        (has_body and not operation.raw_body and not is_page, (errors.JSON_SYNTAX_ERROR,)),
+        (not is_page, body_faults(operation.body) if operation.body is not None else ()),
         (operation.strict_query, (errors.UNSUPPORTED_PROPERTIES,)),
         (operation.idempotent, (errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED)),
         (True, _DEFECTS),
@@ -108,4 +108,11 @@ def in_token_dialect(refusal: Refusal) -> Refusal:
     """What is wrong with a request's form is `invalid_request` on the token endpoints."""
     if refusal.kind in _TOKEN_KINDS or refusal.kind in (errors.UNSUPPORTED_HEADER, *errors.BODY_FAULTS):
         return INVALID_REQUEST.because(refusal.reason)
+    return refusal
+
+
+def in_page_dialect(refusal: Refusal) -> Refusal:
+    """A form that is not well-formed is a request that is not: nobody but a program sends one."""
+    if refusal.kind in (errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS):
+        return errors.BAD_REQUEST.because(refusal.reason)
     return refusal

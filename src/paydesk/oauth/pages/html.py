@@ -1,0 +1,112 @@
+"""Pages as answers: the templates filled in, and the headers that every page and every redirect carries."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from paydesk.errors import Refusal
+from paydesk.oauth.pages.language import Texts, choose, texts
+from paydesk.operation import Answer
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HTML = "text/html; charset=utf-8"
+ASSETS_PATH = "/pages/assets/"
+ASSETS = {"pages.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+AGAIN = "again"
+"""Among a refusal's `extra`: where its page leads for another try, a path of this service."""
+
+_BARE = (("referrer-policy", "no-referrer"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
+_HOST = re.compile(r"[A-Za-z0-9.-]+", re.ASCII)
+_PRINTABLE = "!#$%&'()*+,-./:;=?@[]_~"
+Headers = tuple[tuple[str, str], ...]
+
+
+def page(
+    template: str, words: Texts, *, status: int = 200, headers: Headers = (), leads_to: str = "", **values: Any
+) -> Answer:
+    """A page; `leads_to` is the address that a form of it may be redirected to."""
+    body = _environment().get_template(template).render(t=words, asset=asset_path, **values)
+    # A browser holds a form's redirect, too, against form-action.
+    targets = f"'self' {form_target(leads_to)}" if leads_to else "'self'"
+    policy = (
+        f"default-src 'none'; style-src 'self'; img-src 'self'; form-action {targets};"
+        " base-uri 'none'; frame-ancestors 'none'"
+    )
+    own = (
+        ("content-security-policy", policy),
+        ("content-language", words.language),
+        ("vary", "accept-language, cookie"),
+        *_BARE,
+    )
+    return Answer(status, body, (*own, *headers), HTML)
+
+
+def redirect(location: str, headers: Headers = ()) -> Answer:
+    """303, so that whatever was sent is not sent on."""
+    quoted = urllib.parse.quote(location, safe=_PRINTABLE)
+    return Answer(303, None, (("location", quoted), *_BARE, *headers), HTML)
+
+
+def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
+    """The page of a refusal, in the language that the request's `headers` ask for."""
+    words = texts(choose(headers.get("accept-language", "")))
+    code = refusal.kind.code
+    name = code if f"error.{code}.title" in words else _GENERAL[refusal.kind.status >= 500]
+    values = {"seconds": 0, **refusal.extra}
+    return page(
+        "error.html",
+        words,
+        status=refusal.kind.status,
+        title=words(f"error.{name}.title"),
+        text=words(f"error.{name}.text", **values),
+        again=values.get(AGAIN),
+        refusal=refusal,
+    )
+
+
+_GENERAL = {False: "bad_request", True: "internal_error"}
+
+
+def form_target(redirect_uri: str) -> str:
+    """The source of a Content-Security-Policy that covers an address.
+
+    Its origin, or its scheme alone where CSP has no word for the host (an IPv6 address, another scheme than http).
+    """
+    parts = urllib.parse.urlsplit(redirect_uri)
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host):
+        return f"{parts.scheme}:"
+    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port is not None else "")
+
+
+def asset_path(name: str) -> str:
+    """The address of a style sheet or a picture, which changes with its content."""
+    return f"{ASSETS_PATH}{name}?v={sha256(asset(name)).hexdigest()[:12]}"
+
+
+@cache
+def asset(name: str) -> bytes:
+    """The content of one of the `ASSETS`; the icon is the one of the docs."""
+    package = "paydesk.http" if name == "icon.svg" else "paydesk.oauth"
+    return files(package).joinpath("static", name).read_bytes()
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("paydesk.oauth"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
