@@ -46,7 +46,8 @@ lock: $(DEV) ## Resolve the dependencies anew into the two locks
 	@$(LOCK) --group dev --constraints requirements.lock --output-file requirements-dev.lock
 
 clean: ## Remove .venv and every cache; the data in .paydesk stays
-	@rm -rf .venv bench/peers/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build src/*.egg-info
+	@rm -rf .venv bench/peers/node_modules tests/clients/node/node_modules
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build src/*.egg-info
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 $(RUN): requirements.lock pyproject.toml scripts/setup
