@@ -20,6 +20,7 @@ from paydesk.http.request import Request, host_name
 from paydesk.keys import Keys
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.proven import ProvenClients
+from paydesk.oauth.throttle import SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.settings import Settings
@@ -59,6 +60,7 @@ def build_app(
             "gateway": Gateway(database.signals),
             "readiness": Readiness(database, keys, clock),
             "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
+            "sign_in_throttle": SignInThrottle(_sign_in_rates(settings)),
             **state,
         },
     )
@@ -95,6 +97,15 @@ async def _refuse(scope: Scope, send: Send, refusal: Refusal, surface: Surface |
     surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
     await send_reply(scope, send, refused(refusal, surface, request.headers), identity)
     request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal)
+
+
+def _sign_in_rates(settings: Settings) -> SignInRates:
+    return SignInRates(
+        pair_per_hour=settings.sign_in_failures_per_hour,
+        address_per_hour=settings.sign_in_failures_per_hour_address,
+        email_per_hour=settings.sign_in_failures_per_hour_email,
+        known_hours=settings.known_address_hours,
+    )
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:

@@ -36,6 +36,8 @@ def _expiration(text: str) -> str:
 # The upper bound keeps sums of instants within a database's integer.
 Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Field(gt=0, le=65_535)]
+# How often something may be done; 0 is off.
+Limit = Annotated[int, Field(ge=0, le=1_000_000)]
 # What the interface promises to remember may be kept for longer, never for less.
 Days = Annotated[int, Field(ge=30, le=36_500)]
 
@@ -88,6 +90,21 @@ class Settings(BaseModel):
         10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
     )
     bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a good bearer or secret is remembered.")
+    sign_in_failures_per_hour: Limit = Field(
+        30,
+        description="Failed sign-ins with one e-mail from one address; a seller's known browsers have as many. 0: off.",
+    )
+    sign_in_failures_per_hour_address: Limit = Field(
+        300, description="Failed sign-ins from one address that is new to the seller. 0: off."
+    )
+    sign_in_failures_per_hour_email: Limit = Field(
+        100, description="Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: off."
+    )
+    known_address_hours: Limit = Field(
+        24,
+        le=8760,
+        description="An address counts as known to the seller or client who was let in there, so long. 0: never.",
+    )
     order_expiration_default: Annotated[str, AfterValidator(_expiration)] = Field(
         "PT15M", description="`expiration_time` where an order has none."
     )

@@ -1,0 +1,159 @@
+"""Rates: token buckets by a monotonic clock that is handed in, and who was where lately; both in bounded tables."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from itertools import islice
+from typing import Generic, TypeVar
+
+SECOND_NS = 1_000_000_000
+ENTRIES_MAX = 20_000
+PLACES_MAX = 200
+"""So many places are remembered of one subject: it can't push the others out."""
+
+_LOOKED_AT = 4
+_ADDRESS_CHARACTERS_MAX = 64
+_V6_SUBSCRIBER_BITS = 64
+
+K = TypeVar("K", bound=Hashable)
+Monotonic = Callable[[], int]
+
+
+class Buckets(Generic[K]):
+    """A bucket for each key: `burst` deep, full at first, filled again at `count` in `seconds`. A count of 0 is off.
+
+    All that is kept of a bucket is the instant at which it will be full; one that is full is as good as absent. Where
+    the table has no room, the fullest of the oldest goes: whoever is evicted is the better off for it, never refused.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        seconds: int = 1,
+        burst: int = 0,
+        *,
+        entries_max: int = ENTRIES_MAX,
+        monotonic: Monotonic = time.monotonic_ns,
+    ) -> None:
+        depth = burst or count
+        self._interval_ns = seconds * SECOND_NS // count if count else 0
+        self._used_ns_max = (depth - 1) * self._interval_ns
+        self._owed_ns_max = 2 * depth * self._interval_ns
+        self._entries_max, self._monotonic = entries_max, monotonic
+        # By insertion; a plain dict takes ever longer to find its first after many were dropped.
+        self._full_at: OrderedDict[K, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def take(self, key: K) -> int:
+        """Use the bucket once: 0, or the whole seconds until it has something again, and nothing was used."""
+        if not self._interval_ns:
+            return 0
+        now = self._monotonic()
+        used_ns = self._full_at.get(key, 0) - now
+        if used_ns > self._used_ns_max:
+            return _whole_seconds(used_ns - self._used_ns_max)
+        self._put(key, now, max(used_ns, 0) + self._interval_ns)
+        return 0
+
+    def wait(self, key: K) -> int:
+        """What `take` would answer, and nothing is used."""
+        full_at = self._full_at.get(key)
+        if full_at is None:
+            return 0
+        missing_ns = full_at - self._monotonic() - self._used_ns_max
+        return _whole_seconds(missing_ns) if missing_ns > 0 else 0
+
+    def charge(self, key: K) -> None:
+        """Use the bucket although it may be empty: what was under way at once is owed, up to one more burst."""
+        if self._interval_ns:
+            now = self._monotonic()
+            used_ns = max(self._full_at.get(key, 0) - now, 0)
+            self._put(key, now, min(used_ns + self._interval_ns, self._owed_ns_max))
+
+    def forget(self, key: K) -> None:
+        """The bucket is full again."""
+        self._full_at.pop(key, None)
+
+    def _put(self, key: K, now: int, used_ns: int) -> None:
+        if key not in self._full_at:
+            self._make_room(now)
+        self._full_at[key] = now + used_ns
+
+    def _make_room(self, now: int) -> None:
+        """Drop what is full again among the oldest, and where that is not enough the fullest of them."""
+        oldest = list(islice(self._full_at, _LOOKED_AT))
+        for key in oldest:
+            if self._full_at[key] <= now:
+                del self._full_at[key]
+        if len(self._full_at) >= self._entries_max:
+            del self._full_at[min(islice(self._full_at, _LOOKED_AT), key=self._full_at.__getitem__)]
+
+
+class Known(Generic[K]):
+    """Who was where within `seconds`: each subject's places, the latest kept. Zero seconds remember nothing."""
+
+    def __init__(
+        self, seconds: int, *, entries_max: int = ENTRIES_MAX, monotonic: Monotonic = time.monotonic_ns
+    ) -> None:
+        self._lifetime_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
+        self._subjects: OrderedDict[K, OrderedDict[str, int]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def has(self, subject: K, place: str) -> bool:
+        """Whether the subject was there within the time."""
+        places = self._subjects.get(subject)
+        return places is not None and places.get(place, 0) > self._monotonic()
+
+    def add(self, subject: K, place: str) -> None:
+        """The subject is there now. Where there is no room the subject unseen for the longest loses a place."""
+        if not self._lifetime_ns:
+            return
+        places = self._subjects.setdefault(subject, OrderedDict())
+        self._count += place not in places
+        places[place] = self._monotonic() + self._lifetime_ns
+        places.move_to_end(place)
+        self._subjects.move_to_end(subject)
+        if len(places) > PLACES_MAX:
+            self._drop_oldest(subject)
+        if self._count > self._entries_max:
+            self._drop_oldest(next(iter(self._subjects)))
+
+    def _drop_oldest(self, subject: K) -> None:
+        places = self._subjects[subject]
+        places.popitem(last=False)
+        self._count -= 1
+        if not places:
+            del self._subjects[subject]
+
+
+def network(address: str) -> str:
+    """What counts as one address: of IPv6 the /64 that a subscriber has, IPv4 in IPv6's clothes as IPv4."""
+    return _network(address) if ":" in address else address[:_ADDRESS_CHARACTERS_MAX]
+
+
+@lru_cache(10_000)
+def _network(text: str) -> str:
+    """With the port that some proxies write behind it, or without."""
+    host = text[1:].partition("]")[0] if text.startswith("[") else text
+    if host.count(":") == 1:
+        return host.partition(":")[0][:_ADDRESS_CHARACTERS_MAX]
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return text[:_ADDRESS_CHARACTERS_MAX]
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address), _V6_SUBSCRIBER_BITS), strict=False))
+
+
+def _whole_seconds(nanoseconds: int) -> int:
+    return -(-nanoseconds // SECOND_NS)

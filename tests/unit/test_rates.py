@@ -1,0 +1,166 @@
+"""Token buckets and who was where: exact by a clock that stands still, and bounded whoever comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hand_clock import HandClock
+from paydesk.rates import PLACES_MAX, Buckets, Known, network
+
+
+@pytest.fixture
+def hand() -> HandClock:
+    """A clock that stands still."""
+    return HandClock()
+
+
+def test_a_bucket_has_its_burst_and_then_its_rate(hand: HandClock) -> None:
+    """Five at once, the sixth waits; one more each tenth of a second, and after half a second all five again."""
+    buckets: Buckets[str] = Buckets(10, burst=5, monotonic=hand)
+    assert [buckets.take("a") for _ in range(6)] == [0, 0, 0, 0, 0, 1]
+    hand.advance(0.0999)
+    assert buckets.take("a") == 1
+    hand.advance(0.0001)
+    assert [buckets.take("a") for _ in range(2)] == [0, 1]
+    hand.advance(0.5)
+    assert [buckets.take("a") for _ in range(6)] == [0, 0, 0, 0, 0, 1]
+
+
+def test_the_seconds_to_wait_are_enough_and_no_more_than_needed(hand: HandClock) -> None:
+    """Whoever waits as long as told is let in; a second sooner is too soon."""
+    buckets: Buckets[str] = Buckets(2, 60, monotonic=hand)
+    assert [buckets.take("a") for _ in range(3)] == [0, 0, 30]
+    hand.advance(29)
+    assert buckets.take("a") == 1
+    hand.advance(1)
+    assert buckets.take("a") == 0
+
+
+def test_who_is_refused_uses_nothing(hand: HandClock) -> None:
+    """Hammering makes the wait no longer, and looking uses nothing either."""
+    buckets: Buckets[str] = Buckets(1, 60, monotonic=hand)
+    assert buckets.wait("a") == 0
+    assert buckets.take("a") == 0
+    assert {buckets.take("a") for _ in range(100)} == {60}
+    assert {buckets.wait("a") for _ in range(100)} == {60}
+
+
+def test_each_key_has_a_bucket_of_its_own(hand: HandClock) -> None:
+    """One that is empty says nothing of the others; one that is forgotten is full."""
+    buckets: Buckets[str] = Buckets(1, 60, monotonic=hand)
+    assert (buckets.take("a"), buckets.take("a"), buckets.take("b")) == (0, 60, 0)
+    buckets.forget("a")
+    buckets.forget("never seen")
+    assert buckets.take("a") == 0
+
+
+def test_what_was_under_way_at_once_is_owed(hand: HandClock) -> None:
+    """More failures than the bucket has are paid back, but never more than one burst of them."""
+    buckets: Buckets[str] = Buckets(10, 60, monotonic=hand)
+    for _ in range(15):
+        buckets.charge("a")
+    assert buckets.wait("a") == 36
+    for _ in range(1000):
+        buckets.charge("a")
+    assert buckets.wait("a") == 66
+
+
+def test_zero_is_off(hand: HandClock) -> None:
+    """Nothing is ever refused, and nothing is kept."""
+    buckets: Buckets[str] = Buckets(0, monotonic=hand)
+    for _ in range(1000):
+        assert buckets.take("a") == 0
+        buckets.charge("a")
+    assert (buckets.wait("a"), len(buckets)) == (0, 0)
+
+
+def test_the_table_is_bounded_and_the_empty_buckets_stay_the_longest(hand: HandClock) -> None:
+    """A crowd of new keys pushes those out that are fuller: who was refused stays refused."""
+    buckets: Buckets[int] = Buckets(10, 3600, entries_max=100, monotonic=hand)
+    for _ in range(10):
+        assert buckets.take(-1) == 0
+    for key in range(10_000):
+        assert buckets.take(key) == 0
+        assert len(buckets) <= 100
+    assert buckets.take(-1) > 0
+
+
+def test_what_is_full_again_makes_room_by_itself(hand: HandClock) -> None:
+    """Of a crowd that came and went little is left once others come."""
+    buckets: Buckets[int] = Buckets(10, 10, entries_max=1000, monotonic=hand)
+    for key in range(1000):
+        buckets.take(key)
+    hand.advance(60)
+    for key in range(1000, 1400):
+        buckets.take(key)
+    assert len(buckets) <= 400
+
+
+def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
+    """There and nowhere else, until the time has passed since the last time; with no time never."""
+    known: Known[str] = Known(60, monotonic=hand)
+    known.add("a", "here")
+    assert known.has("a", "here")
+    assert not known.has("a", "there")
+    assert not known.has("b", "here")
+    hand.advance(59)
+    known.add("a", "here")
+    hand.advance(59)
+    assert known.has("a", "here")
+    hand.advance(1)
+    assert not known.has("a", "here")
+    nobody: Known[str] = Known(0, monotonic=hand)
+    nobody.add("a", "here")
+    assert not nobody.has("a", "here")
+    assert len(nobody) == 0
+
+
+def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
+    """A subject with very many places keeps its latest ones; the others keep theirs."""
+    known: Known[str] = Known(3600, entries_max=10 * PLACES_MAX, monotonic=hand)
+    known.add("honest", "home")
+    for number in range(20 * PLACES_MAX):
+        known.add("busy", str(number))
+    assert known.has("honest", "home")
+    assert known.has("busy", str(20 * PLACES_MAX - 1))
+    assert not known.has("busy", "0")
+    assert len(known) == PLACES_MAX + 1
+
+
+def test_the_table_of_the_known_is_bounded(hand: HandClock) -> None:
+    """With more subjects than there is room for, whoever was not seen for the longest is forgotten."""
+    known: Known[int] = Known(3600, entries_max=100, monotonic=hand)
+    for subject in range(1000):
+        known.add(subject, "home")
+        known.add(0, "home")
+        assert len(known) <= 100
+    assert known.has(0, "home")
+    assert known.has(999, "home")
+    assert not known.has(1, "home")
+
+
+@pytest.mark.parametrize(
+    ("address", "counts_as"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7:50123", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("::ffff:c000:207", "192.0.2.7"),
+        ("[::ffff:192.0.2.7]:443", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:DB8:0001:0002:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2::9]:443", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("", ""),
+        ("unknown", "unknown"),
+        ("no:address:at all", "no:address:at all"),
+        ("x" * 5000, "x" * 64),
+        (":" * 5000, ":" * 64),
+    ],
+)
+def test_what_counts_as_one_address(address: str, counts_as: str) -> None:
+    """A subscriber's /64 is one, IPv4 in any clothes is IPv4, and what is no address is no longer than one."""
+    assert network(address) == counts_as
