@@ -162,6 +162,45 @@ async def test_a_connection_that_the_server_ended_is_replaced(
         assert await _add(database, "A__2") == 1
 
 
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_a_connection_that_ends_as_soon_as_it_is_made(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, *, heavy: bool
+) -> None:
+    """The server may go just after it was reached: that is no defect of those who wait."""
+    connect = asyncpg.connect
+
+    async def connect_and_lose(*args: Any, **options: Any) -> asyncpg.Connection:
+        connection = await connect(*args, **options)
+        connection.terminate()
+        return connection
+
+    async with _opened(postgres_url) as database:
+        monkeypatch.setattr(asyncpg, "connect", connect_and_lose)
+        with pytest.raises(Unavailable):
+            await database.read(lambda tx: tx.one(COUNT), heavy=heavy)
+
+
+async def test_a_connection_that_ends_while_a_statement_is_looked_at(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many who ask the same are asked for together; where the connection ends before that, each asks alone."""
+    prepare, lost = asyncpg.Connection.prepare, []
+
+    async def prepare_and_lose(connection: asyncpg.Connection, sql: str) -> Any:
+        statement = await prepare(connection, sql)
+        if not lost:
+            lost.append(sql)
+            connection.terminate()
+        return statement
+
+    monkeypatch.setattr(asyncpg.Connection, "prepare", prepare_and_lose)
+    async with _opened(postgres_url) as database:
+        found = "SELECT seller_id FROM terminal_owners WHERE terminal_id = $1"
+        rows = await asyncio.gather(*(database.read(lambda tx: tx.one(found, "nobody")) for _ in range(8)))
+    assert rows == [None] * 8
+    assert lost == [found]
+
+
 async def test_a_deadlock_runs_the_unit_again(postgres_url: str) -> None:
     """The victim of a deadlock tries again after its rival is done."""
     runs = []

@@ -70,7 +70,10 @@ class Connection:
         self._seconds = seconds
         self.expired = False
         self.warned = False
-        raw.add_log_listener(self._note_warning)
+
+    def listen_to_warnings(self) -> None:
+        """Note the server's warnings in `warned`. Raises `asyncpg.InterfaceError` where the connection is gone."""
+        self._raw.add_log_listener(self._note_warning)
 
     def _note_warning(self, _connection: object, message: Any) -> None:
         self.warned = self.warned or message.severity_en == "WARNING"
@@ -87,11 +90,15 @@ class Connection:
     async def parameter_types(self, sql: str) -> tuple[str, ...] | None:
         """The types of a statement's parameters, or None where one of them is an array or of the user's own making."""
         if sql not in self._types:
-            statement = await self._within_the_deadline(self._raw.prepare(sql))
-            parameters = statement.get_parameters()
+            parameters = await self._within_the_deadline(self._described(sql))
             plain = all(parameter.kind == "scalar" and parameter.schema == "pg_catalog" for parameter in parameters)
             self._types[sql] = tuple(parameter.name for parameter in parameters) if plain else None
         return self._types[sql]
+
+    async def _described(self, sql: str) -> Any:
+        statement = await self._raw.prepare(sql)
+        # It asks whether the connection still lives, which may have ended since the answer came.
+        return statement.get_parameters()
 
     async def fetch_many(self, sql: str, many: list[tuple[Any, ...]]) -> Any:
         """One round trip: the rows of one statement run with each of many arguments, in their order."""
@@ -210,8 +217,10 @@ class Connections:
             raise Unavailable(f"PostgreSQL cannot be reached: {error or type(error).__name__}") from error
         connection = Connection(raw, self._timeout_seconds, self._types)
         try:
+            connection.listen_to_warnings()
             _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])
-        except (Lost, Expired) as error:
+        except (Lost, Expired, asyncpg.InterfaceError) as error:
+            # It was there a moment ago.
             connection.drop()
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
         except BaseException:
