@@ -22,7 +22,7 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import outbox, store, subscriptions
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import DeliveryWorker
-from paydesk.webhooks.schemas import notification
+from paydesk.webhooks.schemas import TOPIC, notification
 from paydesk.webhooks.sending import Sender
 from paydesk.workers import WorkerContext
 
@@ -104,12 +104,13 @@ async def subscribe(
     actions: tuple[str, ...] = (),
     live: bool = False,
     application_id: int = APPLICATION,
+    topic: str = TOPIC,
 ) -> tuple[str, Secret]:
     """Subscribe the application; the subscription's id and its secret."""
 
     async def work(tx: Transaction) -> tuple[subscriptions.Subscription, Secret]:
         return await subscriptions.create(
-            tx, KEYS, application_id=application_id, live=live, url=url, actions=actions, now_ms=0
+            tx, KEYS, application_id=application_id, live=live, url=url, actions=actions, now_ms=0, topic=topic
         )
 
     made, secret = await database.write(work)

@@ -16,6 +16,7 @@ from paydesk.terminals import places
 from paydesk.terminals import store as terminals
 from paydesk.terminals.store import Terminal
 from paydesk.webhooks import subscriptions
+from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.subscriptions import Subscription
 
 APPLICATION = "Demo POS"
@@ -107,7 +108,7 @@ async def _subscription(
     url, after = base_url + INBOX, ""
     while page := await subscriptions.listed(tx, after, 200):
         for found in page:
-            if found.application_id == application.application_id and found.url.endswith(INBOX):
+            if (found.application_id, found.topic) == (application.application_id, TOPIC) and found.url.endswith(INBOX):
                 await tx.run(MOVE_SUBSCRIPTION, found.subscription_id, url)
                 return replace(found, url=url)
         after = page[-1].subscription_id

@@ -13,6 +13,7 @@ app = group("Orders, with their history and notifications.")
 deliveries = group("Notifications sent or to be sent.")
 reversals = group("Approvals that belong to no order, and are given back.")
 events = group("What an operator should know about.")
+DELIVERY_COLUMNS = ("id", "topic", "order_id", "client_id", "version", "status", "attempts", "next_date")
 
 
 @app.command("get", epilog=examples("paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json"))
@@ -39,7 +40,7 @@ def list_deliveries(
     """List notifications."""
     query = {"order": order, "status": status, "limit": limit, "after": after}
     answer = operators(credentials).get("/operator/v1/deliveries", query)
-    show_list(answer, ("id", "order_id", "version", "status", "attempts", "next_date"), as_json=as_json)
+    show_list(answer, DELIVERY_COLUMNS, as_json=as_json)
 
 
 @reversals.command("list", epilog=examples("paydesk reversals list"))

@@ -19,14 +19,15 @@ COLUMNS = ("id", "client_id", "topic", "live_mode", "url", "actions", "created_d
         "paydesk subscriptions create --url http://127.0.0.1:3000/webhooks",
         "paydesk subscriptions create --client-id 3676047501096810 --url https://shop.example/webhooks --live "
         "--action order.processed --action order.failed",
+        "paydesk subscriptions create --topic mp-connect --url https://shop.example/webhooks",
     ),
 )
 def create(
     url: Annotated[str, typer.Option(help="Where to send.")],
     client_id: Annotated[
-        str | None, typer.Option(help="The application that hears of its orders. [default: the demo application]")
+        str | None, typer.Option(help="The application that is to hear. [default: the demo application]")
     ] = None,
-    topic: Annotated[str, typer.Option(help="What to hear of.")] = "orders",
+    topic: Annotated[str, typer.Option(help="orders, or mp-connect: sellers who agree or withdraw.")] = "orders",
     action: Annotated[
         list[str] | None, typer.Option(help="Only this action, such as order.processed; may be given several times.")
     ] = None,

@@ -15,6 +15,7 @@ from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.schemas import shown
 from paydesk.storage.database import Row, Transaction
+from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
 DELIVERY_STATUSES = ("pending", "delivered", "exhausted", "superseded", "withdrawn")
 
@@ -123,13 +124,20 @@ def _delivery(row: Row) -> dict[str, Any]:
         "id": delivery_id,
         "seller_id": seller_id,
         "subscription_id": subscription_id,
-        "order_id": order_id,
+        **_about(order_id),
         "version": version,
         "status": status,
         "attempts": attempts,
         "created_date": rfc3339(created_ms),
     }
     return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+
+
+def _about(subject: str) -> dict[str, Any]:
+    """What a notification tells of: an order, or what a seller lets an application do."""
+    if subject.isdigit():
+        return {"topic": CONNECT_TOPIC, "client_id": subject}
+    return {"topic": TOPIC, "order_id": subject}
 
 
 def _reversal(row: Row) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.operators.history import DELIVERY_STATUSES
+from paydesk.webhooks.schemas import ACTIONS_OF
 
 DATE = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
@@ -105,12 +106,14 @@ DELIVERY = described(
         "id": TEXT,
         "seller_id": NUMBER,
         "subscription_id": TEXT,
-        "order_id": TEXT,
+        "topic": {"enum": list(ACTIONS_OF)},
         "version": NUMBER,
         "status": {"enum": list(DELIVERY_STATUSES)},
         "attempts": NUMBER,
         "created_date": DATE,
     },
+    order_id=TEXT,
+    client_id=TEXT,
     next_date=DATE,
     ended_date=DATE,
 )

@@ -35,6 +35,7 @@ async def create(call: Call) -> Answer:
             tx,
             call.keys,
             application_id=body.client_id,
+            topic=body.topic,
             live=body.live_mode,
             url=body.url,
             actions=actions,

@@ -12,6 +12,7 @@ from paydesk.clock import rfc3339
 from paydesk.keys import KeyMissing, Keys
 from paydesk.secrets import Secret
 from paydesk.virtual.store import InboxEntry, Signer
+from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
 from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_signature
 
 PATH = "/demo/inbox"
@@ -63,14 +64,19 @@ def shown(entry: InboxEntry) -> dict[str, Any]:
     body = _parsed(entry.body)
     told: dict[str, Any] = {"received_date": rfc3339(entry.received_ms)}
     if isinstance(body, dict):
-        data = body["data"] if isinstance(body.get("data"), dict) else {}
-        about = {"action": body.get("action"), "order_id": data.get("id"), "version": data.get("version")}
-        told |= {name: value for name, value in about.items() if value is not None}
+        told |= {name: value for name, value in _about(body).items() if value is not None}
     return told | {
         "signature_valid": bool(entry.signature_valid),
         "headers": msgspec.Raw(entry.headers.encode()),
         "body": body,
     }
+
+
+def _about(body: dict[str, Any]) -> dict[str, Any]:
+    data = body["data"] if isinstance(body.get("data"), dict) else {}
+    if body.get("type") == TYPES[CONNECT_TOPIC]:
+        return {"action": body.get("action"), "user_id": body.get("user_id")}
+    return {"action": body.get("action"), "order_id": data.get("id"), "version": data.get("version")}
 
 
 def _storable(raw: bytes) -> str:

@@ -76,6 +76,7 @@ INBOX: dict[str, Any] = {
                     "action": {"type": "string"},
                     "order_id": {"type": "string"},
                     "version": {"type": "integer"},
+                    "user_id": {"type": "integer", "description": "Who agreed or withdrew, of topic mp-connect."},
                     "signature_valid": {"type": "boolean"},
                     "headers": {"type": "object", "additionalProperties": {"type": "string"}},
                     "body": {"description": "The body's JSON; its text where it is none."},

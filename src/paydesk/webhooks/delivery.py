@@ -19,6 +19,7 @@ from paydesk.secrets import Secret
 from paydesk.storage.database import Locked, Transaction, Unavailable
 from paydesk.webhooks import schedule, signature, store, urls
 from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.schemas import TYPES
 from paydesk.webhooks.sending import Outcome, Sender
 from paydesk.webhooks.slots import RECEIVERS_MAX, Slots
 from paydesk.webhooks.store import Attempt, Claimed
@@ -110,7 +111,14 @@ class DeliveryWorker:
             if target.key_version not in self._keys.versions:
                 return target, []
             claimed = await store.claim(
-                tx, seller_id, subscription_id, now_ms=now_ms, wall_ms=wall_ms, until_ms=until_ms, limit=limit
+                tx,
+                seller_id,
+                subscription_id,
+                topic=target.topic,
+                now_ms=now_ms,
+                wall_ms=wall_ms,
+                until_ms=until_ms,
+                limit=limit,
             )
             return target, claimed
 
@@ -227,7 +235,6 @@ class DeliveryWorker:
 
 def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:
     """Where one attempt goes, and its headers, signed at `seconds` of the real clock."""
-    data_id = claimed.order_id.lower()
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
     headers = {
         "Content-Type": "application/json",
@@ -235,7 +242,7 @@ def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[U
         "Accept-Encoding": "identity",
         "X-Request-Id": request_id,
         "X-Retry": str(claimed.attempt - 1),
-        "X-Signature": signature.x_signature(secret, data_id=data_id, request_id=request_id, seconds=seconds),
+        "X-Signature": signature.x_signature(secret, data_id=claimed.data_id, request_id=request_id, seconds=seconds),
         **signature.standard_headers([secret], message_id=claimed.event_id, seconds=seconds, body=claimed.body),
     }
-    return urls.with_parameters(url, data_id), headers
+    return urls.with_parameters(url, claimed.data_id, TYPES[claimed.topic]), headers

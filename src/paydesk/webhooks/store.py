@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.storage.database import Transaction
+from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
 SELLERS_MAX = 200
 
@@ -21,12 +22,13 @@ SELECT seller_id FROM deliveries
 
 NEXT_DUE = "SELECT min(next_ms) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
 
-# An application hears nothing of a seller who has withdrawn all that it was ever allowed.
+# An application hears nothing of a seller who has withdrawn all that it was ever allowed, but that this is so.
 TARGET = """
-SELECT url, secret_generation, key_version,
+SELECT url, topic, secret_generation, key_version,
        CASE WHEN deleted_ms IS NOT NULL
-              OR (EXISTS (SELECT 1 FROM authorizations
-                           WHERE seller_id = $1 AND application_id = subscriptions.application_id)
+              OR (topic = 'orders'
+                  AND EXISTS (SELECT 1 FROM authorizations
+                               WHERE seller_id = $1 AND application_id = subscriptions.application_id)
                   AND NOT EXISTS (SELECT 1 FROM authorizations
                                    WHERE seller_id = $1 AND application_id = subscriptions.application_id
                                      AND withdrawn_ms IS NULL))
@@ -40,7 +42,7 @@ UPDATE deliveries SET status = 'withdrawn', ended_ms = $3
 """
 
 # In order per order and subscription: the next one goes when no earlier one of the same two is open.
-CLAIM = """
+_CLAIM = """
 UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
  WHERE seller_id = $1 AND delivery_id IN (
        SELECT due.delivery_id FROM deliveries AS due
@@ -52,10 +54,17 @@ UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
                              AND earlier.status = 'pending')
         ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED)
 RETURNING seller_id, delivery_id, subscription_id, order_id, version, attempts, created_ms,
-          (SELECT body FROM order_events
-            WHERE order_events.seller_id = deliveries.seller_id AND order_events.order_id = deliveries.order_id
-              AND order_events.version = deliveries.version)
+          (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
+              AND {same})
 """
+
+# By the topic of the subscription. Of `mp-connect` the application's id stands where otherwise that of an order does.
+CLAIM = {
+    TOPIC: _CLAIM.format(events="order_events", same="e.order_id = deliveries.order_id"),
+    CONNECT_TOPIC: _CLAIM.format(
+        events="application_events", same="e.application_id = CAST(deliveries.order_id AS bigint)"
+    ),
+}
 
 # What stands behind one that waits for its next attempt waits as long: else it would be looked at again and again.
 DEFER = """
@@ -122,6 +131,7 @@ class Target:
     """Where a subscription's notifications go, and what their secret is derived from. `ended`: nothing goes there."""
 
     url: str
+    topic: str
     secret_generation: int
     key_version: int
     ended: int
@@ -129,8 +139,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery that this worker has to itself for a while. `attempt` counts from 1, this one included."""
+    """A delivery that this worker has to itself for a while. `attempt` counts from 1, this one included.
 
+    `order_id` is the application's id where the topic is `mp-connect`.
+    """
+
+    topic: str
     seller_id: int
     delivery_id: str
     subscription_id: str
@@ -139,6 +153,11 @@ class Claimed:
     attempt: int
     created_ms: int
     body: str
+
+    @property
+    def data_id(self) -> str:
+        """What it is about, as the query and `X-Signature` have it: the order, in lower case, or the seller."""
+        return str(self.seller_id) if self.topic == CONNECT_TOPIC else self.order_id.lower()
 
     @property
     def event_id(self) -> str:
@@ -188,7 +207,7 @@ async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
 
 
 async def target(tx: Transaction, seller_id: int, subscription_id: str) -> Target | None:
-    """Where to send what this seller's orders have to tell."""
+    """Where to send what there is to tell of this seller."""
     row = await tx.one(TARGET, seller_id, subscription_id)
     return Target(*row) if row else None
 
@@ -203,16 +222,17 @@ async def claim(
     seller_id: int,
     subscription_id: str,
     *,
+    topic: str = TOPIC,
     now_ms: int,
     wall_ms: int,
     until_ms: int,
     limit: int,
 ) -> list[Claimed]:
     """Take up to `limit` due deliveries until `until_ms`, each for one attempt."""
-    rows = await tx.all(CLAIM, seller_id, subscription_id, now_ms, wall_ms, until_ms, limit)
+    rows = await tx.all(CLAIM[topic], seller_id, subscription_id, now_ms, wall_ms, until_ms, limit)
     if len(rows) < limit:
         await tx.run(DEFER, seller_id, subscription_id, now_ms, wall_ms)
-    return [Claimed(*row) for row in rows]
+    return [Claimed(topic, *row) for row in rows]
 
 
 async def add_attempt(tx: Transaction, claimed: Claimed, attempt: Attempt) -> None:

@@ -1,4 +1,4 @@
-"""Subscriptions: which application hears of its orders, where, and of which actions."""
+"""Subscriptions: which application hears of its orders, or of its sellers, where, and of which actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paydesk.storage.database import Transaction
 from paydesk.webhooks import signature, urls
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.errors import SUBSCRIPTION_NOT_FOUND
-from paydesk.webhooks.schemas import ACTIONS, EARLIER_TOPIC, TOPIC
+from paydesk.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
 
 CREATE = """
 INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation, key_version,
@@ -65,10 +65,12 @@ async def refuse_unfit(
         *_topic_faults(topic),
         *(f"'$.url' - {fault}" for fault in await _url_faults(url, ports, loopback_allowed)),
     ]
+    # Where the topic is none of ours the earlier one's successor is meant.
+    named = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
     details += [
-        f"'$.actions[{index}]' - must be one of {', '.join(ACTIONS)}"
+        f"'$.actions[{index}]' - must be one of {', '.join(named)}"
         for index, action in enumerate(actions)
-        if action not in ACTIONS
+        if action not in named
     ]
     if details:
         raise PROPERTY_VALUE.because("unfit subscription", *details)
@@ -83,15 +85,19 @@ async def create(
     url: str,
     actions: Sequence[str],
     now_ms: int,
+    topic: str = TOPIC,
 ) -> tuple[Subscription, Secret]:
-    """Subscribe an application to `orders`; its secret is told here and never again. `actions` empty: all of them."""
+    """Subscribe an application; its secret is told here and never again. `actions` empty: all of them.
+
+    Of `mp-connect` all of an application's subscriptions hear, `live` or not: a consent is neither.
+    """
     subscription = Subscription(
         subscription_id=str(uuid.uuid4()),
         application_id=application_id,
         live=int(live),
-        topic=TOPIC,
+        topic=topic,
         url=url,
-        actions=msgspec.json.encode([action for action in ACTIONS if action in actions]).decode(),
+        actions=msgspec.json.encode([action for action in ACTIONS_OF[topic] if action in actions]).decode(),
         secret_generation=1,
         key_version=keys.active,
         created_ms=now_ms,
@@ -101,7 +107,7 @@ async def create(
         subscription.subscription_id,
         application_id,
         int(live),
-        TOPIC,
+        topic,
         url,
         subscription.actions,
         keys.active,
@@ -124,11 +130,11 @@ async def delete(tx: Transaction, subscription_id: str, now_ms: int) -> None:
 
 
 def _topic_faults(topic: str) -> list[str]:
-    if topic == TOPIC:
+    if topic in ACTIONS_OF:
         return []
     if topic == EARLIER_TOPIC:
         return [f"'$.topic' - {EARLIER_TOPIC} is no longer sent, its successor is {TOPIC}"]
-    return [f"'$.topic' - must be {TOPIC}"]
+    return [f"'$.topic' - must be {' or '.join(ACTIONS_OF)}"]
 
 
 async def _url_faults(url: str, ports: Collection[int], loopback_allowed: bool) -> list[str]:  # noqa: FBT001 - private

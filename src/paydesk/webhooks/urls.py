@@ -66,9 +66,9 @@ async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
     return None
 
 
-def with_parameters(url: str, data_id: str) -> URL:
+def with_parameters(url: str, data_id: str, kind: str = "order") -> URL:
     """`url` with our two parameters behind its own, which stay as they are, byte for byte."""
     from yarl import URL
 
     joint = "?" if "?" not in url else "" if url.endswith(("?", "&")) else "&"
-    return URL(f"{url}{joint}data.id={data_id}&type=order", encoded=True)
+    return URL(f"{url}{joint}data.id={data_id}&type={kind}", encoded=True)

@@ -1,0 +1,154 @@
+"""Notifications of topic `mp-connect`: who agreed and who withdrew, told like the moves of an order."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+from aiohttp import web
+from mercadopago.webhook import WebhookSignatureValidator
+from standardwebhooks import Webhook
+
+import webhooks_scene as scene
+from paydesk.clock import MovableClock, rfc3339
+from paydesk.storage.database import Database, Transaction
+from paydesk.webhooks import connect, store
+from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+from paydesk.webhooks.store import Delivery
+
+WITHDRAWN = "INSERT INTO authorizations VALUES ($1, '01', $2, 'read', 1, 2)"
+
+
+async def tell(
+    database: Database, clock: MovableClock, action: str, *, application_id: int = scene.APPLICATION
+) -> None:
+    """Something happens between the seller and the application."""
+    now_ms = clock.now_ms()
+    await database.write(
+        partial(connect.announce, seller_id=scene.SELLER, application_id=application_id, action=action, now_ms=now_ms)
+    )
+
+
+async def told(database: Database, application_id: int = scene.APPLICATION) -> list[Delivery]:
+    """The notifications about the application."""
+    return await scene.deliveries(database, str(application_id))
+
+
+async def test_a_notification_is_what_official_clients_know(database: Database, clock: MovableClock) -> None:
+    """Numbers for `id` and `user_id`, the seller in `data.id`, and signatures that official validators accept."""
+    clock.freeze()
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        _, secret = await scene.subscribe(database, receiver.url, topic=CONNECT_TOPIC)
+        await tell(database, clock, AUTHORIZED)
+        assert await scene.step(worker) == 1
+    (got,) = receiver.got
+    document = json.loads(got.body)
+    assert got.headers["webhook-id"] == str(document["id"])
+    assert 10**15 <= document.pop("id") < 2**53
+    assert document == {
+        "action": "application.authorized",
+        "api_version": "v1",
+        "application_id": str(scene.APPLICATION),
+        "type": "mp-connect",
+        "user_id": scene.SELLER,
+        "live_mode": True,
+        "date_created": rfc3339(clock.now_ms()),
+        "data": {"id": str(scene.SELLER)},
+    }
+    assert dict(got.url.query) == {"shop": "7", "data.id": str(scene.SELLER), "type": "mp-connect"}
+    WebhookSignatureValidator.validate(
+        got.headers["X-Signature"],
+        got.headers["X-Request-Id"],
+        got.url.query["data.id"],
+        secret.reveal(),
+        tolerance_seconds=60,
+    )
+    Webhook(secret.reveal()).verify(got.body, dict(got.headers))
+
+
+async def test_events_of_a_seller_and_an_application_go_in_order(database: Database, clock: MovableClock) -> None:
+    """The second waits for the first, also while that fails; another application's do not wait."""
+    clock.freeze()
+    is_up = False
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=200 if is_up or "other" in request.query else 500)
+
+    async with scene.receiver(answer) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url, topic=CONNECT_TOPIC)
+        await scene.subscribe(database, f"{receiver.url}&other=1", topic=CONNECT_TOPIC, application_id=8)
+        for action in (AUTHORIZED, DEAUTHORIZED, AUTHORIZED):
+            await tell(database, clock, action)
+        await tell(database, clock, DEAUTHORIZED, application_id=8)
+        assert await scene.step(worker) == 2
+        is_up = True
+        clock.advance(17_000)
+        await scene.step(worker)
+    arrived = [json.loads(got.body)["action"] for got in receiver.got if "other" not in got.url.query]
+    assert arrived == [AUTHORIZED, AUTHORIZED, DEAUTHORIZED, AUTHORIZED], "the first one twice"
+    assert len({got.body for got in receiver.got if "other" not in got.url.query}) == 3
+    assert [(one.version, one.status) for one in await told(database)] == [(n, "delivered") for n in (1, 2, 3)]
+    assert [(one.version, one.status) for one in await told(database, 8)] == [(1, "delivered")]
+
+
+async def test_who_hears(database: Database, clock: MovableClock) -> None:
+    """Live and test subscriptions of the application alike, those that want the action, and none to `orders`."""
+    url = "https://shop.example/hooks"
+    both = [(await scene.subscribe(database, url, live=live, topic=CONNECT_TOPIC))[0] for live in (True, False)]
+    picky, _ = await scene.subscribe(database, url, actions=(DEAUTHORIZED,), topic=CONNECT_TOPIC)
+    await scene.subscribe(database, url)
+    await scene.subscribe(database, url, topic=CONNECT_TOPIC, application_id=8)
+    await tell(database, clock, AUTHORIZED)
+    assert {one.subscription_id for one in await told(database)} == set(both)
+    await tell(database, clock, DEAUTHORIZED)
+    assert {one.subscription_id for one in await told(database) if one.version == 2} == {*both, picky}
+    await scene.announce(database, clock.now_ms(), order := scene.order_id())
+    assert len(await scene.deliveries(database, order)) == 1
+    assert await told(database, 8) == []
+
+
+@pytest.mark.parametrize("topic", ["orders", "mp-connect"])
+async def test_a_withdrawn_application_hears_only_of_that(database: Database, clock: MovableClock, topic: str) -> None:
+    """What it was to hear of orders ends unsent; that the seller agreed once and has withdrawn still arrives."""
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url, topic=topic)
+        await tell(database, clock, AUTHORIZED)
+        await scene.announce(database, clock.now_ms(), order := scene.order_id())
+        await database.write(lambda tx: tx.run(WITHDRAWN, scene.SELLER, scene.APPLICATION))
+        await tell(database, clock, DEAUTHORIZED)
+        await scene.step(worker)
+    if topic == CONNECT_TOPIC:
+        assert [one.status for one in await told(database)] == ["delivered", "delivered"]
+        assert [json.loads(got.body)["action"] for got in receiver.got] == [AUTHORIZED, DEAUTHORIZED]
+    else:
+        assert [one.status for one in await scene.deliveries(database, order)] == ["withdrawn"]
+        assert receiver.got == []
+
+
+async def test_nothing_goes_to_a_deleted_subscription(database: Database, clock: MovableClock) -> None:
+    """What was still open for it ends unsent."""
+    async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
+        subscription_id, _ = await scene.subscribe(database, receiver.url, topic=CONNECT_TOPIC)
+        await tell(database, clock, AUTHORIZED)
+        await database.write(lambda tx: tx.run("UPDATE subscriptions SET deleted_ms = 1"))
+        await scene.step(worker)
+        assert [(one.subscription_id, one.status) for one in await told(database)] == [(subscription_id, "withdrawn")]
+        assert receiver.got == []
+
+
+async def test_an_event_is_undone_with_what_it_tells_of(database: Database, clock: MovableClock) -> None:
+    """It leaves no gap in the numbers either."""
+    await scene.subscribe(database, "https://shop.example/hooks", topic=CONNECT_TOPIC)
+
+    async def refused(tx: Transaction) -> None:
+        await connect.announce(
+            tx, seller_id=scene.SELLER, application_id=scene.APPLICATION, action=AUTHORIZED, now_ms=clock.now_ms()
+        )
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await database.write(refused)
+    assert await database.read(store.pending_count) == 0
+    await tell(database, clock, AUTHORIZED)
+    assert [one.version for one in await told(database)] == [1]
