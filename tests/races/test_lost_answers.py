@@ -1,0 +1,154 @@
+"""The client is cut off after it has sent its refresh: whatever the moment, it gets on with the token that it has.
+
+`PAYDESK_TEST_LOST_ANSWERS=20000` loses so many on each database instead of 200; `PAYDESK_TEST_SEED` repeats the same
+random choices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from cut_wire import Cut, CutWire
+from nodes import two_nodes
+from oauth_scene import DAY_MS, Scene, make_scene
+from paydesk import ledger
+from paydesk.clock import MovableClock
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database
+from raw_http import head, wire
+from service import Reply, Service, running
+
+TIMES = int(os.environ.get("PAYDESK_TEST_LOST_ANSWERS", "200"))
+TILLS = 4
+BACK_SECONDS_MAX = 40.0
+CUTS: tuple[Cut, ...] = ("before", "after")
+
+CHAIN = "SELECT generation, revoked_ms FROM token_chains WHERE seller_id = $1"
+TOKENS = "SELECT generation FROM refresh_tokens WHERE seller_id = $1 ORDER BY generation"
+
+
+class Till:
+    """An application with one chain of tokens, which now and then hears no answer. `held` is what it has stored."""
+
+    def __init__(self, nodes: tuple[Service, Service], scene: Scene, choices: random.Random) -> None:
+        self._nodes, self._scene, self._choices = nodes, scene, choices
+        self.held: dict[str, Any] = {}
+        self.answered, self.lost = 0, 0
+        self._seconds: list[float] = []
+
+    async def begin(self) -> None:
+        """The first tokens, and how long a refresh takes that nobody disturbs."""
+        self.held = (await self._ask(self._scene.exchange(await self._scene.code()))).body
+        for _ in range(5):
+            began = time.monotonic()
+            await self.get_on()
+            self._seconds.append(time.monotonic() - began)
+
+    async def loses_an_answer(self) -> None:
+        """Send a refresh, and go without a word: before the answer was sent, or after."""
+        node, body = self._choices.choice(self._nodes), json.dumps(self._refresh()).encode()
+        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        async with wire(node) as connection:
+            await connection.send(head("POST", "/oauth/token", *fields) + body)
+            await asyncio.sleep(self._choices.uniform(0, 2 * statistics.median(self._seconds)))
+            connection.cut()
+
+    async def get_on(self) -> None:
+        """Refresh with the token that it has until it is answered: there must be tokens that it has not had before."""
+        async with asyncio.timeout(BACK_SECONDS_MAX):
+            while (reply := await self._ask(self._refresh())).status == 503:  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.01)
+        assert reply.status == 200, reply
+        assert reply.body["refresh_token"] != self.held["refresh_token"]
+        self.held = reply.body
+        self.answered += 1
+
+    async def has_one_line(self) -> None:
+        """No answer was lost for good and none was given twice: one successor for each token that it had."""
+        generations = list(range(1, self.answered + 2))
+        assert await self._generation() == (len(generations), None)
+        rows = await self._scene.database.read(lambda tx: tx.all(TOKENS, self._scene.seller.seller_id))
+        assert [row[0] for row in rows] == generations
+        reply = await self._nodes[0].request("GET", "/terminals/v1/list", token=self.held["access_token"])
+        assert reply.status == 200
+
+    async def made_one_more(self) -> bool:
+        """Whether its refresh was done, although it has heard nothing of it."""
+        return (await self._generation())[0] > self.answered + 1
+
+    async def _generation(self) -> tuple[int, int | None]:
+        row = await self._scene.database.read(lambda tx: tx.one(CHAIN, self._scene.seller.seller_id))
+        assert row is not None
+        return row[0], row[1]
+
+    async def _ask(self, body: dict[str, Any]) -> Reply:
+        return await self._choices.choice(self._nodes).request("POST", "/oauth/token", body, token=None, key=None)
+
+    def _refresh(self) -> dict[str, Any]:
+        return self._scene.refresh(self.held["refresh_token"])
+
+
+def seeded() -> random.Random:
+    """Random choices that can be repeated."""
+    seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
+    print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
+    return random.Random(seed)
+
+
+async def test_a_client_that_hears_nothing_gets_on(database: Database, database_url: str) -> None:
+    """Cut off 200 times, at once with others, once or several times in a row, on any node, with a pause of up to a day."""
+    clock, choices = MovableClock(frozen_ms=MovableClock().now_ms()), seeded()
+
+    async def loses(till: Till, times: int) -> int:
+        await till.begin()
+        lost = 0
+        for _ in range(times):
+            await till.loses_an_answer()
+            if choices.random() < 0.3:
+                continue
+            lost += await till.made_one_more()
+            if choices.random() < 0.1:
+                clock.advance(choices.randrange(DAY_MS))
+            await till.get_on()
+        await till.get_on()
+        return lost
+
+    async with two_nodes(database, database_url, clock=clock) as nodes:
+        scenes = [await make_scene(database) for _ in range(TILLS)]
+        for scene in scenes:
+            scene.clock = clock
+        tills = [Till(nodes, scene, choices) for scene in scenes]
+        lost = sum(await asyncio.gather(*(loses(till, TIMES // TILLS) for till in tills)))
+        for till in tills:
+            await till.has_one_line()
+    print(f"{lost} refreshes were done whose answer was lost")  # noqa: T201 - the figure of a run with -s
+    assert lost > 0, "of no refresh was the answer lost"
+    assert await ledger.check(database, clock.now_ms()) == []
+
+
+async def test_a_node_that_loses_its_database_gets_on(postgres_url: str, tmp_path: Path) -> None:
+    """Nor does it matter where between the node and PostgreSQL the answer is lost."""
+    choices = seeded()
+    async with CutWire(postgres_url, tmp_path).laid() as cut:
+        database = await open_database(cut.url, timeout_seconds=5)
+        async with running(database, workers=False) as service:
+            scene = await make_scene(database)
+            scene.clock = MovableClock()
+            till, lost = Till((service, service), scene, choices), 0
+            await till.begin()
+            for _ in range(TIMES // 10):
+                cut.plan(choices.choice(CUTS), choices.choice((b"token_chains", b"COMMIT", b"")))
+                await till.get_on()
+                lost += cut.times == 0
+            cut.times = 0
+            await till.has_one_line()
+        assert lost > 0, "the wire was never cut"
+        assert await ledger.check(database) == []
+        await database.close()
