@@ -184,7 +184,8 @@ async def test_a_connection_that_ends_while_a_statement_is_looked_at(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many who ask the same are asked for together; where the connection ends before that, each asks alone."""
-    prepare, lost = asyncpg.Connection.prepare, []
+    prepare = asyncpg.Connection.prepare
+    lost: list[str] = []
 
     async def prepare_and_lose(connection: asyncpg.Connection, sql: str) -> Any:
         statement = await prepare(connection, sql)
