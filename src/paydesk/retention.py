@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 
 from paydesk.http import idempotency
+from paydesk.oauth import consent, sessions
 from paydesk.oauth import retention as tokens
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work
@@ -68,6 +69,8 @@ RULES = (
     ),
     Rule("deliveries", lambda settings: settings.deliveries_keep_days, deliveries.prune_deliveries),
     Rule("codes", lambda settings: settings.tokens_keep_days, tokens.prune_codes),
+    Rule("sellers' sessions", lambda settings: settings.tokens_keep_days, sessions.prune),
+    Rule("what sellers were asked", lambda settings: settings.tokens_keep_days, consent.prune),
     Rule("device tokens", lambda settings: settings.tokens_keep_days, terminals.prune_device_tokens),
     Rule("sessions", lambda settings: settings.tokens_keep_days, terminals.prune_sessions),
 )

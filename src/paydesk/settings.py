@@ -89,6 +89,12 @@ class Settings(BaseModel):
     code_repeat_seconds: Positive = Field(
         10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
     )
+    session_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
+        12, description="A seller who signed in at a browser stays so for so long."
+    )
+    consent_minutes: Annotated[int, Field(gt=0, le=1440)] = Field(
+        30, description="A page that asks a seller to agree can be answered for so long."
+    )
     bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a good bearer or secret is remembered.")
     sign_in_failures_per_hour: Limit = Field(
         30,

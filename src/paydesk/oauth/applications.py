@@ -142,6 +142,11 @@ async def get(tx: Transaction, application_id: int) -> Application | None:
     return _application(row) if row else None
 
 
+async def find(tx: Transaction, client_id: str) -> Application | None:
+    """The application of a `client_id` as it was sent, or None."""
+    return await get(tx, _number(client_id))
+
+
 async def find_all(tx: Transaction) -> list[Application]:
     """All applications, the oldest first."""
     return [_application(row) for row in await tx.all(LIST)]

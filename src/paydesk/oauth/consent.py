@@ -1,0 +1,117 @@
+"""A seller's consent: what was asked on which page, decided once, and the code that agreeing makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paydesk.errors import Refusal
+from paydesk.oauth import applications, authorization, issuing
+from paydesk.oauth.authorization import Asked
+from paydesk.oauth.pages.errors import APPLICATION_CHANGED, REQUEST_DECIDED
+from paydesk.oauth.sessions import Session
+from paydesk.secrets import digest, new_hex
+from paydesk.storage.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where the browser goes on, and with what: a code, or none where the seller refused."""
+
+    redirect_uri: str
+    state: str | None
+    code: str | None
+
+
+# In: what a page asks.
+INSERT = """INSERT INTO consent_requests (seller_id, digest, session_digest, application_id, redirect_uri, scope,
+        challenge, state, created_ms, expires_ms)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
+
+# asked -> decided: of many who answer one page, at once or later, this lets one through, in the session it was for.
+DECIDE = """UPDATE consent_requests SET decided_ms = $4
+    WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4
+    RETURNING application_id, redirect_uri, scope, challenge, state"""
+
+# asked -> decided, by nobody: once it was refused as expired it stays so.
+EXPIRE = """UPDATE consent_requests SET decided_ms = $4
+    WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL"""
+
+# Out: requests that expired before $2 are gone, at most $3.
+PRUNE = """DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (
+    SELECT digest FROM consent_requests WHERE seller_id = $1 AND expires_ms < $2
+     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+
+
+async def ask(tx: Transaction, *, session: Session, asked: Asked, scope: str, now_ms: int, expires_ms: int) -> str:
+    """Keep what a page asks of whoever is signed in; the value, 256 random bits, that its form carries."""
+    value = new_hex(256)
+    await tx.run(
+        INSERT,
+        session.seller_id,
+        digest(value),
+        session.digest,
+        int(asked.client_id),
+        asked.redirect_uri,
+        scope,
+        asked.code_challenge or None,
+        asked.state or None,
+        now_ms,
+        expires_ms,
+    )
+    return value
+
+
+async def decide(
+    tx: Transaction, *, session: Session, value: str, agreed: bool, now_ms: int, code_expires_ms: int
+) -> Decision | Refusal:
+    """Answer what was asked, once. Agreeing makes an authorization with its code, unless the application was changed.
+
+    A refusal is to be kept: what was asked is decided by it.
+    """
+    key = (session.seller_id, digest(value), session.digest)
+    row = await tx.one(DECIDE, *key, now_ms)
+    if row is None:
+        overdue = await tx.run(EXPIRE, *key, now_ms)
+        return REQUEST_DECIDED.because("expired" if overdue else "decided already, unknown or of another session")
+    application_id, redirect_uri, scope, challenge, state = row
+    refusal = await _changed(tx, application_id, redirect_uri, scope, challenge)
+    if refusal is not None:
+        return refusal
+    if not agreed:
+        return Decision(redirect_uri, state, None)
+    code = await issuing.mint_code(
+        tx,
+        application_id=application_id,
+        seller_id=session.seller_id,
+        redirect_uri=redirect_uri,
+        scope=scope,
+        challenge=challenge,
+        now_ms=now_ms,
+        expires_ms=code_expires_ms,
+    )
+    return Decision(redirect_uri, state, code)
+
+
+async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Forget requests that expired before; how many."""
+    return await tx.run(PRUNE, seller_id, before_ms, limit)
+
+
+async def _changed(
+    tx: Transaction, application_id: int, redirect_uri: str, scope: str, challenge: str | None
+) -> Refusal | None:
+    """The refusal where what was asked would not be asked any more: the checks of the page, made again."""
+    asked = Asked(
+        client_id=str(application_id),
+        redirect_uri=redirect_uri,
+        response_type="code",
+        scope=scope,
+        code_challenge=challenge or "",
+        code_challenge_method=authorization.S256 if challenge else "",
+    )
+    try:
+        application = authorization.known(asked, await applications.get(tx, application_id))
+    except Refusal as refusal:
+        return APPLICATION_CHANGED.because(refusal.reason)
+    fault = authorization.fault(asked, application)
+    return APPLICATION_CHANGED.because(fault.description) if fault is not None else None

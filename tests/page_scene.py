@@ -1,0 +1,169 @@
+"""A seller at a browser, for the tests of pages: keeps cookies, reads pages, sends forms, follows nothing by itself."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+import conformance
+from oauth_scene import REDIRECT_URI
+from paydesk.oauth.passwords import hash_password
+from service import Service
+
+PASSWORD = "a pass phrase of the seller's"
+STATE = "xyz-123"
+
+
+@dataclass
+class Form:
+    """A form of a page: where it goes, and what it carries."""
+
+    action: str
+    fields: dict[str, str] = field(default_factory=dict)
+    buttons: list[tuple[str, str]] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[Form] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self._in_form = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, given))
+        if tag == "form":
+            assert given["method"] == "post"
+            self.forms.append(Form(given["action"]))
+            self._in_form = True
+        elif self._in_form and tag == "input":
+            self.forms[-1].fields[given["name"]] = given.get("value", "")
+        elif self._in_form and tag == "button" and "name" in given:
+            self.forms[-1].buttons.append((given["name"], given["value"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_form = self._in_form and tag != "form"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@dataclass
+class Page:
+    """What a browser was answered."""
+
+    status: int
+    headers: Any
+    html: str
+    forms: list[Form]
+    tags: list[tuple[str, dict[str, str]]]
+    text: str
+
+    @property
+    def location(self) -> str:
+        """Where the browser is sent."""
+        assert self.status == 303, (self.status, self.text)
+        location: str = self.headers["location"]
+        return location
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What the address says that the browser is sent to."""
+        pairs = urllib.parse.parse_qsl(urllib.parse.urlsplit(self.location).query, keep_blank_values=True)
+        assert len(dict(pairs)) == len(pairs), pairs
+        return dict(pairs)
+
+    @property
+    def code(self) -> str:
+        """The error's code, as an error page tells it to developers."""
+        return self.text.rsplit(": ", 1)[-1].strip()
+
+    def form(self, action: str) -> Form:
+        """The one form that goes there."""
+        (form,) = [form for form in self.forms if form.action == action]
+        return form
+
+
+@dataclass
+class Browser:
+    """A browser with its cookies; `headers` go with every request."""
+
+    service: Service
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    async def get(self, path: str, **headers: str) -> Page:
+        """Open a page."""
+        return await self._request("GET", path, None, headers)
+
+    async def post(self, path: str, fields: Mapping[str, str] | bytes, **headers: str) -> Page:
+        """Send a form."""
+        data = fields if isinstance(fields, bytes) else urllib.parse.urlencode(fields).encode()
+        return await self._request("POST", path, data, headers)
+
+    async def submit(self, form: Form, **fields: str) -> Page:
+        """Send a form with what the page put into it and what the seller adds."""
+        return await self.post(form.action, {**form.fields, **fields})
+
+    async def sign_in(self, path: str, *, password: str = PASSWORD, email: str = "") -> Page:
+        """Open a page, fill in the form that it asks for, and send it."""
+        page = await self.get(path)
+        email = email or self.service.scene.seller.email
+        return await self.submit(page.form("/sign-in"), email=email, password=password)
+
+    async def consent(self, **parameters: str) -> Form:
+        """The form that asks the seller, who signs in for it where need be."""
+        path = authorization(self.service, **parameters)
+        page = await self.get(path)
+        if page.forms[0].action == "/sign-in":
+            page = await self.get((await self.sign_in(path)).location)
+        return page.form("/authorization")
+
+    async def _request(self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]) -> Page:
+        sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        if self.cookies:
+            sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        if data is not None:
+            sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
+        async with self.service.session.request(
+            method, self.service.base_url + path, data=data, headers=sent, allow_redirects=False
+        ) as answer:
+            html = await answer.text()
+            conformance.check(method, path, answer.status, None)
+            for header in answer.headers.getall("set-cookie", []):
+                name, _, value = header.partition(";")[0].partition("=")
+                self.cookies[name] = value
+                if "max-age=0" in header.lower():
+                    del self.cookies[name]
+        reader = _Reader()
+        reader.feed(html)
+        return Page(answer.status, answer.headers, html, reader.forms, reader.tags, reader.text)
+
+
+async def browser(service: Service, **headers: str) -> Browser:
+    """A browser for the service's seller, who has a password from now on."""
+    await give_password(service)
+    return Browser(service, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+async def give_password(service: Service) -> None:
+    """The service's seller may sign in with `PASSWORD`."""
+    password_hash = await hash_password(PASSWORD)
+    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, password_hash)
+
+
+def authorization(service: Service, **parameters: str) -> str:
+    """The path to which the application sends its seller; a parameter that is empty is left out."""
+    given = {
+        "client_id": str(service.scene.application.application_id),
+        "response_type": "code",
+        "redirect_uri": REDIRECT_URI,
+        "state": STATE,
+        **parameters,
+    }
+    return "/authorization?" + urllib.parse.urlencode({name: value for name, value in given.items() if value})
