@@ -14,7 +14,7 @@ from paydesk.keys import Keys
 from paydesk.oauth import applications, handlers, issuing, sellers
 from paydesk.oauth.applications import Application, OnReplay
 from paydesk.oauth.sellers import Seller
-from paydesk.operation import Answer, Call, Caller
+from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 
@@ -45,12 +45,14 @@ class Scene:
     settings: Settings = field(default_factory=Settings)
     state: Mapping[str, Any] = field(default_factory=dict)
 
-    async def call(self, body: Any, now_ms: int | None = None) -> Answer | Refusal:
+    async def call(
+        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token
+    ) -> Answer | Refusal:
         """What the handler answers or refuses; a refusal that it raises has undone what it did."""
         instant_ms = self.clock.now_ms() if now_ms is None else now_ms
 
         async def work(tx: Transaction) -> Answer | Refusal:
-            return await handlers.token(
+            return await handler(
                 Call(
                     settings=self.settings,
                     database=self.database,
@@ -70,17 +72,21 @@ class Scene:
         except Refusal as refusal:
             return refusal
 
-    async def answer(self, body: Any, now_ms: int | None = None) -> dict[str, Any]:
+    async def answer(
+        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token
+    ) -> dict[str, Any]:
         """The body of the 200 that this must bring."""
-        answer = await self.call(body, now_ms)
+        answer = await self.call(body, now_ms, handler=handler)
         assert isinstance(answer, Answer), answer
         assert answer.status == 200
         answered: dict[str, Any] = answer.body
         return answered
 
-    async def refusal(self, body: Any, now_ms: int | None = None) -> tuple[str, str]:
+    async def refusal(
+        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token
+    ) -> tuple[str, str]:
         """The code and the reason of the refusal that this must bring."""
-        refusal = await self.call(body, now_ms)
+        refusal = await self.call(body, now_ms, handler=handler)
         assert isinstance(refusal, Refusal), refusal
         return refusal.kind.code, refusal.reason
 
@@ -108,6 +114,18 @@ class Scene:
     def refresh(self, refresh_token: str, **parameters: Any) -> dict[str, Any]:
         """The body that refreshes."""
         return {**self.credentials(), "grant_type": "refresh_token", "refresh_token": refresh_token, **parameters}
+
+    def presented(self, token: str, **parameters: Any) -> dict[str, Any]:
+        """The body that ends a token, or asks about it."""
+        return {**self.credentials(), "token": token, **parameters}
+
+    async def revoke(self, token: str) -> None:
+        """End a token as its application does."""
+        assert await self.answer(self.presented(token), handler=handlers.revoke) == {}
+
+    async def introspect(self, token: str, now_ms: int | None = None) -> dict[str, Any]:
+        """What its application is told of a token."""
+        return await self.answer(self.presented(token), now_ms, handler=handlers.introspect)
 
     def credentials(self) -> dict[str, Any]:
         """Who the application says it is."""

@@ -152,6 +152,11 @@ class Settings(BaseModel):
     )
     keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
 
+    @property
+    def issuer(self) -> str:
+        """Under which address tokens are issued, and the pages are found."""
+        return self.public_url or f"http://{self.listen}"
+
 
 _WITH_SECRETS = {"database_url"}
 _LISTS = {name for name, field in Settings.model_fields.items() if "tuple" in str(field.annotation)}

@@ -1,4 +1,7 @@
-"""Bearers: who an access token acts for. One SELECT, remembered for a few seconds; the unknown is never remembered."""
+"""Bearers: who an access token acts for. One SELECT, remembered for a few seconds; the unknown is never remembered.
+
+What takes the force of an access token stands here alone, for whoever asks.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 
 from paydesk import ids
 from paydesk.cache import Cache
-from paydesk.errors import FORBIDDEN, UNAUTHORIZED
+from paydesk.errors import FORBIDDEN, UNAUTHORIZED, Refusal
 from paydesk.oauth import authorizations, tokens
 from paydesk.operation import Caller
 from paydesk.secrets import digest
@@ -18,7 +21,7 @@ ENTRIES_MAX = 10_000
 # Out: an access token with everything that can take its force.
 ACCESS_TOKEN = """SELECT t.chain_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
         c.application_id, c.live, c.revoked_ms, a.withdrawn_ms,
-        s.currency, s.country, s.suspended_ms, p.suspended_ms
+        s.currency, s.country, s.suspended_ms, p.suspended_ms, t.created_ms
     FROM access_tokens t
     JOIN token_chains c ON c.seller_id = t.seller_id AND c.chain_id = t.chain_id
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
@@ -29,11 +32,16 @@ ACCESS_TOKEN = """SELECT t.chain_id, c.authorization_id, t.scope, t.expires_ms, 
 # good -> expired: once it was refused as expired it stays so.
 EXPIRE = "UPDATE access_tokens SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
 
+# good, expired -> revoked, alone.
+REVOKE = "UPDATE access_tokens SET revoked_ms = $3 WHERE seller_id = $1 AND digest = $2 AND revoked_ms IS NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
     """An access token as it stands, with what else can take its force."""
 
+    seller_id: int
+    digest: bytes
     chain_id: bytes
     authorization_id: str
     scope: str
@@ -48,18 +56,46 @@ class AccessToken:
     country: str
     seller_suspended_ms: int | None
     application_suspended_ms: int | None
+    created_ms: int
 
-    def bearer(self, seller_id: int) -> Bearer:
+    @property
+    def chain_topic(self) -> str:
+        """What wakes those who remember the token when it loses its force."""
+        return f"chain:{self.chain_id.hex()}"
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether its time is over; once it was refused for that it stays so."""
+        return self.expired_ms is not None or now_ms >= self.expires_ms
+
+    def runs_out(self, now_ms: int) -> bool:
+        """Whether it is expired, and that is not written down yet."""
+        return self.expired_ms is None and self.is_expired(now_ms)
+
+    def refusal(self, now_ms: int) -> Refusal | None:
+        """Why it is not good, or None."""
+        if self.revoked_ms is not None or self.chain_revoked_ms is not None:
+            return UNAUTHORIZED.because("revoked")
+        if self.withdrawn_ms is not None:
+            return UNAUTHORIZED.because("authorization withdrawn")
+        if self.is_expired(now_ms):
+            return UNAUTHORIZED.because("expired")
+        if self.seller_suspended_ms is not None:
+            return FORBIDDEN.because("seller suspended")
+        if self.application_suspended_ms is not None:
+            return FORBIDDEN.because("application suspended")
+        return None
+
+    def bearer(self) -> Bearer:
         """Whom it stands for."""
         caller = Caller(
-            seller_id=seller_id,
+            seller_id=self.seller_id,
             application_id=self.application_id,
             live=bool(self.live),
             scopes=frozenset(self.scope.split(" ")),
             currency=self.currency,
             country=self.country,
         )
-        topics = (f"chain:{self.chain_id.hex()}", authorizations.topic(self.authorization_id))
+        topics = (self.chain_topic, authorizations.topic(self.authorization_id))
         return Bearer(caller, topics, self.expires_ms)
 
 
@@ -100,29 +136,19 @@ class Bearers:
         if seller_id is None:
             raise UNAUTHORIZED.because("unknown token")
         changes = self._changes
-        row = await self._database.read(lambda tx: tx.one(ACCESS_TOKEN, seller_id, key))
+        row = await self._database.read(lambda tx: find(tx, seller_id, key))
         if row is None:
             raise UNAUTHORIZED.because("unknown token")
-        token_row = AccessToken(*row)
-        _refuse_ended(token_row)
-        if token_row.expired_ms is not None or now_ms >= token_row.expires_ms:
-            await self._expire(seller_id, key, f"chain:{token_row.chain_id.hex()}", now_ms)
-            raise UNAUTHORIZED.because("expired")
-        _refuse_suspended(token_row)
-        bearer = token_row.bearer(seller_id)
+        refusal = row.refusal(now_ms)
+        if refusal is not None:
+            if row.runs_out(now_ms):
+                await self._database.write(lambda tx: expire(tx, row, now_ms))
+            raise refusal
+        bearer = row.bearer()
         if changes == self._changes:
             # What was read before a change must not outlive it.
             self._cache.put(key, bearer)
         return bearer
-
-    async def _expire(self, seller_id: int, key: bytes, chain_topic: str, now_ms: int) -> None:
-        """Write down that it was refused; nobody may remember it as good when the clock goes back."""
-
-        async def work(tx: Transaction) -> None:
-            await tx.run(EXPIRE, seller_id, key, now_ms)
-            tx.wake(chain_topic)
-
-        await self._database.write(work)
 
     def _one_changed(self, topic: str) -> None:
         self._changes += 1
@@ -133,15 +159,19 @@ class Bearers:
         self._cache.clear()
 
 
-def _refuse_ended(token: AccessToken) -> None:
-    if token.revoked_ms is not None or token.chain_revoked_ms is not None:
-        raise UNAUTHORIZED.because("revoked")
-    if token.withdrawn_ms is not None:
-        raise UNAUTHORIZED.because("authorization withdrawn")
+async def find(tx: Transaction, seller_id: int, key: bytes) -> AccessToken | None:
+    """The access token of that digest, or None."""
+    row = await tx.one(ACCESS_TOKEN, seller_id, key)
+    return AccessToken(seller_id, key, *row) if row else None
 
 
-def _refuse_suspended(token: AccessToken) -> None:
-    if token.seller_suspended_ms is not None:
-        raise FORBIDDEN.because("seller suspended")
-    if token.application_suspended_ms is not None:
-        raise FORBIDDEN.because("application suspended")
+async def expire(tx: Transaction, token: AccessToken, now_ms: int) -> None:
+    """Write down that it was refused as expired; nobody may remember it as good when the clock goes back."""
+    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)
+    tx.wake(token.chain_topic)
+
+
+async def revoke(tx: Transaction, token: AccessToken, now_ms: int) -> None:
+    """It is good for nothing from now on; the rest of its chain stays as it is."""
+    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)
+    tx.wake(token.chain_topic)

@@ -1,4 +1,4 @@
-"""The errors of the token endpoint: one public sentence each; the exact reason goes to the log.
+"""The errors of the token endpoints: one public sentence each; the exact reason goes to the log.
 
 They stand in the order in which they are checked. `OAUTH_ERRORS` has that order, the repeated kinds once.
 """
@@ -39,3 +39,6 @@ OAUTH_ERRORS = (
     UNAUTHORIZED_CLIENT,
     INVALID_SCOPE,
 )
+
+CLIENT_ERRORS = (LOCAL_RATE_LIMITED, INVALID_REQUEST, INVALID_CLIENT, TOKEN_FORBIDDEN)
+"""Those of an endpoint to which an application says who it is, but that redeems nothing."""

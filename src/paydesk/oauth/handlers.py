@@ -1,16 +1,15 @@
-"""The token endpoint. The order of the lines in `token` is the order of the checks, and so of precedence."""
+"""The token endpoints. The order of the lines in each is the order of the checks, and so of precedence."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from paydesk.errors import Refusal
-from paydesk.oauth import applications, schemas
+from paydesk.oauth import authentication, presented, schemas
 from paydesk.oauth.applications import Application
-from paydesk.oauth.errors import TOKEN_FORBIDDEN, UNSUPPORTED_GRANT_TYPE
+from paydesk.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE
 from paydesk.oauth.grants import authorization_code, refresh_token
-from paydesk.oauth.proven import ProvenClients
-from paydesk.oauth.schemas import TokenRequest
+from paydesk.oauth.schemas import PresentedToken, TokenRequest
 from paydesk.operation import Answer, Call
 
 
@@ -34,26 +33,37 @@ def code_or_token(call: Call) -> tuple[str, ...]:
 
 async def token(call: Call) -> Answer | Refusal:
     """Exchange a code for tokens, or refresh them (RFC 6749 sections 4.1.3 and 6)."""
-    request = schemas.request(call.body)
+    request = schemas.read(TokenRequest, call.body)
     grant = GRANTS.get(request.grant_type)
     if grant is None:
         raise UNSUPPORTED_GRANT_TYPE.because("grant_type is another")
     grant.check_parameters(request)
-    proven: ProvenClients | None = call.state.get("proven_clients")
-    known = proven.find(request.client_id, request.client_secret, call.now_ms) if proven is not None else None
-    if known is not None:
-        writes = call.tx.writes
-        try:
-            return await grant.redeem(call, request, known)
-        except Refusal:
-            # What this node remembers may be seconds old: nobody is refused for it.
-            if call.tx.writes != writes:
-                raise
-    application = await applications.authenticate(
-        call.tx, request.client_id, request.client_secret, call.now_ms, proven
+    return await authentication.as_client(call, request, lambda application: grant.redeem(call, request, application))
+
+
+def presented_token(call: Call) -> tuple[str, ...]:
+    """What a request about a token touches: as much as the refresh of it would."""
+    return (f"refresh_token:{call.body.get('token')}",)
+
+
+async def revoke(call: Call) -> Answer | Refusal:
+    """End a token of the application that presents it (RFC 7009)."""
+    request = _presented(call)
+    return await authentication.as_client(
+        call, request, lambda application: presented.revoke(call, request.token, application)
     )
-    if isinstance(application, Refusal):
-        return application
-    if application.suspended_ms is not None:
-        raise TOKEN_FORBIDDEN.because("application suspended")
-    return await grant.redeem(call, request, application)
+
+
+async def introspect(call: Call) -> Answer | Refusal:
+    """Say whether a token of the application that presents it is good, and what for (RFC 7662)."""
+    request = _presented(call)
+    return await authentication.as_client(
+        call, request, lambda application: presented.introspect(call, request.token, application)
+    )
+
+
+def _presented(call: Call) -> PresentedToken:
+    request = schemas.read(PresentedToken, call.body)
+    if not request.token:
+        raise INVALID_REQUEST.because("token is missing")
+    return request

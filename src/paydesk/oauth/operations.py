@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paydesk.oauth import handlers
-from paydesk.oauth.errors import OAUTH_ERRORS
-from paydesk.oauth.schemas import TokenAnswer, TokenRequest
+from paydesk.oauth.errors import CLIENT_ERRORS, OAUTH_ERRORS
+from paydesk.oauth.schemas import Introspection, PresentedToken, TokenAnswer, TokenRequest
 from paydesk.operation import Operation
 
 TOKEN = Operation(
@@ -36,4 +36,54 @@ TOKEN = Operation(
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (TOKEN,)
+REVOKE = Operation(
+    method="POST",
+    path="/oauth/revoke",
+    name="revoke_token",
+    summary="End a token",
+    surface="token",
+    handler=handlers.revoke,
+    transaction="write",
+    touches=handlers.presented_token,
+    body=PresentedToken,
+    answer={"type": "object", "additionalProperties": False},
+    example={},
+    errors=CLIENT_ERRORS,
+    description=(
+        "RFC 7009. A refresh token, a used one too, ends with everything of its chain; an access token ends alone. What"
+        " is unknown, or another application's, is answered the same and nothing is done."
+    ),
+)
+
+INTROSPECT = Operation(
+    method="POST",
+    path="/oauth/introspect",
+    name="introspect_token",
+    summary="Ask whether a token is good, and what for",
+    surface="token",
+    handler=handlers.introspect,
+    transaction="write",
+    touches=handlers.presented_token,
+    body=PresentedToken,
+    answer=Introspection.model_json_schema(),
+    example={
+        "active": True,
+        "scope": "offline_access read write",
+        "client_id": "3676047501096810",
+        "token_type": "bearer",
+        "exp": 1_785_421_602,
+        "iat": 1_769_869_602,
+        "sub": "1160535239",
+        "iss": "https://pay.example",
+        "user_id": 1_160_535_239,
+        "live_mode": True,
+    },
+    errors=CLIENT_ERRORS,
+    description=(
+        "RFC 7662, for the application's own tokens. Of one that is unknown, another application's, expired, revoked or"
+        " used, or whose seller is suspended or has withdrawn, the answer says only that it is not active. Asking uses"
+        " nothing up: a used refresh token that may still be repeated is not active, and a replay is not one."
+    ),
+)
+
+OPERATIONS: tuple[Operation, ...] = (TOKEN, REVOKE, INTROSPECT)

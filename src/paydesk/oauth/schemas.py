@@ -1,8 +1,8 @@
-"""The token endpoint's bodies at the wire: they check and describe its fields, and are used nowhere inside."""
+"""The token endpoints' bodies at the wire: they check and describe their fields, and are used nowhere inside."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
@@ -27,8 +27,8 @@ Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Required = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
 
-class TokenRequest(BaseModel):
-    """What an application asks for. An empty string stands for a parameter left out (RFC 6749 section 3.2)."""
+class Credentials(BaseModel):
+    """Who asks. An empty string stands for a parameter left out (RFC 6749 section 3.2)."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=_closed)
 
@@ -36,6 +36,11 @@ class TokenRequest(BaseModel):
         description="The application, in digits.", examples=["3676047501096810"]
     )
     client_secret: Required = Field(repr=False, description="The application's private credential.")
+
+
+class TokenRequest(Credentials):
+    """What an application asks for."""
+
     grant_type: Required = Field(
         description="`authorization_code` for the first tokens, `refresh_token` to renew them.",
         json_schema_extra={"enum": ["authorization_code", "refresh_token"]},
@@ -57,6 +62,15 @@ class TokenRequest(BaseModel):
         return None if self.test_token is None else self.test_token in (True, "true")
 
 
+class PresentedToken(Credentials):
+    """A token that its application ends or asks about."""
+
+    token: Text = Field("", repr=False, description="An access token or a refresh token. Required.")
+    token_type_hint: Text = Field(
+        "", description="Not needed: a token's shape says which kind it is. Any value is accepted."
+    )
+
+
 class TokenAnswer(BaseModel):
     """The tokens of one generation, as `body` writes them."""
 
@@ -74,14 +88,34 @@ class TokenAnswer(BaseModel):
     live_mode: bool = Field(description="False for tokens of test orders.")
 
 
-def request(body: Any) -> TokenRequest:
-    """The token request in a parsed body. Raises INVALID_REQUEST; its reason names parameters, never their values."""
+class Introspection(BaseModel):
+    """What is said of a token; of one that is not good nothing but that."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
+
+    active: bool = Field(description="Whether it is good now. A used refresh token is not, though it may be repeated.")
+    scope: str | None = Field(None, description="In alphabetical order; of a refresh token what its chain was granted.")
+    client_id: str | None = Field(None, description="The application, in digits.")
+    token_type: Literal["bearer"] | None = Field(None, description="Of an access token alone.")
+    exp: int | None = Field(None, description="When it expires, in seconds since 1970.")
+    iat: int | None = Field(None, description="When it was issued, in seconds since 1970.")
+    sub: str | None = Field(None, description="The seller, as `user_id`, in digits.")
+    iss: str | None = Field(None, description="The address of this service.")
+    user_id: int | None = Field(None, description="The seller that the token acts for.")
+    live_mode: bool | None = Field(None, description="False for tokens of test orders.")
+
+
+Model = TypeVar("Model", bound=Credentials)
+
+
+def read(model: type[Model], body: Any) -> Model:
+    """The request in a parsed body. Raises INVALID_REQUEST; its reason names parameters, never their values."""
     if not isinstance(body, dict):
         raise INVALID_REQUEST.because("body is not an object")
     if None in body.values():
         raise INVALID_REQUEST.because("a parameter is null")
     try:
-        return TokenRequest.model_validate(body)
+        return model.model_validate(body)
     except ValidationError as error:
         raise INVALID_REQUEST.because(_reason(error)) from None
 

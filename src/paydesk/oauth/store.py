@@ -43,11 +43,16 @@ class RefreshToken(msgspec.Struct, frozen=True):
     expired_ms: int | None
     revoked_ms: int | None
     revoked_reason: str | None
+    created_ms: int
 
     @property
     def used(self) -> bool:
         """Whether it has a successor."""
         return self.newest_generation > self.generation
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Whether its time is over; only an unused token runs out, a used one is a repeat or a replay."""
+        return self.expired_ms is not None or now_ms >= self.expires_ms
 
 
 # In: a code, not yet exchanged.
@@ -100,7 +105,8 @@ INSERT_ACCESS_TOKEN = """INSERT INTO access_tokens
 
 # Out: a refresh token with its chain, its authorization and its seller.
 REFRESH_TOKEN = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
-        c.chain_id, c.live, t.generation, t.expires_ms, c.generation, c.expired_ms, c.revoked_ms, c.revoked_reason
+        c.chain_id, c.live, t.generation, t.expires_ms, c.generation, c.expired_ms, c.revoked_ms, c.revoked_reason,
+        t.created_ms
     FROM refresh_tokens t
     JOIN token_chains c ON c.seller_id = t.seller_id AND c.chain_id = t.chain_id
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id

@@ -34,7 +34,7 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
         raise INVALID_GRANT.because(f"refresh token revoked: {token.revoked_reason}")
     if token.used:
         return await _repeat(call, request, application, token)
-    if _is_expired(call, token):
+    if token.is_expired(call.now_ms):
         return await _refuse_expired(call, request, application, token)
     scope = narrow(token.chain.scope, request.scope)
     if not await store.claim_successor(call.tx, token.chain, token.generation):
@@ -80,11 +80,6 @@ async def _refuse_replay(call: Call, application: Application, token: RefreshTok
         chain = token.chain
         await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, "refresh token replayed")
     return INVALID_GRANT.because("refresh token replayed")
-
-
-def _is_expired(call: Call, token: RefreshToken) -> bool:
-    """Only an unused token runs out; a used one is a repeat or a replay."""
-    return token.expired_ms is not None or call.now_ms >= token.expires_ms
 
 
 async def _refuse_expired(
