@@ -1,4 +1,4 @@
-"""ISO 8601 durations of hours, minutes and seconds: `PT15M`, `PT1H30M`, `PT30S`."""
+"""ISO 8601 durations of hours, minutes and seconds: `PT15M`, `PT1H30M`, `PT30S`; and as people type them: `15m`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 """What an order's `expiration_time` may be."""
 
 _DURATION = re.compile(r"PT(?=\d)(?:(\d{1,5})H)?(?:(\d{1,5})M)?(?:(\d{1,5})S)?", re.ASCII)
+_TYPED = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds_of(text: str) -> int | None:
@@ -17,3 +19,9 @@ def seconds_of(text: str) -> int | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
+
+
+def typed_seconds(text: str) -> int | None:
+    """The seconds of `61s`, `15m`, `3h`, `181d` or an ISO 8601 duration; None where it is none of these."""
+    typed = _TYPED.fullmatch(text)
+    return int(typed[1]) * _UNIT_SECONDS[typed[2]] if typed else seconds_of(text)

@@ -74,9 +74,12 @@ ADVICE = {
     # Operators
     "application_not_found": "Take the client_id from the list of applications.",
     "seller_not_found": "Take the user_id from the list of sellers.",
+    "secret_not_found": "Take the id from the application's own `secrets`.",
+    "operator_not_found": "Take the id from the list of operators.",
     "store_not_found": "Take the store_id from the list of stores, of the same seller.",
     "pos_not_found": "Take the pos_id from the list of points of sale, of the same seller.",
     "email_taken": "Use the seller that there is, or another address.",
+    "too_many_secrets": "Remove a secret, or let the others end at once with `others_expire_in` of `0s`.",
     "external_pos_id_taken": "Use the point of sale that there is, or another name.",
     "pos_taken": "Name another point of sale, or none for a new one; or set the other terminal to STANDALONE.",
 }

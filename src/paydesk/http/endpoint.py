@@ -183,7 +183,11 @@ class Endpoint:
         return document, model
 
     def _context(self, caller: Caller) -> dict[str, Any]:
-        return {"currency": caller.currency, "amount_minor_min": self.service.settings.order_amount_minor_min}
+        return {
+            "currency": caller.currency,
+            "amount_minor_min": self.service.settings.order_amount_minor_min,
+            "loopback_allowed": bool(self.service.state.get("loopback_allowed")),
+        }
 
     async def _run(self, call: Call) -> Reply:
         operation, database = self.operation, self.service.database

@@ -60,6 +60,9 @@ INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6,
 # Out: one application.
 GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
 
+# Out: one application, held until the commit: nobody else changes it, or gives it secrets, meanwhile.
+LOCK = f"{GET} FOR UPDATE"
+
 # Out: all applications, the oldest first.
 LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
 
@@ -80,6 +83,13 @@ INSERT_SECRET = """INSERT INTO application_secrets (application_id, secret_id, d
 # Out: an application's secrets, the oldest first.
 LIST_SECRETS = """SELECT secret_id, created_ms, expires_ms FROM application_secrets
     WHERE application_id = $1 ORDER BY created_ms, secret_id"""
+
+# Out: a secret is gone, and good for nothing whatever the clocks do.
+DELETE_SECRET = "DELETE FROM application_secrets WHERE application_id = $1 AND secret_id = $2"
+
+# Out: an application's secrets that have ended are gone.
+DELETE_ENDED_SECRETS = """DELETE FROM application_secrets
+    WHERE application_id = $1 AND (expires_ms <= $2 OR expired_ms IS NOT NULL)"""
 
 # A secret ends at an instant; a sooner end stays.
 EXPIRE_SECRET = """UPDATE application_secrets SET expires_ms = $3
@@ -147,6 +157,12 @@ async def find(tx: Transaction, client_id: str) -> Application | None:
     return await get(tx, _number(client_id))
 
 
+async def hold(tx: Transaction, application_id: int) -> Application | None:
+    """The application as it is until the commit, or None."""
+    row = await tx.one(LOCK, application_id)
+    return _application(row) if row else None
+
+
 async def find_all(tx: Transaction) -> list[Application]:
     """All applications, the oldest first."""
     return [_application(row) for row in await tx.all(LIST)]
@@ -197,6 +213,17 @@ async def expire_secret(tx: Transaction, application_id: int, secret_id: str, ex
     """The secret is good until `expires_ms` and no longer; False where it is unknown or ends sooner."""
     tx.wake("applications")
     return bool(await tx.run(EXPIRE_SECRET, application_id, secret_id, expires_ms))
+
+
+async def remove_secret(tx: Transaction, application_id: int, secret_id: str) -> bool:
+    """The secret is good for nothing any more; False where it is unknown."""
+    tx.wake("applications")
+    return bool(await tx.run(DELETE_SECRET, application_id, secret_id))
+
+
+async def forget_ended_secrets(tx: Transaction, application_id: int, now_ms: int) -> None:
+    """Secrets that are not good any more are unknown from now on."""
+    await tx.run(DELETE_ENDED_SECRETS, application_id, now_ms)
 
 
 async def authenticate(

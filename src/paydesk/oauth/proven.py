@@ -9,7 +9,7 @@ import msgspec
 
 from paydesk.cache import Cache
 from paydesk.secrets import digest
-from paydesk.signals import Signals
+from paydesk.signals import EVERYTHING, Signals
 
 if TYPE_CHECKING:
     from paydesk.oauth.applications import Application
@@ -33,6 +33,7 @@ class ProvenClients:
         self.changes = 0
         """A number that grows whenever an application changes; what was read before is not remembered then."""
         signals.listen("applications", self._forget)
+        signals.listen(EVERYTHING, self._forget)
 
     def find(self, client_id: str, client_secret: str, now_ms: int) -> Application | None:
         """The application where these very credentials were good a moment ago; None says nothing about them."""

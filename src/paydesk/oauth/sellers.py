@@ -30,6 +30,9 @@ INSERT = f"""INSERT INTO sellers ({_COLUMNS}, password) VALUES ($1, $2, $3, $4, 
 # Out: one seller.
 GET = f"SELECT {_COLUMNS} FROM sellers WHERE seller_id = $1"
 
+# Out: one seller, held until the commit: nobody else changes it meanwhile.
+LOCK = f"{GET} FOR UPDATE"
+
 # Out: the seller who signs in, with the hash of the password.
 BY_EMAIL = f"SELECT {_COLUMNS}, password FROM sellers WHERE email = $1"
 
@@ -37,8 +40,15 @@ BY_EMAIL = f"SELECT {_COLUMNS}, password FROM sellers WHERE email = $1"
 LIST = f"SELECT {_COLUMNS} FROM sellers ORDER BY created_ms, seller_id"
 
 # What an operator may change of a seller: not the country and the currency, which orders were made in.
-CHANGE = """UPDATE sellers SET email = $2, name = $3 WHERE seller_id = $1
-    AND NOT EXISTS (SELECT 1 FROM sellers other WHERE other.email = $2 AND other.seller_id <> $1)"""
+CHANGE = "UPDATE sellers SET email = $2, name = $3 WHERE seller_id = $1"
+
+# In: nobody, with an address that a seller is about to get: an UPDATE can't say ON CONFLICT, and two that want the
+# same address at once must not both believe that it is free.
+CLAIM_EMAIL = f"""INSERT INTO sellers ({_COLUMNS}, password) VALUES ($1, $2, '', '', '', NULL, 0, '')
+    ON CONFLICT DO NOTHING"""
+
+# Out: nobody.
+DROP_CLAIM = "DELETE FROM sellers WHERE seller_id = $1"
 
 # Another password.
 CHANGE_PASSWORD = "UPDATE sellers SET password = $2 WHERE seller_id = $1"
@@ -64,6 +74,12 @@ async def get(tx: Transaction, seller_id: int) -> Seller | None:
     return Seller(*row) if row else None
 
 
+async def hold(tx: Transaction, seller_id: int) -> Seller | None:
+    """The seller as they are until the commit, or None."""
+    row = await tx.one(LOCK, seller_id)
+    return Seller(*row) if row else None
+
+
 async def find_by_email(tx: Transaction, email: str) -> tuple[Seller, str] | None:
     """The seller of that address and the hash of the password, or None."""
     row = await tx.one(BY_EMAIL, email.lower())
@@ -77,7 +93,16 @@ async def find_all(tx: Transaction) -> list[Seller]:
 
 async def change(tx: Transaction, seller_id: int, *, email: str, name: str) -> bool:
     """Another address or name; False where there is no such seller or the address is somebody else's."""
-    return bool(await tx.run(CHANGE, seller_id, email.lower(), name))
+    seller, email = await hold(tx, seller_id), email.lower()
+    if seller is None or (email != seller.email and not await _claim_email(tx, seller_id, email)):
+        return False
+    return bool(await tx.run(CHANGE, seller_id, email, name))
+
+
+async def _claim_email(tx: Transaction, seller_id: int, email: str) -> bool:
+    """Whether the address is free; until the commit nobody else can have it then."""
+    nobody = -seller_id
+    return bool(await tx.run(CLAIM_EMAIL, nobody, email) and await tx.run(DROP_CLAIM, nobody))
 
 
 async def change_password(tx: Transaction, seller_id: int, password_hash: str) -> bool:

@@ -19,6 +19,14 @@ def require_change(call: Call) -> None:
         raise FORBIDDEN.because("support may only read", message="Your role, support, may only read.")
 
 
+def require_owner(call: Call) -> None:
+    """Refuse everybody but owners, who alone say who operates the service. Raises `FORBIDDEN`."""
+    if call.caller.role != "owner":
+        raise FORBIDDEN.because(
+            "not an owner", message=f"Your role, {call.caller.role}, may not do this; an owner may."
+        )
+
+
 async def record(
     call: Call, tx: Transaction, action: str, subject: str, *, before: Any = None, after: Any = None
 ) -> None:

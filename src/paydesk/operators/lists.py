@@ -65,6 +65,11 @@ def number(name: str, text: str) -> int:
     raise PROPERTY_VALUE.because(f"{name} is not a number", f"'{name}' - must be a whole number")
 
 
+def id_in_path(text: str) -> int:
+    """The number in a path; what is none is nobody's."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
+
+
 def _limit(query: Mapping[str, str]) -> int:
     limit = number("limit", query.get("limit", str(LIMIT_DEFAULT)))
     if not 1 <= limit <= LIMIT_MAX:

@@ -2,93 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
-
-from paydesk.errors import PROPERTY_VALUE, ErrorKind
 from paydesk.ids import ORDER_ID_PATTERN
-from paydesk.operation import Handler, Operation, Query
-from paydesk.operators import applications, codes, history, places, sellers, shapes, subscriptions, terminals
+from paydesk.operation import Operation, Query
+from paydesk.operators import codes, history, parties, places, shapes, subscriptions, terminals
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
-    EMAIL_TAKEN,
     EXTERNAL_POS_ID_TAKEN,
     POS_NOT_FOUND,
     POS_TAKEN,
     SELLER_NOT_FOUND,
     STORE_NOT_FOUND,
 )
-from paydesk.operators.lists import OF_SELLER, PAGING
+from paydesk.operators.lists import OF_SELLER
+from paydesk.operators.rows import BASE, creating, listing
 from paydesk.operators.schemas import (
-    ApplicationRequest,
     CodeRequest,
     PosRequest,
-    SellerRequest,
     StoreRequest,
     SubscriptionRequest,
     TerminalRequest,
 )
 from paydesk.orders.errors import ORDER_NOT_FOUND
 
-Kinds = tuple[ErrorKind, ...]
-BASE = "/operator/v1"
-
-
-def _list(noun: str, handler: Handler, item: dict[str, Any], *query: Query, errors: Kinds = ()) -> Operation:
-    return Operation(
-        method="GET",
-        path=f"{BASE}/{noun}",
-        name=f"operator_list_{noun}",
-        summary=f"List {noun}",
-        surface="operator",
-        handler=handler,
-        answer=shapes.list_of(item),
-        transaction="heavy",
-        query=(*query, *PAGING),
-        errors=(PROPERTY_VALUE, *errors),
-    )
-
-
-def _create(noun: str, handler: Handler, body: type[BaseModel], answer: dict[str, Any], **more: Any) -> Operation:
-    return Operation(
-        method="POST",
-        path=f"{BASE}/{noun}",
-        name=f"operator_create_{noun}",
-        summary=more.pop("summary"),
-        surface="operator",
-        handler=handler,
-        status=201,
-        answer=answer,
-        body=body,
-        errors=tuple(more.pop("errors", ())),
-        **more,
-    )
-
-
 OPERATIONS = (
-    _list("applications", applications.find_all, shapes.APPLICATION),
-    _create(
-        "applications",
-        applications.create,
-        ApplicationRequest,
-        shapes.NEW_APPLICATION,
-        summary="Register an application",
-        description="The secret is in this answer and nowhere else.",
-    ),
-    _list("sellers", sellers.find_all, shapes.SELLER),
-    _create(
-        "sellers",
-        sellers.create,
-        SellerRequest,
-        shapes.NEW_SELLER,
-        summary="Register a seller",
-        description="Without a password one is made, which is in this answer and nowhere else.",
-        transaction="none",
-        errors=(EMAIL_TAKEN,),
-    ),
-    _list("stores", places.find_stores, shapes.STORE, OF_SELLER),
-    _create(
+    *parties.ROWS,
+    listing("stores", places.find_stores, shapes.STORE, OF_SELLER),
+    creating(
         "stores",
         places.create_store,
         StoreRequest,
@@ -96,8 +35,8 @@ OPERATIONS = (
         summary="Add a store",
         errors=(SELLER_NOT_FOUND,),
     ),
-    _list("pos", places.find_pos, shapes.POS, OF_SELLER),
-    _create(
+    listing("pos", places.find_pos, shapes.POS, OF_SELLER),
+    creating(
         "pos",
         places.create_pos,
         PosRequest,
@@ -105,8 +44,8 @@ OPERATIONS = (
         summary="Add a point of sale",
         errors=(STORE_NOT_FOUND, EXTERNAL_POS_ID_TAKEN),
     ),
-    _list("terminals", terminals.find_all, shapes.TERMINAL, OF_SELLER),
-    _create(
+    listing("terminals", terminals.find_all, shapes.TERMINAL, OF_SELLER),
+    creating(
         "terminals",
         terminals.create,
         TerminalRequest,
@@ -117,8 +56,8 @@ OPERATIONS = (
         development=True,
         errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
     ),
-    _list("subscriptions", subscriptions.find_all, shapes.SUBSCRIPTION),
-    _create(
+    listing("subscriptions", subscriptions.find_all, shapes.SUBSCRIPTION),
+    creating(
         "subscriptions",
         subscriptions.create,
         SubscriptionRequest,
@@ -128,7 +67,7 @@ OPERATIONS = (
         transaction="none",
         errors=(APPLICATION_NOT_FOUND,),
     ),
-    _create(
+    creating(
         "codes",
         codes.create,
         CodeRequest,
@@ -150,7 +89,7 @@ OPERATIONS = (
         path_pattern=ORDER_ID_PATTERN,
         errors=(ORDER_NOT_FOUND,),
     ),
-    _list(
+    listing(
         "deliveries",
         history.find_deliveries,
         shapes.DELIVERY,
@@ -159,6 +98,6 @@ OPERATIONS = (
         OF_SELLER,
         errors=(ORDER_NOT_FOUND,),
     ),
-    _list("reversals", history.find_reversals, shapes.REVERSAL, OF_SELLER),
-    _list("events", history.find_events, shapes.EVENT),
+    listing("reversals", history.find_reversals, shapes.REVERSAL, OF_SELLER),
+    listing("events", history.find_events, shapes.EVENT),
 )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-import urllib.parse
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from paydesk.durations import typed_seconds
 from paydesk.money import CURRENCIES
-from paydesk.oauth import scopes
+from paydesk.oauth import redirect_uris, scopes
 from paydesk.virtual import scripts as virtual_scripts
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+# In the context that the models are validated with: whether addresses on this very machine will do.
+LOOPBACK_ALLOWED = "loopback_allowed"
+OVERLAP_SECONDS_MAX = 90 * 86_400
 
 
 class Model(BaseModel):
@@ -31,14 +33,29 @@ def _digits(value: Any) -> Any:
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value, re.ASCII) else value
 
 
-def _redirect_uri(text: str) -> str:
-    try:
-        address = urllib.parse.urlsplit(text)
-        is_secure = address.scheme == "https" or (address.scheme == "http" and address.hostname in LOOPBACK)
-    except ValueError:
-        raise _wrong("must be an absolute address") from None
-    if not address.hostname or not is_secure or address.fragment or "#" in text or not text.isprintable():
-        raise _wrong("must be an https address without a fragment, or http on this machine")
+def _redirect_uri(text: str, info: ValidationInfo) -> str:
+    fault = redirect_uris.fault(text, loopback_allowed=bool(info.context and info.context.get(LOOPBACK_ALLOWED)))
+    if fault is not None:
+        raise _wrong(fault)
+    return text
+
+
+def _each_once(addresses: list[str]) -> list[str]:
+    if len(set(addresses)) < len(addresses):
+        raise _wrong("must name each address once")
+    return addresses
+
+
+def _overlap(text: str) -> str:
+    seconds = typed_seconds(text)
+    if seconds is None or seconds > OVERLAP_SECONDS_MAX:
+        raise _wrong("must be a time such as 0s, 30m, 24h or 7d, and at most 90d")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if text.isspace():
+        raise _wrong("must not be blank")
     return text
 
 
@@ -64,29 +81,76 @@ def _script(text: str) -> str:
 
 # What is larger than a database's integer is nobody's id.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-Name = Annotated[str, Field(min_length=1, max_length=100)]
+Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_not_blank)]
+RedirectUris = Annotated[
+    list[Annotated[str, Field(max_length=redirect_uris.CHARACTERS_MAX), AfterValidator(_redirect_uri)]],
+    Field(min_length=1, max_length=20),
+    AfterValidator(_each_once),
+]
+Scopes = Annotated[str, AfterValidator(_scopes)]
+OnReplay = Literal["revoke", "refuse"]
+Email = Annotated[str, Field(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254)]
+Password = Annotated[str, Field(min_length=12, max_length=200)]
 
 
 class ApplicationRequest(Model):
     """`POST /operator/v1/applications`."""
 
     name: Name = Field(examples=["Corner shop"])
-    redirect_uris: Annotated[
-        list[Annotated[str, Field(max_length=2000), AfterValidator(_redirect_uri)]], Field(min_length=1, max_length=20)
-    ] = Field(examples=[["https://shop.example/callback"]])
-    scopes: Annotated[str, AfterValidator(_scopes)] = "offline_access read write"
+    redirect_uris: RedirectUris = Field(examples=[["https://shop.example/callback"]])
+    scopes: Scopes = "offline_access read write"
     pkce_required: bool = False
-    on_replay: Literal["revoke", "refuse"] = "revoke"
+    on_replay: OnReplay = "revoke"
+
+
+class ApplicationChange(Model):
+    """`PATCH /operator/v1/applications/{client_id}`: what is sent changes; a list is replaced as a whole."""
+
+    name: Name | None = None
+    redirect_uris: RedirectUris | None = None
+    scopes: Scopes | None = None
+    pkce_required: bool | None = None
+    on_replay: OnReplay | None = None
+
+
+class SecretRequest(Model):
+    """`POST /operator/v1/applications/{client_id}/secrets`."""
+
+    others_expire_in: Annotated[str, AfterValidator(_overlap)] | None = Field(
+        None,
+        description="How long the other secrets stay good: `24h`, `30m`, `0s`; absent: until they are removed",
+        examples=["24h"],
+    )
 
 
 class SellerRequest(Model):
     """`POST /operator/v1/sellers`. Without a password one is made, and shown in the answer."""
 
-    email: Annotated[str, Field(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254, examples=["ana@shop.example"])]
+    email: Email = Field(examples=["ana@shop.example"])
     name: Name = Field(examples=["Corner shop"])
     country: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["BRA"])]
     currency: Annotated[str, AfterValidator(_currency), Field(examples=["BRL"])]
-    password: Annotated[str, Field(min_length=12, max_length=200)] | None = Field(None, repr=False)
+    password: Password | None = Field(None, repr=False)
+
+
+class SellerChange(Model):
+    """`PATCH /operator/v1/sellers/{user_id}`: what is sent changes. Country and currency stay: orders are in them."""
+
+    email: Email | None = None
+    name: Name | None = None
+
+
+class PasswordRequest(Model):
+    """`POST /operator/v1/sellers/{user_id}/password`. Without a password one is made, and shown in the answer."""
+
+    password: Password | None = Field(None, repr=False)
+
+
+class OperatorRequest(Model):
+    """`POST /operator/v1/operators`."""
+
+    name: Name = Field(examples=["Ana"])
+    role: Literal["owner", "operator", "support"] = Field(examples=["operator"])
 
 
 class StoreRequest(Model):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.clock import rfc3339
+from paydesk.errors import MINIMUM_PROPERTIES, Refusal
 from paydesk.oauth import passwords, sellers
 from paydesk.oauth.sellers import Seller
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
-from paydesk.operators.errors import EMAIL_TAKEN
+from paydesk.operators.errors import EMAIL_TAKEN, SELLER_NOT_FOUND
 from paydesk.operators.passwords import new_password
-from paydesk.operators.schemas import SellerRequest
+from paydesk.operators.schemas import PasswordRequest, SellerChange, SellerRequest
 from paydesk.storage.database import Transaction
 
 LIST = """
@@ -37,7 +38,7 @@ async def create(call: Call) -> Answer:
             now_ms=call.now_ms,
         )
         if seller is None:
-            raise EMAIL_TAKEN.because("e-mail address is taken", "'$.email' - must not be another seller's")
+            raise _taken()
         answer = shown(seller)
         await audit.record(call, tx, "sellers.create", str(seller.seller_id), after=answer)
         return answer
@@ -51,6 +52,57 @@ async def find_all(call: Call) -> Answer:
     return await lists.page(call.tx, call, LIST, (0,), lambda row: shown(Seller(*row)))
 
 
+async def get(call: Call) -> Answer:
+    """One seller."""
+    seller = await sellers.get(call.tx, lists.id_in_path(call.path))
+    if seller is None:
+        raise SELLER_NOT_FOUND.because("unknown seller")
+    return Answer(200, shown(seller))
+
+
+async def change(call: Call) -> Answer:
+    """Change what was sent, and nothing else: two who change different things at once both get theirs."""
+    before, body = await _held(call, call.tx), call.body
+    assert isinstance(body, SellerChange)
+    if not body.model_fields_set:
+        raise MINIMUM_PROPERTIES.because("nothing to change", "'$' - must have one of email, name")
+    email, name = body.email or before.email, body.name or before.name
+    if not await sellers.change(call.tx, before.seller_id, email=email, name=name):
+        raise _taken()
+    return await _changed(call, "sellers.change", before)
+
+
+async def set_password(call: Call) -> Answer:
+    """Another password; one that was made up here is in the answer, this once. Nobody stays signed in."""
+    audit.require_change(call)
+    body: PasswordRequest = call.body
+    password = body.password or new_password()
+    password_hash = await passwords.hash_password(password)
+
+    async def work(tx: Transaction) -> dict[str, Any]:
+        seller = await _held(call, tx)
+        await sellers.change_password(tx, seller.seller_id, password_hash)
+        await audit.record(call, tx, "sellers.password", call.path)
+        return shown(seller)
+
+    answer = await call.database.write(work)
+    return Answer(200, answer if body.password else {**answer, "password": password})
+
+
+async def suspend(call: Call) -> Answer:
+    """Nobody acts for them any more: no new tokens, and those that there are stop working."""
+    before = await _held(call, call.tx)
+    await sellers.suspend(call.tx, before.seller_id, call.now_ms)
+    return await _changed(call, "sellers.suspend", before)
+
+
+async def resume(call: Call) -> Answer:
+    """Applications may act for them again, with the tokens they had."""
+    before = await _held(call, call.tx)
+    await sellers.resume(call.tx, before.seller_id)
+    return await _changed(call, "sellers.resume", before)
+
+
 def shown(seller: Seller) -> dict[str, Any]:
     """The seller without the password."""
     document = {
@@ -62,3 +114,25 @@ def shown(seller: Seller) -> dict[str, Any]:
         "created_date": rfc3339(seller.created_ms),
     }
     return document if seller.suspended_ms is None else {**document, "suspended_date": rfc3339(seller.suspended_ms)}
+
+
+async def _held(call: Call, tx: Transaction) -> Seller:
+    """The seller of the path, for one who may change them and whom nobody else overtakes."""
+    audit.require_change(call)
+    seller = await sellers.hold(tx, lists.id_in_path(call.path))
+    if seller is None:
+        raise SELLER_NOT_FOUND.because("unknown seller")
+    return seller
+
+
+async def _changed(call: Call, action: str, before: Seller) -> Answer:
+    """The seller as they are by now; what changed is written down, and where nothing did, nothing."""
+    after = await sellers.get(call.tx, before.seller_id)
+    assert after is not None, "they are held until the commit"
+    if after != before:
+        await audit.record(call, call.tx, action, call.path, before=shown(before), after=shown(after))
+    return Answer(200, shown(after))
+
+
+def _taken() -> Refusal:
+    return EMAIL_TAKEN.because("e-mail address is taken", "'$.email' - must not be another seller's")

@@ -38,7 +38,13 @@ _APPLICATION: dict[str, Any] = {
     "created_date": DATE,
 }
 APPLICATION = described(_APPLICATION, suspended_date=DATE)
+SECRETS: dict[str, Any] = {
+    "type": "array",
+    "items": described({"id": TEXT, "created_date": DATE}, expires_date=DATE),
+}
+APPLICATION_WITH_SECRETS = described({**_APPLICATION, "secrets": SECRETS}, suspended_date=DATE)
 NEW_APPLICATION = described({**_APPLICATION, "client_secret": TEXT})
+NEW_SECRET = described({"client_id": TEXT, "id": TEXT, "client_secret": TEXT, "created_date": DATE, "secrets": SECRETS})
 _SELLER: dict[str, Any] = {
     "user_id": NUMBER,
     "email": TEXT,
@@ -49,6 +55,15 @@ _SELLER: dict[str, Any] = {
 }
 SELLER = described(_SELLER, suspended_date=DATE)
 NEW_SELLER = described(_SELLER, password=TEXT)
+NEW_PASSWORD = described(_SELLER, password=TEXT, suspended_date=DATE)
+_OPERATOR: dict[str, Any] = {
+    "operator_id": TEXT,
+    "name": TEXT,
+    "role": {"enum": ["owner", "operator", "support"]},
+    "created_date": DATE,
+}
+OPERATOR = described(_OPERATOR, revoked_date=DATE)
+NEW_OPERATOR = described({**_OPERATOR, "token": TEXT})
 STORE = described({"store_id": NUMBER, "seller_id": NUMBER, "name": TEXT, "created_date": DATE})
 POS = described(
     {

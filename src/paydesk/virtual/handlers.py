@@ -9,10 +9,11 @@ import time
 from functools import partial
 
 from paydesk.clock import MovableClock
+from paydesk.durations import typed_seconds
 from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Handled
 from paydesk.virtual import callback, dev_clock, inbox, store
-from paydesk.virtual.schemas import ClockMove, advance_seconds
+from paydesk.virtual.schemas import ClockMove
 
 CLOCK_MS_MAX = 4_102_444_800_000
 """The clock can't be moved beyond the year 2099."""
@@ -57,7 +58,7 @@ async def move_clock(call: Call) -> Handled:
     elif move.resume:
         await dev_clock.resume(call.database, clock)
     else:
-        by_ms = (advance_seconds(move.advance or "") or 0) * 1000
+        by_ms = (typed_seconds(move.advance or "") or 0) * 1000
         if clock.now_ms() + by_ms > CLOCK_MS_MAX:
             raise PROPERTY_VALUE.because("clock beyond its end", "'$.advance' - must not lead beyond the year 2099")
         await dev_clock.advance(call.database, clock, by_ms)

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from paydesk.durations import seconds_of
+from paydesk.durations import typed_seconds
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
-_SHORT = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
-_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def advance_seconds(text: str) -> int | None:
-    """The seconds of `PT61S`, `61s`, `15m`, `3h` or `181d`; None where it is none of these."""
-    short = _SHORT.fullmatch(text)
-    return int(short[1]) * _UNIT_SECONDS[short[2]] if short else seconds_of(text)
-
 
 def _advance(text: str) -> str:
-    seconds = advance_seconds(text)
+    seconds = typed_seconds(text)
     if seconds is None or seconds > ADVANCE_SECONDS_MAX:
         raise PydanticCustomError("property_value", "must be PT61S, 61s, 15m, 3h or 181d, and at most ten years")
     return text

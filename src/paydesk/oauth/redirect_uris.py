@@ -1,0 +1,54 @@
+"""Redirect addresses: where the browser of a seller who has agreed is sent, and with it a code. No input or output."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from urllib.parse import SplitResult
+
+CHARACTERS_MAX = 2000
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+_VISIBLE = re.compile(r"[!-~]+")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?\.?")
+_NO_ADDRESS = "must be an absolute address, such as https://shop.example/callback"
+
+
+def fault(text: str, *, loopback_allowed: bool) -> str | None:
+    """What is wrong with the address, as the end of a sentence; None when nothing is.
+
+    Addresses are compared character for character (RFC 9700 section 4.1.3), so nothing in one stands for something
+    else. `loopback_allowed`: whether plain http to this very machine is good enough, as it is in development.
+    """
+    # Browsers read a backslash as a slash, and so another host than we do.
+    if len(text) > CHARACTERS_MAX or not _VISIBLE.fullmatch(text) or "\\" in text:
+        return f"must be at most {CHARACTERS_MAX:,} visible ASCII characters (write a name like café.com as xn--…)"
+    address = _split(text)
+    if address is None:
+        return _NO_ADDRESS
+    if "#" in text:
+        return "must not have a fragment"
+    if "@" in address.netloc:
+        return "must not carry a user or a password"
+    if "*" in text:
+        return "must be one address, without * (as a plain character it is %2A)"
+    return _scheme_fault(address, loopback_allowed)
+
+
+def _split(text: str) -> SplitResult | None:
+    """The address in its parts; None where it is none, or names no host."""
+    try:
+        address = urllib.parse.urlsplit(text)
+        host, port = address.hostname or "", address.port
+    except ValueError:
+        return None
+    is_host = ":" in host or _HOST.fullmatch(host)
+    return address if is_host and port != 0 else None
+
+
+def _scheme_fault(address: SplitResult, loopback_allowed: bool) -> str | None:  # noqa: FBT001 - private
+    if address.scheme == "https":
+        return None
+    if address.scheme != "http" or address.hostname not in LOOPBACK:
+        return "must be https" + (", or http on this machine" if loopback_allowed else "")
+    return None if loopback_allowed else "must be https; http on the own machine is for `paydesk dev` alone"

@@ -1,0 +1,93 @@
+"""What the operators' endpoints have in common: a list, one of it, a new one, a change, something done to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from paydesk.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
+from paydesk.operation import Handler, Operation, Query
+from paydesk.operators import shapes
+from paydesk.operators.lists import PAGING
+
+Kinds = tuple[ErrorKind, ...]
+BASE = "/operator/v1"
+
+
+def listing(noun: str, handler: Handler, item: dict[str, Any], *query: Query, errors: Kinds = ()) -> Operation:
+    """`GET …/{noun}`: a page of them."""
+    return Operation(
+        method="GET",
+        path=f"{BASE}/{noun}",
+        name=f"operator_list_{noun}",
+        summary=f"List {noun}",
+        surface="operator",
+        handler=handler,
+        answer=shapes.list_of(item),
+        transaction="heavy",
+        query=(*query, *PAGING),
+        errors=(PROPERTY_VALUE, *errors),
+    )
+
+
+def creating(noun: str, handler: Handler, body: type[BaseModel], answer: dict[str, Any], **more: Any) -> Operation:
+    """`POST …/{noun}`: a new one."""
+    return Operation(
+        method="POST",
+        path=f"{BASE}/{noun}",
+        name=more.pop("name", f"operator_create_{noun}"),
+        summary=more.pop("summary"),
+        surface="operator",
+        handler=handler,
+        status=201,
+        answer=answer,
+        body=body,
+        errors=tuple(more.pop("errors", ())),
+        **more,
+    )
+
+
+class One:
+    """The endpoints of one such thing: `path` ends with the parameter that names it, `unknown` is what nobody has."""
+
+    def __init__(self, path: str, noun: str, pattern: str, answer: dict[str, Any], unknown: ErrorKind) -> None:
+        self._path, self._noun, self._unknown = f"{BASE}/{path}", noun, unknown
+        self._shared: dict[str, Any] = {"surface": "operator", "answer": answer, "path_pattern": pattern}
+
+    def reading(self, handler: Handler, summary: str) -> Operation:
+        """`GET` of it."""
+        return self._row("GET", "", handler, f"operator_get_{self._noun}", summary, transaction="heavy")
+
+    def changing(self, handler: Handler, body: type[BaseModel], summary: str, errors: Kinds = ()) -> Operation:
+        """`PATCH` of it: what is sent changes."""
+        return self._row(
+            "PATCH",
+            "",
+            handler,
+            f"operator_change_{self._noun}",
+            summary,
+            body=body,
+            errors=(MINIMUM_PROPERTIES, *errors),
+            description="Only what is sent changes.",
+        )
+
+    def acting(self, verb: str, handler: Handler, summary: str, **more: Any) -> Operation:
+        """`POST …/{verb}`: something is done to it."""
+        return self._row("POST", f"/{verb}", handler, f"operator_{verb}_{self._noun}", summary, **more)
+
+    def deleting(self, handler: Handler, summary: str, **more: Any) -> Operation:
+        """`DELETE` of it."""
+        return self._row("DELETE", "", handler, f"operator_delete_{self._noun}", summary, **more)
+
+    def _row(self, method: str, tail: str, handler: Handler, name: str, summary: str, **more: Any) -> Operation:
+        errors = (self._unknown, *more.pop("errors", ()))
+        return Operation(
+            method=method,
+            path=self._path + tail,
+            name=name,
+            summary=summary,
+            handler=handler,
+            errors=errors,
+            **self._shared | more,
+        )

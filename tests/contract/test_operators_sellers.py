@@ -1,0 +1,177 @@
+"""Sellers as operators keep them, over HTTP: looked at, changed, given passwords, suspended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from operator_calls import Operator, audited, operator
+from paydesk.oauth import passwords, sellers
+from service import Service
+
+SELLER = {"email": "Ana@Shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
+
+
+async def registered(owner: Operator, email: str = "Ana@Shop.example") -> dict[str, Any]:
+    """A new seller, without the password that was made."""
+    made = await owner.did("POST", "sellers", {**SELLER, "email": email})
+    assert len(made.pop("password")) == 24
+    return made
+
+
+async def signs_in(service: Service, email: str, password: str) -> bool:
+    """Whether the password is the seller's, as the page for signing in finds out."""
+    found = await service.database.read(lambda tx: sellers.find_by_email(tx, email))
+    return await passwords.verify_password(found[1] if found else None, password)
+
+
+async def test_one_is_shown_and_only_what_is_sent_changes(service: Service) -> None:
+    """Each change is written down with before and after; one to the same value is none."""
+    owner = await operator(service)
+    made = await registered(owner)
+    path = f"sellers/{made['user_id']}"
+    assert await owner.did("GET", path) == made
+    renamed = await owner.did("PATCH", path, {"name": "Ana María"})
+    assert renamed == {**made, "name": "Ana María"}
+    moved = await owner.did("PATCH", path, {"email": "ANA@other.example"})
+    assert moved == {**renamed, "email": "ana@other.example"}
+    assert await owner.did("PATCH", path, {"email": "Ana@Other.example", "name": "Ana María"}) == moved
+    assert await owner.did("GET", path) == moved
+    lines = (await audited(service))[1:]
+    assert [(line.action, line.subject, line.before, line.after) for line in lines] == [
+        ("sellers.change", str(made["user_id"]), made, renamed),
+        ("sellers.change", str(made["user_id"]), renamed, moved),
+    ]
+
+
+async def test_an_address_is_one_sellers(service: Service) -> None:
+    """Whatever its case; once its seller has left it, it is free again."""
+    owner = await operator(service)
+    ana, bea = await registered(owner), await registered(owner, "bea@shop.example")
+    path = f"sellers/{bea['user_id']}"
+    taken = await owner.ask("PATCH", path, {"email": "ANA@shop.example", "name": "Not told"})
+    assert (taken.status, taken.code) == (409, "email_taken")
+    assert taken.details == ["'$.email' - must not be another seller's"]
+    assert await owner.did("GET", path) == bea
+    await owner.did("PATCH", f"sellers/{ana['user_id']}", {"email": "ana@other.example"})
+    assert (await owner.did("PATCH", path, {"email": "ANA@shop.example"}))["email"] == "ana@shop.example"
+
+
+async def test_of_many_who_want_an_address_one_gets_it(service: Service) -> None:
+    """Changed or new, all at once; the others are refused, and nobody is left over."""
+    owner = await operator(service)
+    made = [await registered(owner, f"seller{number}@shop.example") for number in range(4)]
+    count = len((await owner.did("GET", "sellers"))["data"])
+    wanted = "wanted@shop.example"
+    asked = [owner.ask("PATCH", f"sellers/{one['user_id']}", {"email": wanted}) for one in made]
+    asked += [owner.ask("POST", "sellers", {**SELLER, "email": wanted, "password": "long enough for this"})]
+    replies = await asyncio.gather(*asked)
+    assert sorted(reply.status for reply in replies)[1:] == [409] * 4
+    assert {reply.code for reply in replies if reply.status == 409} == {"email_taken"}
+    listed = (await owner.did("GET", "sellers"))["data"]
+    assert [one["email"] for one in listed].count(wanted) == 1
+    assert len(listed) == count + sum(reply.status == 201 for reply in replies)
+    assert min(one["user_id"] for one in listed) > 0
+
+
+async def test_two_changes_at_once_lose_nothing(service: Service) -> None:
+    """Each changes its own field, and both are there afterwards."""
+    owner = await operator(service)
+    path = f"sellers/{(await registered(owner))['user_id']}"
+    for number in range(5):
+        name, email = f"Ana {number}", f"ana{number}@shop.example"
+        await asyncio.gather(*(owner.did("PATCH", path, change) for change in ({"name": name}, {"email": email})))
+        seen = await owner.did("GET", path)
+        assert (seen["name"], seen["email"]) == (name, email)
+
+
+async def test_another_password(service: Service) -> None:
+    """Made up and shown this once, or the given one and not shown; the one before is wrong from then on."""
+    owner = await operator(service)
+    path, email = f"sellers/{(await registered(owner))['user_id']}", "ana@shop.example"
+    first = await owner.did("POST", f"{path}/password")
+    assert await signs_in(service, email, first["password"])
+    given = "correct horse battery staple"
+    second = await owner.ask("POST", f"{path}/password", {"password": given})
+    assert (second.status, "password" in second.body) == (200, False)
+    assert await signs_in(service, email, given)
+    assert not await signs_in(service, email, first["password"])
+    lines = [line for line in await audited(service) if line.action == "sellers.password"]
+    assert [(line.subject, line.before, line.after) for line in lines] == [(path.rpartition("/")[2], None, None)] * 2
+
+
+async def test_a_wrong_change_changes_nothing(service: Service) -> None:
+    """It is named by its path, and neither the seller nor the audit trail knows of it."""
+    owner = await operator(service)
+    made = await registered(owner)
+    path = f"sellers/{made['user_id']}"
+    wrong: list[tuple[str, str, Any, str, str]] = [
+        ("PATCH", path, {}, "minimum_properties", "'$' - must have one of email, name"),
+        ("PATCH", path, {"email": "ana"}, "property_value", "'$.email'"),
+        ("PATCH", path, {"email": "a@b c"}, "property_value", "'$.email'"),
+        ("PATCH", path, {"email": None}, "property_type", "'$.email'"),
+        ("PATCH", path, {"email": "a@" + "b" * 253}, "property_value", "'$.email'"),
+        ("PATCH", path, {"name": ""}, "property_value", "'$.name'"),
+        ("PATCH", path, {"name": ["Ana"]}, "property_type", "'$.name'"),
+        ("PATCH", path, {"currency": "BRL"}, "unsupported_properties", "'$.currency'"),
+        ("PATCH", path, {"password": "long enough for this"}, "unsupported_properties", "'$.password'"),
+        ("POST", f"{path}/password", {"password": "short"}, "property_value", "'$.password'"),
+        ("POST", f"{path}/password", {"password": 123456789012}, "property_type", "'$.password'"),
+        ("POST", f"{path}/password", {"password": "x" * 201}, "property_value", "'$.password'"),
+    ]
+    for method, where, body, code, detail in wrong:
+        reply = await owner.ask(method, where, body)
+        assert (reply.status, reply.code) == (400, code), body
+        assert reply.details[0].startswith(detail), reply.details
+        assert b"long enough" not in reply.raw
+    assert await owner.did("GET", path) == made
+    assert len(await audited(service)) == 1
+
+
+async def test_suspended_and_resumed(service: Service) -> None:
+    """Tokens stop at once and are good again afterwards; twice is as good as once, and is written down once."""
+    owner, path = await operator(service), f"sellers/{service.seller_id}"
+    assert (await service.request("GET", "/terminals/v1/list")).status == 200
+    suspended = await owner.did("POST", f"{path}/suspend")
+    assert await owner.did("POST", f"{path}/suspend") == suspended
+    assert (await service.request("GET", "/terminals/v1/list")).status == 403
+    resumed = await owner.did("POST", f"{path}/resume")
+    assert await owner.did("POST", f"{path}/resume") == resumed
+    assert "suspended_date" not in resumed
+    assert (await service.request("GET", "/terminals/v1/list")).status == 200
+    assert [line.action for line in await audited(service)] == ["sellers.suspend", "sellers.resume"]
+
+
+async def test_support_changes_nothing(service: Service) -> None:
+    """Support reads; an operator may do everything here, as an owner may."""
+    support, other = await operator(service, "support"), await operator(service, "operator")
+    path = f"sellers/{service.seller_id}"
+    attempts: list[tuple[str, str, Any]] = [
+        ("PATCH", path, {"name": "Mine"}),
+        ("POST", f"{path}/password", {}),
+        ("POST", f"{path}/suspend", None),
+        ("POST", f"{path}/resume", None),
+    ]
+    seen = await support.did("GET", path)
+    for method, where, body in attempts:
+        assert await support.refused(method, where, body) == (403, "forbidden")
+    assert await support.did("GET", path) == seen
+    assert await audited(service) == []
+    for method, where, body in attempts:
+        await other.did(method, where, body)
+
+
+async def test_an_unknown_seller(service: Service) -> None:
+    """Is said to be unknown, whatever is asked of them; an id that is none is malformed."""
+    owner = await operator(service)
+    for method, path, body in (
+        ("GET", "sellers/1", None),
+        ("PATCH", "sellers/1", {"name": "A"}),
+        ("POST", "sellers/1/password", {}),
+        ("POST", "sellers/1/suspend", None),
+        ("POST", "sellers/1/resume", None),
+    ):
+        assert await owner.refused(method, path, body) == (404, "seller_not_found"), path
+    for path in ("sellers/-1", "sellers/nobody", "sellers/" + "9" * 19):
+        assert await owner.refused("GET", path) == (400, "invalid_path_param"), path
+    assert await audited(service) == []

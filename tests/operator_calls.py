@@ -1,0 +1,66 @@
+"""An operator at the service: their token, what they ask for, and what was written down of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from paydesk.operators import tokens
+from service import Reply, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Who operates a running service, with a token of their own."""
+
+    service: Service
+    operator_id: str
+    token: str
+
+    async def ask(self, method: str, path: str, body: Any = None, *, data: bytes | None = None) -> Reply:
+        """One request below `/operator/v1/`."""
+        return await self.service.request(method, f"/operator/v1/{path}", body, token=self.token, key=None, data=data)
+
+    async def did(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """The answer's body of a request that must succeed."""
+        reply = await self.ask(method, path, body)
+        assert reply.status in (200, 201), (reply.status, reply.body)
+        answered: dict[str, Any] = reply.body
+        return answered
+
+    async def refused(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
+        """The status and the code of a request that must be refused."""
+        reply = await self.ask(method, path, body)
+        assert reply.status >= 400, reply.body
+        return reply.status, reply.code
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One line of the audit trail."""
+
+    operator_id: str
+    action: str
+    subject: str
+    address: str
+    before: Any
+    after: Any
+
+
+async def operator(service: Service, role: str = "owner") -> Operator:
+    """A new operator."""
+    token, now_ms = tokens.new(), service.clock.now_ms()
+    operator_id = await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    return Operator(service, operator_id, token.reveal())
+
+
+async def audited(service: Service) -> list[Audited]:
+    """The audit trail, the oldest first."""
+    rows = await service.database.read(
+        lambda tx: tx.all(
+            "SELECT operator_id, action, subject, address, before, after FROM operator_audit"
+            " ORDER BY created_ms, entry_id"
+        )
+    )
+    return [Audited(*row[:4], *(json.loads(text) if text else None for text in row[4:])) for row in rows]
