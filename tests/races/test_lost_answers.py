@@ -103,7 +103,7 @@ def seeded() -> random.Random:
 
 
 async def test_a_client_that_hears_nothing_gets_on(database: Database, database_url: str) -> None:
-    """Cut off 200 times: alone or at once with others, also several times in a row, with a pause of up to a day."""
+    """Cut off 200 times, beside others, also several times in a row, on any node, with pauses of up to a day."""
     clock, choices = MovableClock(frozen_ms=MovableClock().now_ms()), seeded()
 
     async def loses(till: Till, times: int) -> int:
