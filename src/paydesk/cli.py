@@ -12,6 +12,7 @@ from paydesk.commands import (
     apps,
     authorize,
     development,
+    grants,
     maintenance,
     orders,
     pay,
@@ -44,6 +45,7 @@ app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
+app.add_typer(grants.app, name="grants")
 app.add_typer(stores.app, name="stores")
 app.add_typer(stores.pos, name="pos")
 app.add_typer(terminals.app, name="terminals")

@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -252,6 +253,44 @@ def test_subscriptions(folder: Path) -> None:
     earlier = command("subscriptions", "create", "--url", url, "--topic", "point_integration_wh", folder=folder)
     assert earlier.returncode == 1
     assert "its successor is orders" in earlier.stderr
+
+
+def test_grants(folder: Path) -> None:
+    """Who acts for whom; a consent that is withdrawn is told to whoever subscribed, and shown in the inbox."""
+    url = credentials(folder)["webhook"]["inbox_url"]
+    hears = answer("subscriptions", "create", "--topic", "mp-connect", "--url", url, folder=folder)
+    before = {one["id"] for one in answer("grants", "list", folder=folder)}
+    assert command("code", folder=folder).returncode == 0
+    (made,) = [one for one in answer("grants", "list", folder=folder) if one["id"] not in before]
+    assert made["id"].endswith(f"-{made['seller_id']}")
+    assert answer("grants", "revoke", made["id"], folder=folder) == {"id": made["id"], "withdrawn": True}
+    assert command("grants", "revoke", made["id"], folder=folder).returncode == 0
+    (now,) = [one for one in answer("grants", "list", folder=folder) if one["id"] == made["id"]]
+    assert {**now, "withdrawn_date": ""} == {**made, "withdrawn_date": ""}
+    unknown = command("grants", "revoke", f"01J67CQQH5904WDBVZEM4JMEP3-{made['seller_id']}", folder=folder)
+    assert unknown.returncode == 1
+    assert "grant_not_found" in unknown.stderr
+    sent = [one for one in answer("deliveries", "list", folder=folder) if one["subscription_id"] == hears["id"]]
+    assert [
+        (one["topic"], one["client_id"], one["version"]) for one in sorted(sent, key=lambda one: one["version"])
+    ] == [
+        ("mp-connect", made["client_id"], 1),
+        ("mp-connect", made["client_id"], 2),
+    ]
+    assert not any("order_id" in one for one in sent)
+    assert _told(url) == ["application.authorized", "application.deauthorized"]
+
+
+def _told(url: str) -> list[str]:
+    """What the inbox has of consents, once both have arrived."""
+    until = time.monotonic() + 20
+    while True:
+        _, inbox = request("GET", url)
+        about = [one for one in inbox["data"] if one.get("action", "").startswith("application.")]
+        if len(about) == 2 or time.monotonic() > until:
+            assert all(one["signature_valid"] and one["user_id"] == one["body"]["user_id"] for one in about)
+            return [one["action"] for one in about]
+        time.sleep(0.05)
 
 
 def test_order_with_its_history(folder: Path) -> None:

@@ -37,6 +37,7 @@ ALLOWED = {
     "webhooks.store.PENDING": "counts what is left of all sellers, for whoever watches the service",
     "operators.history.DELIVERIES": _OPERATORS,
     "operators.history.REVERSALS": _OPERATORS,
+    "operators.grants.LIST": _OPERATORS,
     "operators.places.STORES": _OPERATORS,
     "operators.places.POINTS_OF_SALE": _OPERATORS,
     "operators.terminals.LIST": _OPERATORS,

@@ -76,6 +76,7 @@ ADVICE = {
     "seller_not_found": "Take the user_id from the list of sellers.",
     "secret_not_found": "Take the id from the application's own `secrets`.",
     "operator_not_found": "Take the id from the list of operators.",
+    "grant_not_found": "Take the id from the list of grants, unchanged.",
     "store_not_found": "Take the store_id from the list of stores, of the same seller.",
     "pos_not_found": "Take the pos_id from the list of points of sale, of the same seller.",
     "email_taken": "Use the seller that there is, or another address.",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from paydesk.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.operators import codes, history, parties, places, shapes, subscriptions, terminals
+from paydesk.operators import codes, grants, history, parties, places, shapes, subscriptions, terminals
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
     EXTERNAL_POS_ID_TAKEN,
+    GRANT_NOT_FOUND,
     POS_NOT_FOUND,
     POS_TAKEN,
     SELLER_NOT_FOUND,
@@ -26,6 +27,22 @@ from paydesk.orders.errors import ORDER_NOT_FOUND
 
 OPERATIONS = (
     *parties.ROWS,
+    listing("grants", grants.find_all, shapes.GRANT, OF_SELLER),
+    Operation(
+        method="DELETE",
+        path=f"{BASE}/grants/{{grant_id}}",
+        name="operator_withdraw_grant",
+        summary="Withdraw a grant",
+        surface="operator",
+        handler=grants.withdraw,
+        status=204,
+        path_pattern=grants.ID_PATTERN,
+        errors=(GRANT_NOT_FOUND,),
+        description=(
+            "As if the seller had withdrawn it: its codes and tokens are good for nothing any more, and the application"
+            " is told by `application.deauthorized`. Orders under way go on. One that has ended stays as it is."
+        ),
+    ),
     listing("stores", places.find_stores, shapes.STORE, OF_SELLER),
     creating(
         "stores",

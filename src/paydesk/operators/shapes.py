@@ -64,6 +64,17 @@ _OPERATOR: dict[str, Any] = {
 }
 OPERATOR = described(_OPERATOR, revoked_date=DATE)
 NEW_OPERATOR = described({**_OPERATOR, "token": TEXT})
+GRANT = described(
+    {
+        "id": {**TEXT, "description": "Ends with the seller's own id."},
+        "seller_id": NUMBER,
+        "client_id": TEXT,
+        "application_name": TEXT,
+        "scope": TEXT,
+        "created_date": DATE,
+    },
+    withdrawn_date=DATE,
+)
 STORE = described({"store_id": NUMBER, "seller_id": NUMBER, "name": TEXT, "created_date": DATE})
 POS = described(
     {

@@ -1,0 +1,55 @@
+"""Who acts for whom, for operators. A grant's id ends with its seller's, as tokens do, so that one shard is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.clock import rfc3339
+from paydesk.ids import ULID_PATTERN
+from paydesk.oauth import authorizations, withdrawal
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, lists
+from paydesk.operators.errors import GRANT_NOT_FOUND
+from paydesk.storage.database import Row
+
+ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
+
+LIST = """
+SELECT a.seller_id, a.authorization_id, a.application_id, p.name, a.scope, a.created_ms, a.withdrawn_ms
+  FROM authorizations a JOIN applications p ON p.application_id = a.application_id
+ WHERE (a.seller_id, a.authorization_id) > ($1, $2) AND a.seller_id <= $4
+ ORDER BY a.seller_id, a.authorization_id LIMIT $3"""
+
+
+async def find_all(call: Call) -> Answer:
+    """List the grants, withdrawn ones too, a seller's oldest first."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, LIST, (first, ""), _shown, last)
+
+
+async def withdraw(call: Call) -> Answer:
+    """End a grant for its seller; one that has ended stays as it is."""
+    audit.require_change(call)
+    authorization_id, _, seller = call.path.partition("-")
+    seller_id = int(seller)
+    found = await authorizations.get(call.tx, seller_id, authorization_id)
+    if found is None:
+        raise GRANT_NOT_FOUND.because("unknown grant")
+    if await withdrawal.withdraw(call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms):
+        was = {"client_id": str(found.application_id), "scope": found.scope, "created_date": rfc3339(found.created_ms)}
+        after = {**was, "withdrawn_date": rfc3339(call.now_ms)}
+        await audit.record(call, call.tx, "grants.withdraw", call.path, before=was, after=after)
+    return Answer(204)
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    seller_id, authorization_id, application_id, name, scope, created_ms, withdrawn_ms = row
+    document = {
+        "id": f"{authorization_id}-{seller_id}",
+        "seller_id": seller_id,
+        "client_id": str(application_id),
+        "application_name": name,
+        "scope": scope,
+        "created_date": rfc3339(created_ms),
+    }
+    return document if withdrawn_ms is None else {**document, "withdrawn_date": rfc3339(withdrawn_ms)}

@@ -1,0 +1,181 @@
+"""Grants over the operators' interface: who acts for whom, and what withdrawing one does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from oauth_scene import ALL_SCOPES, START_MS, frozen_clock
+from parties import other_seller
+from paydesk.clock import rfc3339
+from paydesk.operators import tokens
+from paydesk.storage.database import Database
+from service import Reply, Service, running
+
+BASE = "/operator/v1/grants"
+UNKNOWN = "01J67CQQH5904WDBVZEM4JMEP3"
+EVENTS = "SELECT action, version FROM application_events ORDER BY seller_id, application_id, version"
+AUDIT = "SELECT action, subject, after FROM operator_audit ORDER BY entry_id"
+
+
+@dataclass
+class Desk:
+    """An operator at a running service."""
+
+    service: Service
+    token: str
+
+    async def request(self, method: str, path: str = "", token: str = "") -> Reply:
+        """A request about grants."""
+        return await self.service.request(method, BASE + path, token=token or self.token)
+
+    async def ids(self) -> set[str]:
+        """The seller's grants."""
+        reply = await self.request("GET", f"?seller={self.service.seller_id}")
+        return {one["id"] for one in reply.body["data"]}
+
+    async def agreed(self) -> tuple[str, str]:
+        """The seller has just agreed: the grant's id, and its code."""
+        before = await self.ids()
+        code = await self.service.scene.code()
+        (made,) = await self.ids() - before
+        return made, code
+
+    async def redeem(self, body: dict[str, Any]) -> Reply:
+        """A request of the application's for tokens."""
+        return await self.service.request("POST", "/oauth/token", body, token=None, key=None)
+
+    async def exchanged(self, code: str) -> dict[str, Any]:
+        """The tokens that the code brings."""
+        reply = await self.redeem(self.service.scene.exchange(code))
+        assert reply.status == 200, reply
+        body: dict[str, Any] = reply.body
+        return body
+
+    async def answer_to(self, body: dict[str, Any]) -> int:
+        """The status of a request with an access token."""
+        return (await self.service.request("GET", "/terminals/v1/list", token=body["access_token"])).status
+
+
+async def operator(service: Service, role: str = "owner") -> str:
+    """A new operator's token."""
+    token, now_ms = tokens.new(), service.clock.now_ms()
+    await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    return token.reveal()
+
+
+@pytest.fixture
+async def desk(database: Database) -> AsyncIterator[Desk]:
+    """An operator at a service whose clock stands still."""
+    async with running(database, workers=False, clock=frozen_clock()) as service:
+        yield Desk(service, await operator(service))
+
+
+async def test_a_grant_is_listed_as_it_stands(desk: Desk) -> None:
+    """With its application, its scope and its days, of one seller or of all, a page at a time."""
+    service = desk.service
+    await service.scene.code(scope="read")
+    await other_seller(service)
+    listed = (await desk.request("GET", f"?seller={service.seller_id}")).body["data"]
+    assert sorted(one["scope"] for one in listed) == [ALL_SCOPES, ALL_SCOPES, "read"]
+    (shown,) = [one for one in listed if one["scope"] == "read"]
+    expected = {
+        "id": shown["id"],
+        "seller_id": service.seller_id,
+        "client_id": str(service.scene.application.application_id),
+        "application_name": "Till",
+        "scope": "read",
+        "created_date": rfc3339(START_MS),
+    }
+    assert shown == expected
+    assert shown["id"].endswith(f"-{service.seller_id}")
+    await desk.request("DELETE", f"/{shown['id'].lower()}")
+    listed = (await desk.request("GET", f"?seller={service.seller_id}")).body["data"]
+    assert {**expected, "withdrawn_date": rfc3339(START_MS)} in listed
+    found, after = [], "?limit=2"
+    while after:
+        page = (await desk.request("GET", after)).body
+        found += [one["id"] for one in page["data"]]
+        after = f"?limit=2&after={page['next']}" if "next" in page else ""
+    assert len(found) == len(set(found)) == 5
+    assert {one["id"] for one in listed} < set(found)
+    assert (await desk.request("GET", "?seller=1")).body == {"data": []}
+    assert (await desk.request("GET", "?seller=x")).code == "property_value"
+
+
+async def test_withdrawing_stops_what_hangs_on_it(desk: Desk) -> None:
+    """Access tokens at once, the refresh token, a code that was not exchanged; what another grant brought goes on."""
+    scene = desk.service.scene
+    _, code = await desk.agreed()
+    kept = await desk.exchanged(code)
+    spent_id, code = await desk.agreed()
+    spent = await desk.exchanged(code)
+    refreshed = (await desk.redeem(scene.refresh(spent["refresh_token"]))).body
+    fresh_id, fresh = await desk.agreed()
+    assert [await desk.answer_to(one) for one in (kept, spent, refreshed)] == [200, 200, 200]
+    for grant_id in (spent_id, fresh_id):
+        gone = await desk.request("DELETE", f"/{grant_id}")
+        assert (gone.status, gone.raw) == (204, b"")
+    assert [await desk.answer_to(one) for one in (kept, spent, refreshed)] == [200, 401, 401]
+    bodies = [scene.refresh(one["refresh_token"]) for one in (spent, refreshed)]
+    for body in (*bodies, scene.exchange(fresh)):
+        refused = await desk.redeem(body)
+        assert (refused.status, refused.code) == (400, "unauthorized_client")
+    again = await desk.redeem(scene.refresh(kept["refresh_token"]))
+    assert again.status == 200
+    assert await desk.answer_to(again.body) == 200
+
+
+async def test_an_order_under_way_goes_on(desk: Desk) -> None:
+    """What was created is paid all the same, and another application of the seller sees it."""
+    service = desk.service
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    made = await service.create(terminal)
+    for grant_id in await desk.ids():
+        assert (await desk.request("DELETE", f"/{grant_id}")).status == 204
+    assert (await service.create(terminal)).status == 401
+    lease = made.body["id"][3:]
+    for step in (device.ack(lease), device.authorizing(lease), device.approve(lease)):
+        assert (await step).status == 200
+    row = await service.database.read(lambda tx: tx.one("SELECT status FROM orders"))
+    assert row is not None
+    assert row[0] == "processed"
+
+
+async def test_withdrawing_again_does_nothing_more(desk: Desk) -> None:
+    """The answer is the same; the application is told once, and the audit trail has it once, without a secret."""
+    grant_id, code = await desk.agreed()
+    tokens_of_it = await desk.exchanged(code)
+    for _ in range(3):
+        assert (await desk.request("DELETE", f"/{grant_id}")).status == 204
+    database = desk.service.database
+    assert [tuple(row) for row in await database.read(lambda tx: tx.all(EVENTS))] == [
+        ("application.authorized", 1),
+        ("application.deauthorized", 2),
+    ]
+    ((action, subject, after),) = await database.read(lambda tx: tx.all(AUDIT))
+    assert (action, subject) == ("grants.withdraw", grant_id)
+    assert json.loads(after)["withdrawn_date"] == rfc3339(START_MS)
+    assert not [one for one in (code, tokens_of_it["access_token"], tokens_of_it["refresh_token"]) if one in after]
+
+
+async def test_what_is_no_grant(desk: Desk) -> None:
+    """An id that is unknown, of another seller, or none at all; and who may only read changes nothing."""
+    grant_id, _ = await desk.agreed()
+    authorization_id = grant_id.partition("-")[0]
+    for wrong in (f"{UNKNOWN}-{desk.service.seller_id}", f"{authorization_id}-1", f"{authorization_id}-{10**15 - 1}"):
+        reply = await desk.request("DELETE", f"/{wrong}")
+        assert (reply.status, reply.code) == (404, "grant_not_found"), wrong
+    for wrong in (authorization_id, f"{authorization_id}-", f"{authorization_id}-x", f"{grant_id}-1", "%00-1"):
+        reply = await desk.request("DELETE", f"/{wrong}")
+        assert (reply.status, reply.code) == (400, "invalid_path_param"), wrong
+    refused = await desk.request("DELETE", f"/{grant_id}", await operator(desk.service, "support"))
+    assert (refused.status, refused.code) == (403, "forbidden")
+    row = await desk.service.database.read(lambda tx: tx.one("SELECT MAX(withdrawn_ms) FROM authorizations"))
+    assert row is not None
+    assert row[0] is None
