@@ -33,7 +33,8 @@ async def show(call: Call) -> Answer:
     seen = visit(call)
     session = await seen.session()
     if session is None:
-        return signing.form(seen, asked.path(), notice="ended" if seen.session_cookie else "")
+        notice = "ended" if seen.session_cookie else ""
+        return signing.form(seen, asked.path(), application=application.name, notice=notice)
     return await _ask(seen, session, asked, application)
 
 
@@ -58,7 +59,7 @@ async def _ask(seen: Visit, session: Session, asked: Asked, application: Applica
         leads_to=asked.redirect_uri,
         application=application.name,
         host=authorization.host(asked.redirect_uri),
-        scopes=scope.split(" "),
+        scopes=html.scopes(scope),
         seller=session,
         request=request,
         return_to=asked.path(),
@@ -77,7 +78,7 @@ async def decide(call: Call) -> Answer:
     outcome = await call.database.write(partial(_decide, seen=seen, sent=sent))
     if isinstance(outcome, Refusal):
         if outcome.kind is SESSION_ENDED:
-            return signing.form(seen, again, refusal=outcome)
+            return signing.form(seen, again, application=await signing.asking(call, again), refusal=outcome)
         raise signing.with_another_try(outcome, again)
     said = {"code": outcome.code} if outcome.code else {"error": "access_denied", "error_description": REFUSED}
     return _back(call, outcome.redirect_uri, outcome.state, **said)

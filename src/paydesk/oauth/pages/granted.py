@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from paydesk.errors import Refusal
-from paydesk.oauth import authorizations, sessions
+from paydesk.oauth import sessions, withdrawal
 from paydesk.oauth.pages import html, signing
 from paydesk.oauth.pages.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages.forms import Withdrawal
@@ -36,8 +36,8 @@ class Standing:
 
     @property
     def scopes(self) -> list[str]:
-        """Its scopes, one by one."""
-        return self.scope.split(" ")
+        """Its scopes, one by one, as a page lists them."""
+        return html.scopes(self.scope)
 
     @property
     def since(self) -> datetime:
@@ -84,7 +84,7 @@ async def _withdraw(tx: Transaction, seen: Visit, sent: Withdrawal) -> Refusal |
         return SESSION_ENDED.because("no session that is good")
     if not seen.is_ours(WITHDRAW, sent.form_token, SESSION):
         return FORM_OUTDATED.because("form token is not of this session")
-    await authorizations.withdraw(tx, session.seller_id, sent.grant, now_ms)
+    await withdrawal.withdraw(tx, seller_id=session.seller_id, authorization_id=sent.grant, now_ms=now_ms)
     return None
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from paydesk.errors import Refusal
 from paydesk.oauth.pages.language import Texts, choose, texts
+from paydesk.oauth.scopes import OFFLINE_ACCESS, READ, WRITE, includes
 from paydesk.operation import Answer
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
     )
 
 
+_SCOPES = (READ, WRITE, OFFLINE_ACCESS)
 _GENERAL = {False: "bad_request", True: "internal_error"}
 
 
@@ -85,6 +87,11 @@ def form_target(redirect_uri: str) -> str:
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host):
         return f"{parts.scheme}:"
     return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port is not None else "")
+
+
+def scopes(scope: str) -> list[str]:
+    """The scopes of a stored string as a page lists them: what may be done comes before for how long."""
+    return [name for name in _SCOPES if includes(scope, name)]
 
 
 def asset_path(name: str) -> str:

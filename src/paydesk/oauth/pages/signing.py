@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
-from paydesk.errors import ErrorKind, Refusal
-from paydesk.oauth import sellers, sessions
+from paydesk.errors import Refusal
+from paydesk.oauth import applications, authorization, sellers, sessions
 from paydesk.oauth.pages import html
 from paydesk.oauth.pages.errors import (
     FORM_OUTDATED,
@@ -19,6 +18,7 @@ from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.oauth.pages.visit import APPLICATIONS_PATH, SESSION, VISIT, Visit, visit
 from paydesk.oauth.passwords import verify_password
 from paydesk.oauth.sellers import Seller
+from paydesk.oauth.throttle import SignInThrottle
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Transaction
 
@@ -33,21 +33,16 @@ _NOTICES = {
 }
 
 
-class Throttle(Protocol):
-    """Who may try to sign in, and how often."""
-
-    def refusal(self, email: str, address: str, known_browser: bool) -> int | None:  # noqa: FBT001 - as it is called
-        """The seconds to wait, or None."""
-
-    def failed(self, email: str, address: str) -> None:
-        """A password was wrong."""
-
-    def succeeded(self, email: str, address: str) -> None:
-        """A password was right."""
-
-
-def form(seen: Visit, return_to: str, *, refusal: Refusal | None = None, notice: str = "", email: str = "") -> Answer:
-    """The page that asks who it is; with what was refused, where it is shown for that."""
+def form(
+    seen: Visit,
+    return_to: str,
+    *,
+    application: str = "",
+    refusal: Refusal | None = None,
+    notice: str = "",
+    email: str = "",
+) -> Answer:
+    """The page that asks who it is: for which `application`, and with what was refused where it is shown for that."""
     cookie, headers = seen.visit_cookie()
     seconds = refusal.extra.get("seconds", 0) if refusal is not None else 0
     notice = _NOTICES[refusal.kind] if refusal is not None else notice
@@ -59,6 +54,7 @@ def form(seen: Visit, return_to: str, *, refusal: Refusal | None = None, notice:
         form_token=seen.form_token(SIGN_IN, cookie),
         return_to=return_to,
         notice=seen.words(f"sign_in.{notice}", seconds=seconds) if notice else "",
+        application=application,
         is_fault=refusal is not None and refusal.kind is not SESSION_ENDED,
         is_wrong=refusal is not None and refusal.kind is SIGN_IN_FAILED,
         email=email,
@@ -80,28 +76,33 @@ async def sign_in(call: Call) -> Answer:
     assert isinstance(sent, SignIn)
     seen.check_origin()
     return_to, email = seen.return_to(sent.return_to), sent.email.strip().lower()
+    refuse = partial(form, seen, return_to, application=await asking(call, return_to))
     if not seen.is_ours(SIGN_IN, sent.form_token, VISIT):
-        return form(seen, return_to, refusal=FORM_OUTDATED.because("form token or its cookie is not good"))
-    refuse = partial(form, seen, return_to, email=email)
-    throttle: Throttle | None = call.state.get("sign_in_throttle")
-    seconds = throttle.refusal(email, call.address, seen.knows(email)) if throttle is not None else None
+        return refuse(refusal=FORM_OUTDATED.because("form token or its cookie is not good"))
+    cookie = await _proven(seen, email, sent.password)
+    if isinstance(cookie, Refusal):
+        return refuse(refusal=cookie, email=email)
+    return html.redirect(return_to, seen.signed_in(cookie, email))
+
+
+async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
+    """The cookie of a new session, where the password is right. Raises SELLER_SUSPENDED, to nobody else."""
+    call, is_known = seen.call, seen.knows(email)
+    throttle: SignInThrottle = call.state["sign_in_throttle"]
+    seconds = throttle.refusal(email, call.address, known_browser=is_known)
     if seconds is not None:
-        return refuse(refusal=_after(SIGN_IN_THROTTLED, seconds))
+        return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})
     seller, password_hash = await call.database.read(partial(_seller, email=email))
-    if not await verify_password(password_hash, sent.password):
-        if throttle is not None:
-            throttle.failed(email, call.address)
-        return refuse(refusal=SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address"))
-    assert seller is not None, "nobody's password is verified"
+    if not await verify_password(password_hash, password):
+        throttle.failed(email, call.address, known_browser=is_known)
+        return SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address")
+    assert seller is not None, "nobody's password is right"
     assert password_hash is not None, "a seller has one"
-    if throttle is not None:
-        throttle.succeeded(email, call.address)
+    throttle.succeeded(email, call.address)
     if seller.suspended_ms is not None:
         raise SELLER_SUSPENDED.because("seller suspended")
     cookie = await call.database.write(partial(_begin, seen=seen, seller=seller, password_hash=password_hash))
-    if cookie is None:
-        return refuse(refusal=SIGN_IN_FAILED.because("another password or a suspension meanwhile"))
-    return html.redirect(return_to, seen.signed_in(cookie, email))
+    return cookie or SIGN_IN_FAILED.because("another password or a suspension meanwhile")
 
 
 async def sign_out(call: Call) -> Answer:
@@ -117,13 +118,19 @@ async def sign_out(call: Call) -> Answer:
     return html.redirect(return_to, (seen.set_cookie(SESSION, "", 0),))
 
 
+async def asking(call: Call, return_to: str) -> str:
+    """The name of the application that a page to come back to is about, or an empty string."""
+    try:
+        asked = authorization.read(return_to.partition("?")[2])
+    except Refusal:
+        return ""
+    application = await call.database.read(partial(applications.find, client_id=asked.client_id))
+    return application.name if application is not None else ""
+
+
 def with_another_try(refusal: Refusal, path: str) -> Refusal:
     """The refusal, whose page leads to another try."""
     return Refusal(refusal.kind, refusal.reason, extra={html.AGAIN: path})
-
-
-def _after(kind: ErrorKind, seconds: int) -> Refusal:
-    return Refusal(kind, "throttled", extra={"seconds": seconds})
 
 
 async def _seller(tx: Transaction, email: str) -> tuple[Seller, str] | tuple[None, None]:
