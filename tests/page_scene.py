@@ -15,6 +15,7 @@ from service import Service
 
 PASSWORD = "a pass phrase of the seller's"
 STATE = "xyz-123"
+_HASHES: dict[str, str] = {}
 
 
 @dataclass
@@ -153,8 +154,15 @@ async def browser(service: Service, **headers: str) -> Browser:
 
 async def give_password(service: Service) -> None:
     """The service's seller may sign in with `PASSWORD`."""
-    password_hash = await hash_password(PASSWORD)
+    password_hash = await _hash()
     await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, password_hash)
+
+
+async def _hash() -> str:
+    """Made once: it takes a while, as it should."""
+    if PASSWORD not in _HASHES:
+        _HASHES[PASSWORD] = await hash_password(PASSWORD)
+    return _HASHES[PASSWORD]
 
 
 def authorization(service: Service, **parameters: str) -> str:

@@ -1,0 +1,293 @@
+"""Signing in and out at a browser: who may, what cookies it is given, and that nobody else can do it for them."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import AsyncIterator
+
+import pytest
+import structlog
+
+from oauth_scene import frozen_clock
+from page_scene import PASSWORD, Browser, authorization, browser, give_password
+from parties import other_seller
+from paydesk.clock import MovableClock
+from paydesk.oauth import sellers, sessions
+from paydesk.oauth.passwords import hash_password
+from paydesk.secrets import digest
+from paydesk.settings import Settings
+from paydesk.storage.database import Database
+from service import Service, running
+
+SESSION, VISIT, BROWSER = "paydesk_session", "paydesk_visit", "paydesk_browser"
+HOUR_SECONDS = 3600
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """A clock that stands still."""
+    return frozen_clock()
+
+
+@pytest.fixture
+async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
+    """A service by that clock."""
+    async with running(database, clock=clock, workers=False) as service:
+        yield service
+
+
+async def _is_signed_in(seller: Browser) -> bool:
+    return not any(form.action == "/sign-in" for form in (await seller.get("/applications")).forms)
+
+
+async def test_a_session_begins_anew(service: Service, clock: MovableClock) -> None:
+    """A cookie from before is worth nothing afterwards, the one before it ends, and at rest is a digest alone."""
+    seller = await browser(service)
+    seller.cookies[SESSION] = planted = "a" * 64 + f"-{service.seller_id}"
+    assert (await seller.sign_in("/applications")).location == "/applications"
+    first = seller.cookies[SESSION]
+    assert first != planted
+    assert not await _is_signed_in(Browser(service, cookies={SESSION: planted}))
+    second_tab = Browser(service, cookies={VISIT: seller.cookies[VISIT]})
+    form = (await second_tab.get("/sign-in")).form("/sign-in")
+    second_tab.cookies[SESSION] = first
+    assert (await second_tab.submit(form, email=service.scene.seller.email, password=PASSWORD)).status == 303
+    assert second_tab.cookies[SESSION] != first
+    assert not await _is_signed_in(seller)
+    assert await _is_signed_in(second_tab)
+    stored = await service.database.read(lambda tx: tx.all("SELECT digest, expires_ms FROM seller_sessions"))
+    assert {bytes(row[0]) for row in stored} == {digest(first), digest(second_tab.cookies[SESSION])}
+    assert {row[1] for row in stored} == {clock.now_ms() + 12 * HOUR_SECONDS * 1000}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_the_cookies(database: Database, scheme: str) -> None:
+    """No script reads them, no other site sends them with a form; on https they are bound to this very host."""
+    async with running(database, settings=Settings(public_url=f"{scheme}://127.0.0.1"), workers=False) as service:
+        seller = await browser(service)
+        page = await seller.get(authorization(service))
+        form = page.form("/sign-in")
+        answer = await seller.submit(form, email=service.scene.seller.email, password=PASSWORD)
+        headers = page.headers.getall("set-cookie") + answer.headers.getall("set-cookie")
+        prefix = "__Host-" if scheme == "https" else ""
+        assert [header.partition("=")[0] for header in headers] == [prefix + name for name in (VISIT, SESSION, BROWSER)]
+        for header in headers:
+            attributes = [part.strip() for part in header.split(";")[1:]]
+            assert {"Path=/", "HttpOnly", "SameSite=Lax"} <= set(attributes)
+            assert ("Secure" in attributes) == (scheme == "https")
+            assert not any(attribute.startswith("Domain") for attribute in attributes)
+            assert ("Max-Age=31536000" in attributes) == (BROWSER in header)
+        value = seller.cookies[prefix + SESSION]
+        assert len(value.partition("-")[0]) == 64
+        assert int(value.rpartition("-")[2]) == service.seller_id
+        assert (await seller.get(answer.location)).form("/authorization")
+
+
+async def test_a_wrong_address_and_a_wrong_password_look_the_same(service: Service) -> None:
+    """One refusal, one page, which keeps the address that was typed; the log alone has the difference."""
+    seller = await browser(service)
+    with structlog.testing.capture_logs() as logged:
+        wrong = await seller.sign_in(authorization(service), password="wrong")
+        unknown = await seller.sign_in(authorization(service), email="nobody@shop.example")
+    email = service.scene.seller.email
+    assert wrong.status == unknown.status == 403
+    assert wrong.html.replace(email, "…") == unknown.html.replace("nobody@shop.example", "…")
+    assert wrong.form("/sign-in").fields["email"] == email
+    assert wrong.form("/sign-in").fields["password"] == ""
+    invalid = [given for tag, given in wrong.tags if tag == "input" and given.get("aria-invalid") == "true"]
+    assert [given["aria-describedby"] for given in invalid] == ["notice", "notice"]
+    assert any(given.get("id") == "notice" and given.get("role") == "alert" for _, given in wrong.tags)
+    assert SESSION not in seller.cookies
+    reasons = [line["reason"] for line in logged if "reason" in line]
+    assert reasons == ["password differs", "unknown e-mail address"]
+    assert (await seller.submit(wrong.form("/sign-in"), password=PASSWORD)).status == 303
+
+
+async def test_the_address_is_read_kindly(service: Service) -> None:
+    """Capitals and spaces around it, as a phone's keyboard adds them, don't matter."""
+    seller = await browser(service)
+    assert (await seller.sign_in("/applications", email=f" {service.scene.seller.email.title()} ")).status == 303
+
+
+async def test_nobody_signs_somebody_in(service: Service) -> None:
+    """A form without the token of this very browser, or sent from another site, signs nobody in."""
+    seller, stranger = await browser(service), Browser(service)
+    theirs = (await stranger.get("/sign-in")).form("/sign-in")
+    good = (await seller.get("/sign-in")).form("/sign-in")
+    filled = {"email": service.scene.seller.email, "password": PASSWORD}
+    for token in (theirs.fields["form_token"], "", "1-", "1-" + "0" * 64, "9-" + "0" * 64, "x", "²-1", "1-é"):
+        page = await seller.submit(good, **filled, form_token=token)
+        assert (page.status, SESSION in seller.cookies) == (403, False), token
+        assert page.form("/sign-in").fields["email"] == ""
+    without_cookie = await Browser(service).submit(good, **filled)
+    assert without_cookie.status == 403
+    assert VISIT in str(without_cookie.headers.getall("set-cookie"))
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1.evil.example"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Origin": "null"},
+    ):
+        page = await seller.post("/sign-in", {**good.fields, **filled}, **headers)
+        assert (page.status, page.code) == (403, "forbidden"), headers
+    assert (await service.database.read(lambda tx: tx.all("SELECT 1 FROM seller_sessions"))) == []
+    for headers in ({"Origin": "null"}, {"Origin": service.base_url}, {"Sec_Fetch_Site": "same-origin"}):
+        assert (await seller.post("/sign-in", {**good.fields, **filled}, **headers)).status == 303, headers
+
+
+async def test_a_form_is_good_for_what_it_is_for(service: Service) -> None:
+    """The token of one form does nothing in another."""
+    seller = await browser(service)
+    form = await seller.consent()
+    page = await seller.post("/sign-out", {"form_token": form.fields["form_token"], "return_to": ""})
+    assert (page.status, page.code) == (403, "form_outdated")
+    assert await _is_signed_in(seller)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "/authorization",
+        "/authorization@evil.example",
+        "/authorization\\..?x",
+        "/applications/withdraw",
+        "/applications?x=//evil.example",
+        "javascript:alert(1)",
+        "/docs",
+        "",
+    ],
+)
+async def test_nobody_is_led_elsewhere(sqlite_service: Service, wanted: str) -> None:
+    """Whatever a form names, the browser goes on with an authorization or the seller's applications."""
+    seller = await browser(sqlite_service)
+    form = (await seller.get("/sign-in")).form("/sign-in")
+    filled = {"email": sqlite_service.scene.seller.email, "password": PASSWORD}
+    assert (await seller.submit(form, **filled, return_to=wanted)).location == "/applications"
+
+
+@pytest.fixture
+async def sqlite_service(sqlite_url: str) -> AsyncIterator[Service]:
+    """A service where the kind of database doesn't matter."""
+    from paydesk.storage.connect import open_database
+
+    database = await open_database(sqlite_url)
+    async with running(database, workers=False) as service:
+        yield service
+    await database.close()
+
+
+async def test_the_browser_comes_back_to_what_it_came_for(service: Service) -> None:
+    """The very authorization, with everything it had."""
+    seller = await browser(service)
+    path = authorization(service, state="ção &?#/<", scope="write read")
+    back = (await seller.sign_in(path)).location
+    assert urllib.parse.parse_qs(back.partition("?")[2]) == urllib.parse.parse_qs(path.partition("?")[2])
+    assert (await seller.get(back)).form("/authorization")
+
+
+async def test_signing_out(service: Service) -> None:
+    """The session ends on the server, and somebody else is asked to go on with the same."""
+    seller = await browser(service)
+    page = await seller.get((await seller.sign_in(authorization(service))).location)
+    kept = dict(seller.cookies)
+    form = page.form("/sign-out")
+    assert (await seller.post("/sign-out", form.fields, Sec_Fetch_Site="cross-site")).status == 403
+    assert (await Browser(service, cookies=kept).post("/sign-out", {"form_token": "1-0"})).code == "form_outdated"
+    answer = await seller.submit(form)
+    assert answer.location == page.form("/authorization").fields["return_to"]
+    assert SESSION not in seller.cookies
+    assert not await _is_signed_in(Browser(service, cookies=kept))
+    assert (await seller.get(answer.location)).form("/sign-in")
+    assert (await seller.submit(form)).location == answer.location
+
+
+async def test_a_session_expires_for_ever(service: Service, clock: MovableClock) -> None:
+    """After its hours it is over, the seller reads so, and a clock that goes back does not bring it back."""
+    seller = await browser(service)
+    await seller.sign_in("/applications")
+    clock.advance(12 * HOUR_SECONDS * 1000 - 1)
+    assert await _is_signed_in(seller)
+    clock.advance(1)
+    page = await seller.get("/applications")
+    assert "You are no longer signed in" in page.text
+    assert page.form("/sign-in").fields["return_to"] == "/applications"
+    await service.scene.run("UPDATE seller_sessions SET expires_ms = expires_ms + 3600000")
+    assert not await _is_signed_in(seller)
+
+
+async def test_a_suspended_seller(service: Service, clock: MovableClock) -> None:
+    """They can't sign in, and read why once the password is right; a session that was there is no good."""
+    seller, elsewhere = await browser(service), await browser(service)
+    await elsewhere.sign_in("/applications")
+    await service.database.write(lambda tx: sellers.suspend(tx, service.seller_id, clock.now_ms()))
+    assert not await _is_signed_in(elsewhere)
+    refused = await seller.sign_in("/applications")
+    assert (refused.status, refused.code) == (403, "seller_suspended")
+    wrong = await seller.sign_in("/applications", password="wrong")
+    assert "password is wrong" in wrong.text
+    assert await service.scene.value("SELECT count(*) FROM seller_sessions") == 1
+
+
+async def test_everywhere_at_once(service: Service, clock: MovableClock) -> None:
+    """Another password ends what was begun with the old one, of this seller alone."""
+    seller, elsewhere = await browser(service), await browser(service)
+    stranger_service = await other_seller(service)
+    await give_password(stranger_service)
+    stranger = Browser(stranger_service)
+    for one in (seller, elsewhere, stranger):
+        await one.sign_in("/applications")
+    new_hash = await hash_password("another one")
+
+    async def reset(tx: object) -> int:
+        await sellers.change_password(tx, service.seller_id, new_hash)  # type: ignore[arg-type]
+        return await sessions.end_all(tx, service.seller_id, clock.now_ms())  # type: ignore[arg-type]
+
+    assert await service.database.write(reset) == 2
+    assert [await _is_signed_in(one) for one in (seller, elsewhere, stranger)] == [False, False, True]
+    assert (await seller.sign_in("/applications")).status == 403
+    assert (await seller.sign_in("/applications", password="another one")).status == 303
+
+
+async def test_a_password_that_was_changed_meanwhile(service: Service, clock: MovableClock) -> None:
+    """A session begins only with the password that stands when it begins, of a seller who is not suspended."""
+    await give_password(service)
+    hours_ms = 12 * HOUR_SECONDS * 1000
+    stored = await service.scene.value("SELECT password FROM sellers WHERE seller_id = $1", service.seller_id)
+
+    async def begin(password_hash: str) -> str | None:
+        now_ms = clock.now_ms()
+        return await service.database.write(
+            lambda tx: sessions.begin(
+                tx,
+                seller_id=service.seller_id,
+                password_hash=password_hash,
+                now_ms=now_ms,
+                expires_ms=now_ms + hours_ms,
+            )
+        )
+
+    assert await begin(stored)
+    assert await begin("$argon2id$another") is None
+    await service.database.write(lambda tx: sellers.suspend(tx, service.seller_id, clock.now_ms()))
+    assert await begin(stored) is None
+
+
+async def test_too_many_tries(database: Database) -> None:
+    """The page says how long to wait, to strangers; a browser that the seller has signed in with gets in."""
+    settings = Settings(sign_in_failures_per_hour=2)
+    async with running(database, settings=settings, workers=False) as service:
+        known, stranger = await browser(service), await browser(service)
+        await known.sign_in("/applications")
+        await known.submit((await known.get("/applications")).form("/sign-out"))
+        statuses = [(await stranger.sign_in("/applications", password="wrong")).status for _ in range(4)]
+        assert statuses == [403, 403, 429, 429]
+        page = await stranger.sign_in("/applications")
+        assert page.status == 429
+        assert 0 < int(page.headers["retry-after"]) <= HOUR_SECONDS
+        assert f"Wait {page.headers['retry-after']} seconds" in page.text
+        assert (await known.sign_in("/applications")).status == 303
+        forged = {BROWSER: known.cookies[BROWSER].replace(".", "0.")}
+        assert (await Browser(service, cookies=forged).sign_in("/applications")).status == 429

@@ -1,0 +1,253 @@
+"""What the pages decide without a database: the language, the texts, the checks, addresses and their policy."""
+
+from __future__ import annotations
+
+import re
+import string
+import tomllib
+import urllib.parse
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import paydesk.oauth.pages
+from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
+from paydesk.errors import Refusal
+from paydesk.http.shared import may_answer
+from paydesk.oauth import authorization
+from paydesk.oauth.applications import Application
+from paydesk.oauth.pages import html
+from paydesk.oauth.pages.language import LANGUAGES, choose, texts
+from paydesk.oauth.pages.operations import OPERATIONS
+
+CLIENT_ID = 1234567890123456
+APPLICATION = Application(
+    application_id=CLIENT_ID,
+    name="Till",
+    redirect_uris=(REDIRECT_URI,),
+    scopes=ALL_SCOPES,
+    pkce_required=False,
+    on_replay="revoke",
+    public_key_live="",
+    public_key_test="",
+    suspended_ms=None,
+    created_ms=0,
+)
+GOOD = {"client_id": str(CLIENT_ID), "response_type": "code", "redirect_uri": REDIRECT_URI, "state": "s"}
+
+
+def _fault(application: Application = APPLICATION, /, **parameters: str) -> tuple[str, str] | None:
+    asked = authorization.read(urllib.parse.urlencode({**GOOD, **parameters}))
+    found = authorization.fault(asked, application)
+    return (found.error, found.description.partition(" ")[0]) if found is not None else None
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("pt-BR,pt;q=0.9,en-US;q=0.8,en;q=0.7", "pt"),
+        ("es-419", "es"),
+        ("ES", "es"),
+        ("de-DE,de;q=0.9,es;q=0.5,en;q=0.4", "es"),
+        ("de", "en"),
+        ("en;q=0.1, pt;q=0.2", "pt"),
+        ("en;q=0, pt;q=0.001", "pt"),
+        ("pt;q=0, es;q=0", "en"),
+        ("*", "en"),
+        ("en;q=0.2, *;q=0.5", "pt"),
+        ("pt;q=nan, es;q=0.1", "es"),
+        ("pt;q=9, es;q=0.1", "es"),
+        (";;,,=,q=1", "en"),
+        ("pt;q=" + "9" * 5000, "en"),
+    ],
+)
+def test_the_language_that_is_wanted_most(header: str, language: str) -> None:
+    """By weight, without regard to the country; English where none is wanted that there is."""
+    assert choose(header) == language
+
+
+def _flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in document.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
+
+
+def _document(language: str) -> dict[str, Any]:
+    return _flat(tomllib.loads(files("paydesk.oauth").joinpath("texts", f"{language}.toml").read_text("utf-8")))
+
+
+def _places(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_every_text_is_there_in_every_language() -> None:
+    """With the same places for values, and twelve months; and none is the same in all, as if it were forgotten."""
+    documents = {language: _document(language) for language in LANGUAGES}
+    english = documents["en"]
+    for language, document in documents.items():
+        assert set(document) == set(english), language
+        assert len(document["months"]) == 12
+        for name, text in document.items():
+            if isinstance(text, str):
+                assert text.strip() == text != "", (language, name)
+                assert _places(text) == _places(english[name]), (language, name)
+    for name, text in english.items():
+        assert any(document[name] != text for document in documents.values()), name
+
+
+def test_every_text_is_used_and_every_used_one_is_there() -> None:
+    """What templates and handlers name stands in the texts, and nothing stands there that nobody shows."""
+    folder = Path(paydesk.oauth.pages.__file__).parent
+    sources = [*folder.glob("*.py"), *folder.parent.joinpath("templates").glob("*.html")]
+    written = "\n".join(source.read_text("utf-8") for source in sources)
+    named = set(re.findall(r'(?<!\w)(?:t|words|self)\("([\w.]+)"[,)]', written))
+    notices = {f"sign_in.{name}" for name in ("failed", "throttled", "outdated", "ended")}
+    scopes = {f"scope.{name}" for name in ALL_SCOPES.split(" ")}
+    codes = {kind.code for row in OPERATIONS for kind in may_answer(row)} | {"method_not_allowed"}
+    shown = {f"error.{code}.{part}" for code in codes for part in ("title", "text")}
+    there = set(_document("en")) - {"months"}
+    assert named | notices | scopes <= there
+    assert there <= named | notices | scopes | shown
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_own_error_has_its_words(language: str) -> None:
+    """An error that only pages answer is explained to sellers, each in words of its own."""
+    words = texts(language)
+    own = {kind.code for row in OPERATIONS for kind in row.errors}
+    assert [code for code in own if f"error.{code}.title" not in words] == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fault"),
+    [
+        ({}, None),
+        ({"platform_id": "mp"}, None),
+        ({"scope": "read"}, None),
+        ({"scope": ""}, None),
+        ({"state": ""}, None),
+        ({"state": "s" * 2048}, None),
+        ({"state": "ção \U0001f600 <>&\"' %+"}, None),
+        ({"code_challenge": CHALLENGE, "code_challenge_method": "S256"}, None),
+        ({"code_challenge": CHALLENGE, "code_challenge_method": "s256"}, None),
+        ({"state": "s" * 2049}, ("invalid_request", "state")),
+        ({"state": "a\nb"}, ("invalid_request", "state")),
+        ({"state": "a\x00"}, ("invalid_request", "state")),
+        ({"response_type": ""}, ("invalid_request", "response_type")),
+        ({"response_type": "token"}, ("unsupported_response_type", "response_type")),
+        ({"response_type": "code token"}, ("unsupported_response_type", "response_type")),
+        ({"response_type": "CODE"}, ("unsupported_response_type", "response_type")),
+        ({"code_challenge": CHALLENGE}, ("invalid_request", "code_challenge")),
+        ({"code_challenge_method": "S256"}, ("invalid_request", "code_challenge")),
+        (
+            {"code_challenge": CHALLENGE, "code_challenge_method": "plain"},
+            ("invalid_request", "code_challenge_method"),
+        ),
+        (
+            {"code_challenge": CHALLENGE[:-1], "code_challenge_method": "S256"},
+            ("invalid_request", "code_challenge"),
+        ),
+        (
+            {"code_challenge": CHALLENGE[:-1] + "=", "code_challenge_method": "S256"},
+            ("invalid_request", "code_challenge"),
+        ),
+        (
+            {"code_challenge": CHALLENGE[:-1] + "é", "code_challenge_method": "S256"},
+            ("invalid_request", "code_challenge"),
+        ),
+        ({"scope": "read read"}, ("invalid_scope", "scope")),
+        ({"scope": "read  write"}, ("invalid_scope", "scope")),
+        ({"scope": " read"}, ("invalid_scope", "scope")),
+        ({"scope": "admin"}, ("invalid_scope", "scope")),
+        ({"scope": "READ"}, ("invalid_scope", "scope")),
+        # Of two faults the earlier one.
+        ({"state": "s" * 2049, "response_type": "token"}, ("invalid_request", "state")),
+        ({"response_type": "", "scope": "admin"}, ("invalid_request", "response_type")),
+        ({"code_challenge": CHALLENGE, "response_type": "token"}, ("invalid_request", "code_challenge")),
+        ({"response_type": "token", "scope": "admin"}, ("unsupported_response_type", "response_type")),
+    ],
+)
+def test_what_the_application_is_told(parameters: dict[str, str], fault: tuple[str, str] | None) -> None:
+    """The first fault in the order of the checks, or none."""
+    assert _fault(**parameters) == fault
+
+
+def test_what_the_application_may_not() -> None:
+    """It must use PKCE where that is set, and ask for no more than it may."""
+    strict = msgspec.structs.replace(APPLICATION, pkce_required=True, scopes="read")
+    challenge = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
+    assert _fault(strict) == ("invalid_request", "code_challenge")
+    assert _fault(strict, **challenge) is None
+    assert _fault(strict, **challenge, scope="read write") == ("invalid_scope", "scope")
+    assert authorization.scope(authorization.read(""), strict) == "read"
+
+
+def test_what_is_no_utf_8_comes_back_as_it_was() -> None:
+    """A state of any bytes is refused, and told unchanged with the refusal."""
+    asked = authorization.read("state=%FF%00x")
+    assert authorization.fault(asked, APPLICATION) is not None
+    address = authorization.back(REDIRECT_URI, state=asked.state, issuer=None, error="invalid_request")
+    assert address.endswith("&state=%FF%00x")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "client_id=1&client_id=1",
+        "state=&state=s",
+        "unknown=1&unknown=2",
+        "client%5Fid=1&client_id=2",
+        "&=&=",
+    ],
+)
+def test_whatever_was_sent_twice(query: str) -> None:
+    """It is seen, however it is written and whatever it is."""
+    with pytest.raises(Refusal) as refused:
+        authorization.read(query)
+    assert refused.value.kind.code == "doubled_parameter"
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://till.example/cb", "https://till.example/cb?code=C&state=s&iss=https%3A%2F%2Fpay.example"),
+        ("https://till.example/cb?a=1", "https://till.example/cb?a=1&code=C&state=s&iss=https%3A%2F%2Fpay.example"),
+        ("https://till.example/cb?", "https://till.example/cb?code=C&state=s&iss=https%3A%2F%2Fpay.example"),
+        ("https://till.example", "https://till.example?code=C&state=s&iss=https%3A%2F%2Fpay.example"),
+    ],
+)
+def test_the_way_back(address: str, expected: str) -> None:
+    """The address keeps its own query, as it is."""
+    assert authorization.back(address, state="s", issuer="https://pay.example", code="C") == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("https://till.example/cb?x=;script-src", "https://till.example"),
+        ("https://till.example:8443/cb", "https://till.example:8443"),
+        ("http://127.0.0.1:8000/cb", "http://127.0.0.1:8000"),
+        ("http://[::1]:8000/cb", "http:"),
+        ("https://user@till.example/", "https://till.example"),
+        ("https://tíll.example/", "https:"),
+        ("https://till.example;script-src/", "https:"),
+        ("com.example.till:/cb", "com.example.till:"),
+    ],
+)
+def test_where_a_form_may_lead(address: str, source: str) -> None:
+    """The policy names the origin that the form's answer redirects to, and nothing of an address can add to it."""
+    assert html.form_target(address) == source
+
+
+def test_an_authorization_can_be_come_back_to() -> None:
+    """The path has everything that was asked, and is read as the very same."""
+    asked = authorization.read(urllib.parse.urlencode({**GOOD, "state": "ção &?#/<", "scope": "read write"}))
+    path = asked.path()
+    assert path.startswith("/authorization?")
+    assert path.isascii()
+    assert authorization.read(path.partition("?")[2]) == asked
