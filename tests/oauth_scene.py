@@ -46,13 +46,16 @@ class Scene:
     state: Mapping[str, Any] = field(default_factory=dict)
 
     async def call(
-        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token
+        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token, before_the_end: str = ""
     ) -> Answer | Refusal:
-        """What the handler answers or refuses; a refusal that it raises has undone what it did."""
+        """What the handler answers or refuses; a refusal that it raises has undone what it did.
+
+        `before_the_end` is a query that takes its time before the commit.
+        """
         instant_ms = self.clock.now_ms() if now_ms is None else now_ms
 
         async def work(tx: Transaction) -> Answer | Refusal:
-            return await handler(
+            answer = await handler(
                 Call(
                     settings=self.settings,
                     database=self.database,
@@ -66,6 +69,9 @@ class Scene:
                     _tx=tx,
                 )
             )
+            if before_the_end:
+                await tx.one(before_the_end)
+            return answer
 
         try:
             return await self.database.write(work)

@@ -25,6 +25,7 @@ OUTCOMES = "tests/races/test_promises_outcomes.py"
 TOKENS = "tests/races/test_promises_tokens.py"
 KILLED = "tests/races/test_killed.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
+WITHDRAWAL = "tests/races/test_withdrawal_races.py"
 SECRETS = "tests/contract/test_secrets.py"
 CLIENTS = "tests/contract/test_clients.py"
 POWER = "tests/faults/test_power_cuts.py"
@@ -346,7 +347,7 @@ MUTANTS = (
         "A revoked token stops working at once",
         "the cache of bearers does not hear of revocations",
         "oauth/bearer.py",
-        '        database.signals.listen("chain:", self._chain_changed)\n',
+        '        database.signals.listen("chain:", self._one_changed)\n',
         "",
         "tests/contract/test_oauth_bearer.py",
     ),
@@ -385,6 +386,42 @@ MUTANTS = (
         "{FIND} FOR UPDATE",
         WORKERS,
         "passed_over",
+    ),
+    Mutant(
+        "What a seller withdraws is dead",
+        "withdrawing wakes nobody who remembers the tokens",
+        "oauth/withdrawal.py",
+        "    tx.wake(authorizations.topic(authorization_id))\n",
+        "",
+        WITHDRAWAL,
+        "refreshing and sqlite",
+    ),
+    Mutant(
+        "What a seller withdraws is dead",
+        "a refresh does not look whether the seller has withdrawn",
+        "oauth/grants/checks.py",
+        "    if grant.withdrawn_ms is not None:\n",
+        "    if grant.withdrawn_ms == 0:\n",
+        WITHDRAWAL,
+        "refreshing and sqlite",
+    ),
+    Mutant(
+        "What a seller withdraws is told once",
+        "withdrawing does not look whether it was done",
+        "oauth/authorizations.py",
+        "WHERE seller_id = $1 AND authorization_id = $2 AND withdrawn_ms IS NULL RETURNING",
+        "WHERE seller_id = $1 AND authorization_id = $2 RETURNING",
+        WITHDRAWAL,
+        "many_times and postgres",
+    ),
+    Mutant(
+        "That a seller has withdrawn is told",
+        "who may hear nothing more does not hear of that either",
+        "webhooks/store.py",
+        "              OR (topic = 'orders'\n                  AND EXISTS",
+        "              OR (EXISTS",
+        WITHDRAWAL,
+        "delivered and sqlite",
     ),
     Mutant(
         "No secret is in a log",

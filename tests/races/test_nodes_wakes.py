@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cut_wire import Cut, CutWire
 from nodes import two_nodes
-from paydesk.oauth import applications, sellers, store
+from paydesk.oauth import applications, authorizations, sellers, store, withdrawal
 from paydesk.settings import Settings
 from paydesk.signals import EVERYTHING, Signals
 from paydesk.storage import postgres_wakes
@@ -24,6 +25,9 @@ from service import Device, Reply, Service, running
 
 NEVER_SECONDS = 600.0
 """Longer than a test: what is set to it does not help, so that something else must."""
+
+WHAT_ENDS = ("chain", "authorization", "seller", "application")
+"""What can end, or suspend, what an access token is good for."""
 
 Nodes = tuple[Service, Service]
 
@@ -161,11 +165,11 @@ def long_memory() -> Settings:
     return Settings().model_copy(update={"bearer_cache_seconds": NEVER_SECONDS})
 
 
-@pytest.mark.parametrize("what", ["chain", "seller", "application"])
+@pytest.mark.parametrize("what", WHAT_ENDS)
 async def test_what_is_revoked_on_one_node_is_refused_on_the_other(
     opened: Database, postgres_url: str, long_memory: Settings, what: str
 ) -> None:
-    """A chain of tokens, a seller suspended, an application suspended: by the hint, before memory ends."""
+    """A chain of tokens, a consent withdrawn, a seller or an application suspended: by the hint, before memory ends."""
     async with two_nodes(opened, postgres_url, settings=long_memory) as nodes:
         assert await accepts(nodes[1])
         await _revoke(nodes[0], what)
@@ -179,6 +183,15 @@ async def _revoke(service: Service, what: str) -> None:
             chain = await service.database.read(lambda tx: tx.one("SELECT chain_id FROM token_chains WHERE live = 1"))
             assert chain is not None
             await service.database.write(lambda tx: store.revoke_chain(tx, service.seller_id, chain[0], now_ms, "test"))
+        case "authorization":
+            for found in await service.database.read(lambda tx: authorizations.find_of_seller(tx, service.seller_id)):
+                work = partial(
+                    withdrawal.withdraw,
+                    seller_id=service.seller_id,
+                    authorization_id=found.authorization_id,
+                    now_ms=now_ms,
+                )
+                assert await service.database.write(work)
         case "seller":
             await service.database.write(lambda tx: sellers.suspend(tx, service.seller_id, now_ms))
         case "application":
@@ -218,15 +231,16 @@ async def _revoke_device(service: Service, device: Device) -> None:
     await service.database.write(lambda tx: terminals.revoke_tokens(tx, service.seller_id, device.terminal.id, now_ms))
 
 
+@pytest.mark.parametrize("what", WHAT_ENDS)
 async def test_without_hints_a_revoked_token_is_refused_once_memory_ends(
-    opened: Database, postgres_url: str, tmp_path: Path
+    opened: Database, postgres_url: str, tmp_path: Path, what: str
 ) -> None:
     """And memory ends after five seconds at most; here after a third of one."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
     short = Settings(bearer_cache_seconds=0.3)
     async with two_nodes(opened, postgres_url, settings=short, wakes_url=nowhere) as nodes:
         assert await accepts(nodes[1])
-        await _revoke(nodes[0], "chain")
+        await _revoke(nodes[0], what)
         await until(lambda: _refuses(nodes[1]))
 
 

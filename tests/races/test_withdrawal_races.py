@@ -1,0 +1,273 @@
+"""Promise: what a seller withdraws is dead from then on, whatever else happens in that moment, and is told once.
+
+| Meets a withdrawal | May come of it | Holds afterwards |
+|---|---|---|
+| a refresh | 200, the same pair for all who repeat it; `unauthorized_client` | every token of the grant is dead |
+| an exchange | one 200, the others `invalid_grant`; `unauthorized_client` | the same |
+| another consent of the same two | both happen | the other's tokens live, both events are numbered |
+| itself | one withdraws | one event, one delivery for each who subscribed |
+| a delivery | what is under way arrives, all others end unsent | that it was withdrawn arrives |
+
+Nothing else does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import webhooks_scene as hooks
+from oauth_scene import Scene, make_scene
+from paydesk import ledger
+from paydesk.clock import MovableClock
+from paydesk.errors import Refusal
+from paydesk.oauth import authorizations, withdrawal
+from paydesk.oauth.bearer import Bearers
+from paydesk.operation import Answer
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Transaction
+from paydesk.webhooks import store
+from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+
+pytestmark = pytest.mark.usefixtures("batching")
+
+MANY, ROUNDS = 32, 8
+REFUSED = ("unauthorized_client", "authorization withdrawn")
+EVENTS = "SELECT version, action FROM application_events ORDER BY version"
+SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+Outcome = Answer | Refusal
+
+
+@pytest.fixture
+async def scene(database: Database) -> Scene:
+    """One application that acts for one seller."""
+    return await make_scene(database)
+
+
+@pytest.fixture
+def bearers(scene: Scene) -> Bearers:
+    """A node's memory of access tokens, which outlasts the test: only a wake makes it forget."""
+    return Bearers(scene.database, 600)
+
+
+async def granted(scene: Scene) -> list[str]:
+    """The seller's authorizations that stand."""
+    found = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, scene.seller.seller_id))
+    return [one.authorization_id for one in found if one.withdrawn_ms is None]
+
+
+async def withdraw(scene: Scene, authorization_id: str) -> bool:
+    """Withdraw, up to the moment when the answer can leave."""
+    work = partial(
+        withdrawal.withdraw,
+        seller_id=scene.seller.seller_id,
+        authorization_id=authorization_id,
+        now_ms=scene.clock.now_ms(),
+    )
+    done = await scene.database.write(work)
+    await asyncio.sleep(0)
+    return done
+
+
+async def events(scene: Scene) -> list[tuple[int, str]]:
+    """What the application is told, in order."""
+    return [(row[0], row[1]) for row in await scene.database.read(lambda tx: tx.all(EVENTS))]
+
+
+async def asked(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> str:
+    """What a request with the access token comes to: `lives`, or why it is refused."""
+    try:
+        await bearers.caller(body["access_token"], scene.clock.now_ms())
+    except Refusal as refusal:
+        return refusal.reason
+    return "lives"
+
+
+async def is_dead(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> None:
+    """Neither token is good for anything, on the node that remembers and on one that does not."""
+    for node in (bearers, Bearers(scene.database, 0)):
+        assert await asked(node, scene, body) == "authorization withdrawn"
+    assert await scene.refusal(scene.refresh(body["refresh_token"])) == REFUSED
+
+
+def sorted_out(outcomes: list[Outcome]) -> tuple[list[dict[str, Any]], Counter[tuple[str, str]]]:
+    """The bodies that were answered, and how often each refusal."""
+    answered = [outcome.body for outcome in outcomes if isinstance(outcome, Answer)]
+    return answered, Counter((one.kind.code, one.reason) for one in outcomes if isinstance(one, Refusal))
+
+
+async def meet(one: Awaitable[bool], others: list[Coroutine[Any, Any, Outcome]], place: int) -> list[Outcome]:
+    """What the others come to, `place` of which were asked for before the one."""
+    begun = [asyncio.ensure_future(other) for other in others[:place]]
+    meeting = asyncio.ensure_future(one)
+    begun += [asyncio.ensure_future(other) for other in others[place:]]
+    assert await meeting
+    return list(await asyncio.gather(*begun))
+
+
+async def test_withdrawing_and_refreshing(scene: Scene, bearers: Bearers) -> None:
+    """A refresh is answered a pair or refused; a pair that it was answered is dead afterwards, as is the one before."""
+    for place in range(ROUNDS):
+        first = await scene.tokens()
+        assert await asked(bearers, scene, first) == "lives"
+        (authorization_id,) = await granted(scene)
+        refreshes = [scene.call(scene.refresh(first["refresh_token"])) for _ in range(ROUNDS)]
+        answered, refused = sorted_out(await meet(withdraw(scene, authorization_id), refreshes, place))
+        assert set(refused) <= {REFUSED}
+        assert len({body["refresh_token"] for body in answered}) <= 1
+        for body in (first, *answered):
+            await is_dead(bearers, scene, body)
+    assert Counter(action for _, action in await events(scene)) == {AUTHORIZED: ROUNDS, DEAUTHORIZED: ROUNDS}
+
+
+async def test_withdrawing_and_exchanging(scene: Scene, bearers: Bearers) -> None:
+    """At most one exchange is answered, and what it brought is dead, also where it was used in that very moment."""
+
+    async def exchange_and_use(code: str) -> Outcome:
+        outcome = await scene.call(scene.exchange(code))
+        if isinstance(outcome, Answer):
+            assert await asked(bearers, scene, outcome.body) in ("lives", "authorization withdrawn")
+        return outcome
+
+    for place in range(ROUNDS):
+        code = await scene.code()
+        (authorization_id,) = await granted(scene)
+        exchanges = [exchange_and_use(code) for _ in range(ROUNDS)]
+        answered, refused = sorted_out(await meet(withdraw(scene, authorization_id), exchanges, place))
+        assert set(refused) <= {REFUSED, ("invalid_grant", "code exchanged already")}
+        assert len(answered) <= 1
+        for body in answered:
+            await is_dead(bearers, scene, body)
+        assert await scene.refusal(scene.exchange(code)) == REFUSED
+
+
+async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awaitable[bool]]) -> Outcome:
+    """What a request is answered that had looked, and not yet committed, when `meanwhile` came and went.
+
+    On SQLite the two are one after the other anyway.
+    """
+    if scene.database.name == "sqlite":
+        outcome = await scene.call(body)
+        assert await meanwhile()
+        return outcome
+    answering = asyncio.create_task(scene.call(body, before_the_end="SELECT pg_sleep(0.5)"))
+    await asyncio.sleep(0)
+    while not await scene.value(SLEEPERS):
+        assert not answering.done()
+    assert await meanwhile()
+    assert not answering.done()
+    return await answering
+
+
+@pytest.mark.parametrize("what", ["refresh", "exchange"])
+async def test_who_looked_before_and_commits_after(scene: Scene, bearers: Bearers, what: str) -> None:
+    """The pair is answered, since the seller was there a moment ago, and is dead."""
+    code = await scene.code()
+    (authorization_id,) = await granted(scene)
+    body = scene.exchange(code)
+    if what == "refresh":
+        body = scene.refresh((await scene.answer(body))["refresh_token"])
+    outcome = await slowly(scene, body, lambda: withdraw(scene, authorization_id))
+    assert isinstance(outcome, Answer)
+    await is_dead(bearers, scene, outcome.body)
+
+
+async def test_withdrawing_and_agreeing(scene: Scene, bearers: Bearers) -> None:
+    """Both happen; what was agreed to lives, and the events are numbered without a gap, each with its delivery."""
+    application_id = scene.application.application_id
+    await hooks.subscribe(scene.database, "https://shop.example/", application_id=application_id, topic=CONNECT_TOPIC)
+    old = [await scene.tokens() for _ in range(ROUNDS)]
+    codes: list[str] = []
+
+    async def agree() -> bool:
+        codes.append(await scene.code())
+        return True
+
+    both = [(withdraw(scene, one), agree()) for one in await granted(scene)]
+    assert all(await asyncio.gather(*(one for pair in both for one in pair)))
+    for body in old:
+        await is_dead(bearers, scene, body)
+    for code in codes:
+        assert await asked(bearers, scene, await scene.answer(scene.exchange(code))) == "lives"
+    told = await events(scene)
+    assert [version for version, _ in told] == list(range(1, 3 * ROUNDS + 1))
+    assert Counter(action for _, action in told) == {AUTHORIZED: 2 * ROUNDS, DEAUTHORIZED: ROUNDS}
+    assert await scene.value("SELECT count(DISTINCT version) FROM deliveries") == 3 * ROUNDS
+    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+
+
+async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
+    """One of them withdraws, and the application is told once."""
+    application_id = scene.application.application_id
+    for topic in (CONNECT_TOPIC, "orders"):
+        await hooks.subscribe(scene.database, "https://shop.example/", application_id=application_id, topic=topic)
+    await scene.code()
+    (authorization_id,) = await granted(scene)
+    done = await asyncio.gather(*(withdraw(scene, authorization_id) for _ in range(MANY)))
+    assert sorted(done) == [False] * (MANY - 1) + [True]
+    assert await events(scene) == [(1, AUTHORIZED), (2, DEAUTHORIZED)]
+    assert await scene.value("SELECT count(*) FROM deliveries WHERE version = 2") == 1
+    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+
+
+async def test_withdrawing_while_something_is_delivered(
+    database: Database, database_url: str, clock: MovableClock
+) -> None:
+    """What is on its way arrives and counts; what was to follow ends unsent; that it was withdrawn arrives once."""
+    under_way, go_on, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    told: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if request.query["type"] == "mp-connect":
+            told.append(request.query["data.id"])
+        else:
+            under_way.set()
+            await go_on.wait()
+        return web.Response()
+
+    async def agree(tx: Transaction) -> str:
+        made = await authorizations.create(
+            tx, seller_id=hooks.SELLER, application_id=hooks.APPLICATION, scope="read", now_ms=clock.now_ms()
+        )
+        return made.authorization_id
+
+    async with AsyncExitStack() as stack:
+        receiver = await stack.enter_async_context(hooks.receiver(answer))
+        nodes = [database]
+        if database.name == "postgres":
+            nodes.append(await open_database(database_url))
+            stack.push_async_callback(nodes[1].close)
+        workers = [await stack.enter_async_context(hooks.worker(node, clock)) for node in nodes]
+        for topic in ("orders", CONNECT_TOPIC):
+            await hooks.subscribe(database, receiver.url, topic=topic)
+        authorization_id, order = await database.write(agree), hooks.order_id()
+        for version in (1, 2, 3):
+            await hooks.announce(database, clock.now_ms(), order, version)
+        running = [asyncio.create_task(worker.run(stop)) for worker in workers]
+        await asyncio.wait_for(under_way.wait(), 20)
+        work = partial(
+            withdrawal.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
+        )
+        assert await nodes[-1].write(work)
+        await hooks.until(lambda: bool(told), 20)
+        go_on.set()
+
+        async with asyncio.timeout(20):
+            while await database.read(store.pending_count):  # noqa: ASYNC110 - the workers tell nobody when they are done
+                await asyncio.sleep(0.01)
+        stop.set()
+        for node in nodes:
+            node.signals.wake(["stop"])
+        await asyncio.gather(*running)
+    statuses = [one.status for one in await hooks.deliveries(database, order)]
+    assert statuses == ["delivered", "withdrawn", "withdrawn"]
+    assert told == [str(hooks.SELLER)]
+    assert [got.order_and_version for got in receiver.got if got.url.query["type"] == "order"] == [(order, 1)]
