@@ -177,6 +177,53 @@ WHOLE_RULES = (
         timed=True,
     ),
     Rule(
+        "application_event_gap",
+        "{0} events exist, numbered from {1} to {2}",
+        """
+        SELECT seller_id, 'application ' || CAST(application_id AS text), COUNT(*), MIN(version), MAX(version)
+          FROM application_events GROUP BY seller_id, application_id
+        HAVING COUNT(*) <> MAX(version) OR MIN(version) <> 1""",
+    ),
+    Rule(
+        "withdrawn_without_event",
+        "{0} authorizations were withdrawn, and {1} times the application was to be told",
+        """
+        SELECT seller_id, subject, withdrawn, told FROM (
+               SELECT a.seller_id, 'application ' || CAST(a.application_id AS text) AS subject, COUNT(*) AS withdrawn,
+                      (SELECT COUNT(*) FROM application_events e
+                        WHERE e.seller_id = a.seller_id AND e.application_id = a.application_id
+                          AND e.action = 'application.deauthorized') AS told
+                 FROM authorizations a WHERE a.withdrawn_ms IS NOT NULL
+                GROUP BY a.seller_id, a.application_id) sums
+         WHERE withdrawn <> told""",
+    ),
+    Rule(
+        "application_event_without_delivery",
+        "event {0} was never to be delivered to subscription {1}",
+        f"""
+        SELECT e.seller_id, 'application ' || CAST(e.application_id AS text), e.version, s.subscription_id
+          FROM application_events e JOIN subscriptions s ON s.application_id = e.application_id
+         WHERE s.topic = 'mp-connect' AND s.deleted_ms IS NULL AND s.created_ms < e.created_ms
+           AND e.created_ms > CAST($1 AS bigint) - {KEPT_MS_MIN}
+           AND (s.actions = '[]' OR s.actions LIKE '%"' || e.action || '"%')
+           AND NOT EXISTS (SELECT 1 FROM deliveries d
+                            WHERE d.seller_id = e.seller_id AND d.order_id = CAST(e.application_id AS text)
+                              AND d.version = e.version AND d.subscription_id = s.subscription_id)""",
+        timed=True,
+    ),
+    # Nobody could say what it is to tell.
+    Rule(
+        "application_delivery_without_event",
+        "is to tell of event {0} of application {1}, which does not exist",
+        """
+        SELECT d.seller_id, d.delivery_id, d.version, s.application_id
+          FROM deliveries d JOIN subscriptions s ON s.subscription_id = d.subscription_id
+         WHERE d.status = 'pending' AND s.topic = 'mp-connect' AND NOT EXISTS (
+               SELECT 1 FROM application_events e
+                WHERE e.seller_id = d.seller_id AND e.application_id = s.application_id
+                  AND d.order_id = CAST(e.application_id AS text) AND e.version = d.version)""",
+    ),
+    Rule(
         "delivery_overdue",
         "has been pending since {0} (epoch milliseconds)",
         f"""

@@ -92,8 +92,29 @@ async def _subscribe(tx: Transaction, subscription_id: str, **columns: Any) -> N
     await _insert(tx, "subscriptions", **{**named, **rest, **columns})
 
 
+async def _consents(tx: Transaction) -> None:
+    """A seller agreed twice and withdrew once; the application is to be told of all that."""
+    await _subscribe(tx, "connect", topic="mp-connect", live=1)
+    await _subscribe(tx, "picky", topic="mp-connect", actions='["application.deauthorized"]')
+    await _subscribe(tx, "late", topic="mp-connect", created_ms=NOW + 1)
+    for authorization_id, withdrawn_ms in (("g1", None), ("g2", NOW)):
+        named = {"seller_id": 1, "authorization_id": authorization_id, "application_id": 7, "scope": "read"}
+        await _insert(tx, "authorizations", **named, created_ms=NOW, withdrawn_ms=withdrawn_ms)
+    for version, action in enumerate(("authorized", "authorized", "deauthorized"), start=1):
+        said = {"application_id": 7, "action": f"application.{action}", "body": "{}"}
+        await _insert(tx, "application_events", seller_id=1, version=version, created_ms=NOW, **said)
+        for subscription_id in ("connect", "picky") if version == 3 else ("connect",):
+            told = {"delivery_id": f"{version}.{subscription_id}", "subscription_id": subscription_id, "order_id": "7"}
+            open_ = {"status": "pending", "attempts": 0, "next_ms": NOW, "claimed_until_ms": 0, "created_ms": NOW}
+            await _insert(tx, "deliveries", seller_id=1, version=version, **told, **open_)
+
+
 async def _sound(tx: Transaction) -> None:
-    """An order that was paid and partly refunded, its notifications, its key, and a chain at its second generation."""
+    """An order that was paid and partly refunded, its notifications, its key, and a chain at its second generation.
+
+    And the consents between the seller and the application.
+    """
+    await _consents(tx)
     await _subscribe(tx, SUBSCRIPTION)
     await _subscribe(tx, "later", created_ms=NOW + 1)
     await _subscribe(tx, "elsewhere", live=1)
@@ -149,6 +170,10 @@ BREAKS = {
     "refunds_against_payment": f"UPDATE orders SET refunded_minor = 400 {WHERE}",
     "approval_without_effect": "UPDATE results SET verdict = 'late_approval'",
     "event_without_delivery": f"DELETE FROM deliveries {WHERE} AND version = 4",
+    "application_event_gap": "DELETE FROM application_events WHERE version = 2",
+    "withdrawn_without_event": "UPDATE authorizations SET withdrawn_ms = 1",
+    "application_event_without_delivery": "DELETE FROM deliveries WHERE order_id = '7' AND version = 2",
+    "application_delivery_without_event": "DELETE FROM application_events WHERE version = 3",
     "delivery_overdue": f"UPDATE deliveries SET status = 'pending', created_ms = {NOW - 32 * DAY}",
     "key_without_answer": "UPDATE idempotency_keys SET answer = NULL",
     "code_without_chain": "UPDATE codes SET chain_id = NULL",
