@@ -149,7 +149,7 @@ class Endpoint:
 
     def _checked_query(self, request: Request) -> dict[str, str]:
         query = request.query()
-        if self.operation.surface == "token" and query:
+        if self.operation.surface == "token" and self._takes_body and query:
             raise INVALID_REQUEST.because("parameters in the query string")
         if self.operation.strict_query:
             unknown = [name for name in query if all(known.name != name for known in self.operation.query)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.oauth import handlers
-from paydesk.oauth.errors import CLIENT_ERRORS, OAUTH_ERRORS
+from paydesk.oauth import handlers, metadata
+from paydesk.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
 from paydesk.oauth.schemas import Introspection, PresentedToken, TokenAnswer, TokenRequest
 from paydesk.operation import Operation
 
@@ -86,4 +86,21 @@ INTROSPECT = Operation(
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (TOKEN, REVOKE, INTROSPECT)
+_ENDPOINTS = {"token": TOKEN.path, "revocation": REVOKE.path, "introspection": INTROSPECT.path}
+_METADATA = metadata.document("https://pay.example", _ENDPOINTS, handlers.GRANTS)
+
+METADATA = Operation(
+    method="GET",
+    path=metadata.PATH,
+    name="authorization_server_metadata",
+    summary="What a client needs to know of this service before it asks for tokens",
+    surface="token",
+    handler=metadata.handler(_ENDPOINTS, handlers.GRANTS),
+    transaction="none",
+    answer=metadata.schema(_METADATA),
+    example=_METADATA,
+    errors=(INVALID_REQUEST,),
+    description="RFC 8414.",
+)
+
+OPERATIONS: tuple[Operation, ...] = (TOKEN, REVOKE, INTROSPECT, METADATA)

@@ -1,0 +1,55 @@
+"""What a client that knows nothing but the service's address is told of it (RFC 8414)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from paydesk.oauth import authorization
+from paydesk.oauth.pages.language import LANGUAGES
+from paydesk.oauth.scopes import SCOPES
+from paydesk.operation import Answer, Call, Handler
+
+PATH = "/.well-known/oauth-authorization-server"
+CLIENT_AUTHENTICATION = ["client_secret_post"]
+
+
+def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handler:
+    """Answers the document; `endpoints` are the paths of the members `…_endpoint` at which a client authenticates."""
+
+    async def show(call: Call) -> Answer:
+        return Answer(200, document(call.settings.issuer, endpoints, grant_types))
+
+    return show
+
+
+def document(issuer: str, endpoints: Mapping[str, str], grant_types: Collection[str]) -> dict[str, Any]:
+    """The document of a service at the address `issuer`."""
+    authenticated: dict[str, Any] = {}
+    for name, path in endpoints.items():
+        authenticated[f"{name}_endpoint"] = issuer + path
+        authenticated[f"{name}_endpoint_auth_methods_supported"] = CLIENT_AUTHENTICATION
+    return {
+        "issuer": issuer,
+        "authorization_endpoint": issuer + authorization.PATH,
+        **authenticated,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": list(grant_types),
+        "code_challenge_methods_supported": [authorization.S256],
+        "scopes_supported": list(SCOPES),
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": f"{issuer}/docs",
+        "ui_locales_supported": list(LANGUAGES),
+    }
+
+
+def schema(example: Mapping[str, Any]) -> dict[str, Any]:
+    """The document's shape, read off one of its kind."""
+    return {"type": "object", "required": list(example), "properties": {name: _kind(v) for name, v in example.items()}}
+
+
+def _kind(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"type": "boolean"}
+    return {"type": "array", "items": {"type": "string"}} if isinstance(value, list) else {"type": "string"}
