@@ -23,6 +23,7 @@ SECONDS_MAX = 300
 ORDERS = "tests/races/test_promises_orders.py"
 OUTCOMES = "tests/races/test_promises_outcomes.py"
 TOKENS = "tests/races/test_promises_tokens.py"
+PRESENTED = "tests/contract/test_oauth_presented.py"
 KILLED = "tests/races/test_killed.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
 WITHDRAWAL = "tests/races/test_withdrawal_races.py"
@@ -95,8 +96,8 @@ MUTANTS = (
         "What was refused as expired stays so",
         "a token refused as expired is remembered as good",
         "oauth/bearer.py",
-        "            tx.wake(chain_topic)\n",
-        "",
+        "    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)\n    tx.wake(token.chain_topic)\n",
+        "    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)\n",
         CLOCK,
         "stays_so and sqlite",
     ),
@@ -350,6 +351,42 @@ MUTANTS = (
         '        database.signals.listen("chain:", self._one_changed)\n',
         "",
         "tests/contract/test_oauth_bearer.py",
+    ),
+    Mutant(
+        "A revoked token stops working at once",
+        "an access token that is revoked alone is remembered as good",
+        "oauth/bearer.py",
+        "    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)\n    tx.wake(token.chain_topic)\n",
+        "    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)\n",
+        PRESENTED,
+        "remembers and sqlite",
+    ),
+    Mutant(
+        "A revoked chain has no successor",
+        "who makes the successor does not look whether the chain was revoked meanwhile",
+        "oauth/store.py",
+        'AND generation = $3 AND revoked_ms IS NULL AND expired_ms IS NULL"""\n\n# open -> expired',
+        'AND generation = $3"""\n\n# open -> expired',
+        "tests/races/test_oauth_races.py",
+        "waits_for_a_revocation and postgres",
+    ),
+    Mutant(
+        "Nobody ends another application's token",
+        "whoever knows a refresh token may revoke it",
+        "oauth/presented.py",
+        "return found if found is not None and found.grant.application_id == application.application_id else None",
+        "return found",
+        PRESENTED,
+        "nobodys and sqlite",
+    ),
+    Mutant(
+        "Asking about a token changes nothing",
+        "a used refresh token is said to be active",
+        "oauth/presented.py",
+        "token.revoked_ms is not None or token.used",
+        "token.revoked_ms is not None",
+        PRESENTED,
+        "used_refresh and sqlite",
     ),
     Mutant(
         "A revoked token stops working on the other nodes",
