@@ -14,6 +14,7 @@ from paydesk.commands import (
     development,
     grants,
     maintenance,
+    operators,
     orders,
     pay,
     running,
@@ -55,7 +56,7 @@ app.add_typer(orders.deliveries, name="deliveries")
 app.add_typer(orders.reversals, name="reversals")
 app.add_typer(orders.events, name="events")
 app.add_typer(development.clock, name="clock")
-app.add_typer(maintenance.operators, name="operators")
+app.add_typer(operators.app, name="operators")
 app.add_typer(maintenance.keys, name="keys")
 
 

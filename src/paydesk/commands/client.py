@@ -21,6 +21,10 @@ HOW_TO_START = (
     " PAYDESK_OPERATOR_TOKEN."
 )
 
+HOW_TO_BE_KNOWN = (
+    "Say who you are: --credentials FILE, or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` makes a token."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
@@ -111,6 +115,21 @@ class Service:
         return answer.status, _document(raw)
 
 
+def segment(text: str) -> str:
+    """What a person typed, as one part of a path."""
+    if not text:
+        raise WrongUsage("An id must not be empty.")
+    return urllib.parse.quote(text, safe="")
+
+
+def changes(**given: Any) -> dict[str, Any]:
+    """What was given to be changed. Raises `WrongUsage` where that is nothing."""
+    found = {name: value for name, value in given.items() if value is not None}
+    if not found:
+        raise WrongUsage("Nothing is to be changed: say what, see --help.")
+    return found
+
+
 def operators(file: Path | None) -> Service:
     """The service, called as the operator of the credentials."""
     credentials = find(file)
@@ -130,4 +149,6 @@ def _refused(status: int, document: Any) -> Failure:
         message = document.get("message") if isinstance(document, dict) else None
         return Failure(message or f"The service answered {status}.")
     details = [detail for error in errors for detail in error.get("details", ())]
+    if status == 401:
+        details.append(HOW_TO_BE_KNOWN)
     return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details)

@@ -1,4 +1,4 @@
-"""`paydesk migrate`, `doctor`, `openapi`, `operators create` and `keys`: local, without a running service."""
+"""`paydesk migrate`, `doctor`, `openapi` and `keys`: local, without a running service."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.failure import Failure
 from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
-from paydesk.commands.options import AsJson, examples, group, note, show, show_list
+from paydesk.commands.options import AsJson, examples, group, show, show_list
 
-operators = group("Operators: who may use `paydesk` on a service.")
 keys = group("Server keys: what tokens and webhook secrets are derived from.")
 
 T = TypeVar("T")
@@ -73,36 +72,6 @@ def openapi() -> None:
     from paydesk.generated import openapi_json
 
     typer.echo(openapi_json(), nl=False)
-
-
-@operators.command(
-    "create",
-    epilog=examples("paydesk operators create --name ana --role owner", "paydesk operators create --name ci --json"),
-)
-def create_operator(
-    name: Annotated[str, typer.Option(help="Who it is.")],
-    role: Annotated[str, typer.Option(help="owner, operator or support (reads only).")] = "owner",
-    settings: SettingsFile = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Make an operator's token, which is shown once, now. Opens the database itself: SQLite must not be in use."""
-    from paydesk.clock import SystemClock
-    from paydesk.operators import tokens
-
-    if role not in tokens.ROLES:
-        raise WrongUsage(f"There is no role {role}; there are {', '.join(tokens.ROLES)}.")
-    token = tokens.new()
-
-    async def work() -> str:
-        async with opened(load_settings(settings)) as database:
-            await check_tables(database)
-            now_ms = SystemClock().now_ms()
-            return await database.write(lambda tx: tokens.issue(tx, token, name, role, now_ms))
-
-    operator_id = run(work())
-    show({"operator_id": operator_id, "name": name, "role": role, "token": token.reveal()}, as_json=as_json)
-    note("The token is not kept and can't be shown again.")
 
 
 @keys.command("list", epilog=examples("paydesk keys list --json"))

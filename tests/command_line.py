@@ -1,0 +1,33 @@
+"""`paydesk …` within the test's own process: the same command line, without the time that an interpreter takes."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from paydesk import cli
+
+
+def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run `paydesk …` in `folder` to its end, with none of Paydesk's variables but `variables`."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name in filter(lambda name: name.startswith("PAYDESK_"), tuple(os.environ)):
+            patch.delenv(name)
+        for name, value in {"NO_COLOR": "1", "COLUMNS": "120", **variables}.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["paydesk", *arguments])
+        patch.setattr(sys, "stdin", io.StringIO(stdin))
+        patch.chdir(folder)
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(["paydesk", *arguments], code, out.getvalue(), err.getvalue())

@@ -1,0 +1,158 @@
+"""`paydesk apps`, `sellers` and `operators` as commands, against a running `paydesk dev`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import command
+from paydesk_process import credentials, dev, request
+
+URI = "https://shop.example/callback"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a running `paydesk dev`, which the tests of this module share."""
+    path = tmp_path_factory.mktemp("dev")
+    with dev(path):
+        yield path
+
+
+def answer(*arguments: str, folder: Path, **variables: str) -> Any:
+    """What a command prints with `--json`."""
+    ended = command(*arguments, "--json", folder=folder, **variables)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def knows(folder: Path, client_id: str, secret: str) -> bool:
+    """Whether the service takes the application's secret."""
+    body = {"client_id": client_id, "client_secret": secret, "grant_type": "authorization_code", "code": "TG-1",
+            "redirect_uri": URI}  # fmt: skip
+    _, refused = request("POST", f"{credentials(folder)['base_url']}/oauth/token", body=body)
+    return bool(refused["error"] == "invalid_grant")
+
+
+def test_an_application_is_changed_suspended_and_resumed(folder: Path) -> None:
+    """What is not named stays; what a command did is its answer, what to do next stands on standard error."""
+    made = answer("apps", "create", "--name", "Shop", "--redirect-uri", URI, folder=folder)
+    client_id, secret = made["client_id"], made.pop("client_secret")
+    local = "http://127.0.0.1:3000/cb"
+    changed = answer(
+        "apps", "change", client_id, "--redirect-uri", local, "--redirect-uri", URI, "--pkce-required", folder=folder
+    )
+    secrets = changed.pop("secrets")
+    assert changed == {**made, "redirect_uris": [local, URI], "pkce_required": True}
+    suspended = command("apps", "suspend", client_id, folder=folder)
+    assert (suspended.returncode, f"paydesk apps resume {client_id}" in suspended.stderr) == (0, True)
+    assert "suspended_date" in suspended.stdout
+    assert answer("apps", "resume", client_id, folder=folder) == {**changed, "secrets": secrets}
+    shown = command("apps", "show", client_id, folder=folder)
+    assert secrets[0]["id"] in shown.stdout
+    assert secret not in shown.stdout + shown.stderr
+
+
+def test_secrets_are_rotated(folder: Path) -> None:
+    """A second one beside the first, both good; removed, the first is not; the last may be removed too."""
+    made = answer("apps", "create", "--name", "Kiosk", "--redirect-uri", URI, folder=folder)
+    client_id = made["client_id"]
+    added = answer("apps", "secrets", "add", client_id, "--others-expire-in", "24h", folder=folder)
+    first, second = answer("apps", "secrets", "list", client_id, folder=folder)
+    assert (second["id"], "expires_date" in first) == (added["id"], True)
+    assert knows(folder, client_id, made["client_secret"])
+    assert knows(folder, client_id, added["client_secret"])
+    assert answer("apps", "secrets", "remove", client_id, first["id"], folder=folder) == [second]
+    assert not knows(folder, client_id, made["client_secret"])
+    last = command("apps", "secrets", "remove", client_id, second["id"], folder=folder)
+    assert (last.returncode, f"paydesk apps secrets add {client_id}" in last.stderr) == (0, True)
+    assert not knows(folder, client_id, added["client_secret"])
+
+
+def test_a_seller_is_changed_suspended_and_resumed(folder: Path) -> None:
+    """A password is made and shown, or read from standard input and not shown."""
+    made = answer("sellers", "create", "--email", "ana@shop.example", "--name", "Ana", folder=folder)
+    user_id, first = str(made["user_id"]), made.pop("password")
+    made = answer("sellers", "change", user_id, "--name", "Ana María", folder=folder)
+    assert made["name"] == "Ana María"
+    again = answer("sellers", "password", user_id, folder=folder)
+    assert again.pop("password") != first
+    assert again == made
+    read = ("sellers", "password", user_id, "--password-stdin")
+    given = command(*read, folder=folder, stdin="correct horse battery staple\n")
+    assert (given.returncode, given.stderr) == (0, "")
+    assert "correct horse" not in given.stdout
+    suspended = command("sellers", "suspend", user_id, folder=folder)
+    assert (suspended.returncode, f"paydesk sellers resume {user_id}" in suspended.stderr) == (0, True)
+    assert answer("sellers", "resume", user_id, folder=folder) == made
+    assert answer("sellers", "show", user_id, folder=folder) == made
+
+
+def test_operators_are_added_and_revoked(folder: Path) -> None:
+    """By the service that is asked; support reads alone; a token that is revoked is refused, with what to do."""
+    service = credentials(folder)
+    asked = ("--credentials", str(folder / ".paydesk" / "credentials.json"))
+    made = answer("operators", "create", "--name", "bea", "--role", "support", *asked, folder=folder)
+    as_bea = {"PAYDESK_BASE_URL": service["base_url"], "PAYDESK_OPERATOR_TOKEN": made.pop("token")}
+    assert made in answer("operators", "list", folder=folder, **as_bea)
+    refused = command("sellers", "create", "--email", "x@y.example", "--name", "X", folder=folder, **as_bea)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Your role, support, may only read." in refused.stderr
+    refused = command("operators", "create", "--name", "eve", folder=folder, **as_bea)
+    assert (refused.returncode, "an owner may" in refused.stderr) == (1, True)
+    revoked = answer("operators", "revoke", made["operator_id"], folder=folder)
+    assert "revoked_date" in revoked
+    refused = command("apps", "list", folder=folder, **as_bea)
+    assert (refused.returncode, "PAYDESK_OPERATOR_TOKEN" in refused.stderr) == (1, True)
+
+
+def test_refused(folder: Path) -> None:
+    """What the service refuses is exit code 1, in its own words; nothing is on standard output."""
+    client_id = credentials(folder)["client_id"]
+    for arguments, said in (
+        (("apps", "show", "1"), "application_not_found"),
+        (("apps", "show", "nobody"), "invalid_path_param"),
+        (("apps", "show", "../sellers"), "not_found"),
+        (("apps", "change", client_id, "--redirect-uri", "https://shop.example/#a"), "must not have a fragment"),
+        (("apps", "secrets", "add", client_id, "--others-expire-in", "soon"), "must be a time such as 0s"),
+        (("sellers", "suspend", "1"), "seller_not_found"),
+    ):
+        ended = command(*arguments, folder=folder)
+        assert (ended.returncode, ended.stdout) == (1, ""), arguments
+        assert said in ended.stderr
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    """A change of nothing, no password where one was promised, both a service and a database: exit code 2."""
+    known = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
+    for arguments, said in (
+        (("apps", "change", "1"), "Nothing is to be changed"),
+        (("sellers", "password", "1", "--password-stdin"), "no password on standard input"),
+        (("apps", "show", ""), "must not be empty"),
+        (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "Either"),
+        (("operators", "revoke"), "OPERATOR_ID"),
+    ):
+        ended = command(*arguments, folder=tmp_path, **known)
+        assert (ended.returncode, ended.stdout) == (2, ""), arguments
+        assert said in ended.stderr
+
+
+HELP = (
+    *(f"apps {verb}" for verb in ("create", "list", "show", "change", "suspend", "resume")),
+    *(f"apps secrets {verb}" for verb in ("add", "list", "remove")),
+    *(f"sellers {verb}" for verb in ("create", "list", "show", "change", "password", "suspend", "resume")),
+    *(f"operators {verb}" for verb in ("create", "list", "revoke")),
+)
+
+
+def test_help_has_examples(tmp_path: Path) -> None:
+    """Every command explains itself, with an example of its own and --json."""
+    for line in HELP:
+        shown = command(*line.split(), "--help", folder=tmp_path)
+        assert shown.returncode == 0, line
+        assert f"paydesk {line}" in shown.stdout.partition("Examples")[2], line
+        assert "--json" in shown.stdout, line
