@@ -25,6 +25,8 @@ from requests_oauthlib import OAuth2Session as OAuthlibSession
 import node_clients
 from conftest import skip_unless_ci
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
+from page_scene import Browser, browser
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from seller import agree
 from service import Service, running
@@ -203,6 +205,8 @@ class OfficialNode:
         return answer
 
 
+ISSUER = "http://127.0.0.1"
+
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 """Where a test is about what a library sends and reads, one database says as much as two."""
 
@@ -239,14 +243,20 @@ async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     """A service that the clients take for the ones they were written for."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # its own switch for loopback
-    async with running(database) as made:
+    async with running(database, settings=Settings(public_url=ISSUER)) as made:
         monkeypatch.setattr(Config, "_Config__api_base_url", made.base_url)
         yield made
 
 
-async def first_tokens(service: Service, client: Client, **extra: str) -> Tokens:
+@pytest.fixture
+async def seller(service: Service) -> Browser:
+    """The seller at a browser."""
+    return await browser(service)
+
+
+async def first_tokens(seller: Browser, client: Client, **extra: str) -> Tokens:
     """What the client holds once the seller has agreed."""
-    redirect = await agree(service, await asyncio.to_thread(client.authorization_url))
+    redirect = await agree(seller, await asyncio.to_thread(client.authorization_url))
     return await asyncio.to_thread(client.exchange, redirect, **extra)
 
 
@@ -256,10 +266,12 @@ async def opens_a_door(service: Service, access_token: str) -> bool:
     return reply.status == 200
 
 
-async def test_gets_tokens_and_refreshes_them(service: Service, client: Make) -> None:
-    """From the seller's consent to tokens and on to the next ones, all of which open doors."""
+async def test_gets_tokens_and_refreshes_them(service: Service, seller: Browser, client: Make) -> None:
+    """From the seller's consent on the page to tokens and on to the next ones, all of which open doors."""
     application = client(service, service.scene.secret)
-    first = await first_tokens(service, application)
+    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
+    assert parse_qs(urlsplit(redirect).query)["iss"] == [ISSUER]
+    first = await asyncio.to_thread(application.exchange, redirect)
     assert first["token_type"] == "bearer"
     assert re.fullmatch(r"APP_USR-[0-9]+-[0-9]{6}-[0-9a-f]{32}-[0-9]+", first["access_token"])
     second = await asyncio.to_thread(application.refresh, first["refresh_token"])
@@ -271,19 +283,19 @@ async def test_gets_tokens_and_refreshes_them(service: Service, client: Make) ->
 
 
 @ON_SQLITE
-async def test_refreshes_again_with_the_token_it_has(service: Service, client: Make) -> None:
+async def test_refreshes_again_with_the_token_it_has(service: Service, seller: Browser, client: Make) -> None:
     """An answer that never arrived is asked for again, and is the same one."""
     application = client(service, service.scene.secret)
-    first = await first_tokens(service, application)
+    first = await first_tokens(seller, application)
     second, again = [await asyncio.to_thread(application.refresh, first["refresh_token"]) for _ in range(2)]
     assert (again["access_token"], again["refresh_token"]) == (second["access_token"], second["refresh_token"])
 
 
 @ON_SQLITE
-async def test_gets_test_tokens(service: Service, client: Make) -> None:
+async def test_gets_test_tokens(service: Service, seller: Browser, client: Make) -> None:
     """Every client can send `test_token`, and a refresh keeps the kind without being told."""
     application = client(service, service.scene.secret)
-    first = await first_tokens(service, application, test_token="true")
+    first = await first_tokens(seller, application, test_token="true")
     second = await asyncio.to_thread(application.refresh, first["refresh_token"])
     for tokens in (first, second):
         assert tokens["live_mode"] is False
@@ -291,29 +303,29 @@ async def test_gets_test_tokens(service: Service, client: Make) -> None:
 
 
 @ON_SQLITE
-async def test_reads_refusals(service: Service, client: Make) -> None:
+async def test_reads_refusals(service: Service, seller: Browser, client: Make) -> None:
     """A refusal is the library's own error, with the code of RFC 6749 in it."""
     of_grant, of_client = REFUSALS[client]
     application = client(service, service.scene.secret)
-    redirect = await agree(service, await asyncio.to_thread(application.authorization_url))
+    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
     await asyncio.to_thread(application.exchange, redirect)
     with pytest.raises(Refused) as refused:
         await asyncio.to_thread(application.exchange, redirect)
     assert refused.value.args == (of_grant, "invalid_grant")
     stranger = client(service, "a guess")
     with pytest.raises(Refused) as refused:
-        await first_tokens(service, stranger)
+        await first_tokens(seller, stranger)
     assert refused.value.args == (of_client, "invalid_client")
 
 
 @ON_SQLITE
 @pytest.mark.parametrize("library", WITH_PKCE, ids=lambda library: library.__name__)
-async def test_proves_that_the_code_is_its_own(service: Service, library: Make) -> None:
+async def test_proves_that_the_code_is_its_own(service: Service, seller: Browser, library: Make) -> None:
     """Where PKCE is required the libraries get through, and a code is of no use to who lacks its verifier."""
     await service.scene.run("UPDATE applications SET pkce_required = 1")
     application, thief = library(service, service.scene.secret), library(service, service.scene.secret)
     await asyncio.to_thread(thief.authorization_url)
-    redirect = await agree(service, await asyncio.to_thread(application.authorization_url))
+    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
     stolen = await service.request(
         "POST", "/oauth/token", service.scene.exchange(code_of(redirect)), token=None, key=None
     )
@@ -326,10 +338,10 @@ async def test_proves_that_the_code_is_its_own(service: Service, library: Make) 
 
 @ON_SQLITE
 @pytest.mark.parametrize("library", WITH_PKCE, ids=lambda library: library.__name__)
-async def test_refuses_an_answer_with_another_state(service: Service, library: Make) -> None:
+async def test_refuses_an_answer_with_another_state(service: Service, seller: Browser, library: Make) -> None:
     """The state comes back as it was sent, so a library notices one that is not its own."""
     application = library(service, service.scene.secret)
-    redirect = await agree(service, await asyncio.to_thread(application.authorization_url))
+    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
     changed = re.sub(r"state=[^&]*", "state=another", redirect)
     with pytest.raises(Refused) as refused:
         await asyncio.to_thread(application.exchange, changed)
