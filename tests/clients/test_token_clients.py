@@ -349,6 +349,36 @@ async def test_refuses_an_answer_with_another_state(service: Service, seller: Br
     assert (await asyncio.to_thread(application.exchange, redirect))["user_id"] == service.seller_id
 
 
+@ON_SQLITE
+async def test_asks_whether_tokens_are_good_and_ends_them(service: Service, seller: Browser) -> None:
+    """Authlib's calls for introspection and revocation, with the credentials in the body like the others."""
+    tokens = await first_tokens(seller, Authlib(service, service.scene.secret))
+    credentials = service.scene.credentials()
+    session = OAuth2Session(
+        *credentials.values(),
+        token_endpoint_auth_method="client_secret_post",
+        revocation_endpoint_auth_method="client_secret_post",
+    )
+
+    async def is_active() -> bool:
+        answer = await asyncio.to_thread(
+            session.introspect_token, f"{service.base_url}/oauth/introspect", token=tokens["access_token"]
+        )
+        assert answer.status_code == 200
+        return bool(answer.json()["active"])
+
+    assert await is_active()
+    revoked = await asyncio.to_thread(
+        session.revoke_token,
+        f"{service.base_url}/oauth/revoke",
+        token=tokens["refresh_token"],
+        token_type_hint="refresh_token",
+    )
+    assert revoked.status_code == 200
+    assert not await is_active()
+    assert not await opens_a_door(service, tokens["access_token"])
+
+
 def test_the_node_client_is_pinned() -> None:
     """One exact version with its hash, and no registry named: it comes from whichever the machine uses."""
     declared = json.loads((node_clients.FOLDER / "package.json").read_text())["dependencies"]
