@@ -1,0 +1,132 @@
+"""Live and test never meet: of every operation of applications, what a token of one kind sees and does of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from paydesk.api import OPERATIONS
+from service import Reply, Service, Terminal, order_body
+
+UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
+UNKNOWN_TERMINAL = "NEWLAND_N950__UNKNOWN"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two kinds: the service as its token sees it, two of its terminals, and an order on the first."""
+
+    service: Service
+    terminal: Terminal
+    free_terminal: Terminal
+    order_id: str
+
+    @property
+    def terminal_ids(self) -> set[str]:
+        """Its terminals."""
+        return {self.terminal.id, self.free_terminal.id}
+
+
+async def side(service: Service, *, live: bool) -> Side:
+    """The same seller and application with a token of this kind."""
+    seen = replace(service, access_token=service.live_access_token) if live else service
+    terminal, free_terminal = [await seen.terminal(live=live) for _ in range(2)]
+    created = await seen.create(terminal)
+    assert (created.status, created.body["live_mode"]) == (201, live)
+    return Side(seen, terminal, free_terminal, created.body["id"])
+
+
+async def create_order(mine: Side, other: Side) -> None:
+    """A terminal of the other kind is one that is not the seller's."""
+    for terminal_id in (other.free_terminal.id, other.terminal.id):
+        reply = await mine.service.request("POST", "/v1/orders", order_body(terminal_id))
+        assert_like(reply, await mine.service.request("POST", "/v1/orders", order_body(UNKNOWN_TERMINAL)))
+        assert (reply.status, reply.code) == (403, "forbidden_checking_terminal_owner")
+
+
+async def get_order(mine: Side, other: Side) -> None:
+    """An order of the other kind does not exist."""
+    reply = await mine.service.request("GET", f"/v1/orders/{other.order_id}")
+    assert_like(reply, await mine.service.request("GET", f"/v1/orders/{UNKNOWN_ORDER}"))
+    assert (reply.status, reply.code) == (404, "order_not_found")
+
+
+async def cancel_order(mine: Side, other: Side) -> None:
+    """Nor can it be canceled."""
+    for headers in ({}, {"X-Allow-Cancelable-Status": "at_terminal"}):
+        reply = await mine.service.cancel(other.order_id, headers=headers)
+        assert_like(reply, await mine.service.cancel(UNKNOWN_ORDER, headers=headers))
+        assert (reply.status, reply.code) == (404, "order_not_found")
+    assert (await other.service.get(other.order_id))["status"] == "created"
+
+
+async def list_terminals(mine: Side, other: Side) -> None:
+    """Only the terminals of the token's own kind are there, counted or searched for."""
+    listed = (await mine.service.request("GET", "/terminals/v1/list")).body
+    assert {terminal["id"] for terminal in listed["data"]["terminals"]} == mine.terminal_ids
+    assert listed["paging"]["total"] == len(mine.terminal_ids)
+    others = (await other.service.request("GET", "/terminals/v1/list")).body["data"]["terminals"]
+    for name in ("pos_id", "store_id"):
+        path = f"/terminals/v1/list?{name}={others[0][name]}"
+        assert (await mine.service.request("GET", path)).body["data"]["terminals"] == []
+
+
+async def setup_terminals(mine: Side, other: Side) -> None:
+    """A terminal of the other kind is not found, alone or beside one's own, and nothing is changed."""
+    for terminal_ids in ([other.free_terminal.id], [mine.free_terminal.id, other.free_terminal.id]):
+        reply = await setup(mine, *terminal_ids)
+        assert_like(reply, await setup(mine, *terminal_ids[:-1], UNKNOWN_TERMINAL))
+        assert (reply.status, reply.code) == (404, "terminal_not_found")
+    for either in (mine, other):
+        listed = (await either.service.request("GET", "/terminals/v1/list")).body["data"]["terminals"]
+        assert {terminal["operating_mode"] for terminal in listed} == {"PDV"}
+
+
+async def setup(mine: Side, *terminal_ids: str) -> Reply:
+    """Ask for another mode of these terminals."""
+    terminals = [{"id": terminal_id, "operating_mode": "STANDALONE"} for terminal_id in terminal_ids]
+    return await mine.service.request("PATCH", "/terminals/v1/setup", {"terminals": terminals})
+
+
+Kept = Callable[[Side, Side], Awaitable[None]]
+KEPT_APART: dict[str, Kept] = {
+    kept.__name__: kept for kept in (create_order, get_order, cancel_order, list_terminals, setup_terminals)
+}
+"""By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""
+
+
+def assert_like(reply: Reply, unknown: Reply) -> None:
+    """The answer is, byte for byte, that for something that does not exist."""
+    assert (reply.status, reply.raw) == (unknown.status, unknown.raw)
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["test", "live"])
+@pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.surface == "application"])
+async def test_a_token_of_one_kind_never_meets_the_other(service: Service, name: str, *, live: bool) -> None:
+    """Every operation of applications has its row here; with both kinds of tokens it keeps to its own."""
+    assert name in KEPT_APART, f"{name} is new: say in KEPT_APART what a token of the other kind gets"
+    mine, other = await side(service, live=live), await side(service, live=not live)
+    await KEPT_APART[name](mine, other)
+
+
+async def test_a_chain_keeps_its_kind(service: Service) -> None:
+    """What `test_token` chose at the exchange no refresh changes, and the access tokens of the two are told apart."""
+    scene, other_kind = service.scene, {"true": "false", "false": "true"}
+    scene.clock = service.clock  # type: ignore[assignment]  # it is only asked the time
+    for chosen, prefix in (("true", "TEST-"), ("false", "APP_USR-")):
+        first = await token(service, scene.exchange(await scene.code(), test_token=chosen))
+        refused = await token(service, scene.refresh(first.body["refresh_token"], test_token=other_kind[chosen]))
+        assert (refused.status, refused.code) == (400, "invalid_request")
+        for said in ({}, {"test_token": chosen}):
+            refreshed = await token(service, scene.refresh(first.body["refresh_token"], **said))
+            assert refreshed.body["access_token"].startswith(prefix)
+            assert refreshed.body["public_key"].startswith(prefix)
+            assert refreshed.body["live_mode"] is (chosen == "false")
+
+
+async def token(service: Service, body: dict[str, Any]) -> Reply:
+    """Ask the token endpoint."""
+    return await service.request("POST", "/oauth/token", body, token=None, key=None)
