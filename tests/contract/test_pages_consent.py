@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+import structlog
 
-from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER
-from page_scene import STATE, authorization, browser
+from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, frozen_clock
+from page_scene import PASSWORD, STATE, Browser, authorization, browser, give_password
+from parties import other_seller
+from paydesk.oauth import applications
 from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, Transaction
 from service import Service, running
 
 ISSUER = "http://127.0.0.1"
@@ -50,4 +59,282 @@ async def test_a_seller_refuses(service: Service) -> None:
         "state": STATE,
         "iss": ISSUER,
     }
-    assert await service.scene.value("SELECT count(*) FROM codes WHERE seller_id = $1", service.seller_id) == 0
+    assert await _codes(service) == 0
+
+
+async def test_the_page_says_what_it_is_about(service: Service) -> None:
+    """It names application, host, seller and each scope in plain words, and what scopes don't say."""
+    seller = await browser(service)
+    page = await seller.get((await seller.sign_in(authorization(service, scope="read offline_access"))).location)
+    for text in (
+        "Allow Till to act for you?",
+        "till.example",
+        service.scene.seller.email,
+        "See your orders, payments and terminals",
+        "Stay connected when you are not here",
+        "sees all of your orders, whichever application created them",
+        "Not you?",
+    ):
+        assert text in page.text, text
+    assert "refund" not in page.text
+    assert page.form("/authorization").buttons == [("decision", "agree"), ("decision", "refuse")]
+    assert f"form-action 'self' {REDIRECT_URI.rpartition('/')[0]};" in page.headers["content-security-policy"]
+
+
+async def test_every_time_anew(service: Service) -> None:
+    """Who is signed in only confirms, but confirms: nothing is allowed without it, and each time is a new grant."""
+    seller = await browser(service)
+    for expected in (1, 2):
+        form = await seller.consent()
+        assert (await seller.submit(form, decision="agree")).query["code"]
+        standing = "SELECT count(*) FROM authorizations WHERE seller_id = $1 AND application_id = $2"
+        application_id = service.scene.application.application_id
+        # One more stands for the tokens that the service was started with, live and test.
+        assert await service.scene.value(standing, service.seller_id, application_id) == 2 + expected
+
+
+async def test_a_page_is_answered_once(service: Service) -> None:
+    """The back button and a second click bring a page that says so and how to go on, and no second code."""
+    seller = await browser(service)
+    form = await seller.consent()
+    await seller.submit(form, decision="agree")
+    for decision in ("agree", "refuse"):
+        again = await seller.submit(form, decision=decision)
+        assert (again.status, again.code) == (409, "request_decided")
+        links = [given["href"] for tag, given in again.tags if tag == "a"]
+        assert links == [form.fields["return_to"]]
+    assert await _codes(service) == 1
+    assert (await seller.get(form.fields["return_to"])).form("/authorization")
+
+
+async def test_a_refusal_is_final(service: Service) -> None:
+    """Who refused and goes back can't agree by the same page."""
+    seller = await browser(service)
+    form = await seller.consent()
+    await seller.submit(form, decision="refuse")
+    assert (await seller.submit(form, decision="agree")).code == "request_decided"
+    assert await _codes(service) == 0
+
+
+async def test_sixty_four_at_once(service: Service) -> None:
+    """Of many that send the same form at once one is given a code, and the others read that it was answered."""
+    seller = await browser(service)
+    form = await seller.consent()
+    answers = await asyncio.gather(*(seller.submit(form, decision="agree") for _ in range(64)))
+    assert Counter(answer.status for answer in answers) == {303: 1, 409: 63}
+    assert await _codes(service) == 1
+
+
+async def test_two_tabs_are_two_pages(service: Service) -> None:
+    """Each is answered by itself, with its own state."""
+    seller = await browser(service)
+    one, other = await seller.consent(state="one"), await seller.consent(state="other")
+    assert (await seller.submit(other, decision="refuse")).query["state"] == "other"
+    assert (await seller.submit(one, decision="agree")).query["state"] == "one"
+
+
+async def test_a_form_that_is_not_this_browsers(service: Service) -> None:
+    """No token, another's token, another site: nothing is decided, and the page can still be answered."""
+    seller, elsewhere = await browser(service), await browser(service)
+    form, theirs = await seller.consent(), await elsewhere.consent()
+    for token in ("", "1-" + "0" * 64, theirs.fields["form_token"]):
+        page = await seller.submit(form, decision="agree", form_token=token)
+        assert (page.status, page.code) == (403, "form_outdated")
+        assert form.fields["return_to"] in [given.get("href") for _, given in page.tags]
+    foreign = await seller.post(
+        "/authorization",
+        {**form.fields, "decision": "agree"},
+        Origin="https://evil.example",
+        Sec_Fetch_Site="cross-site",
+    )
+    assert (foreign.status, foreign.code) == (403, "forbidden")
+    assert await _codes(service) == 0
+    assert (await seller.submit(form, decision="agree")).query["code"]
+
+
+async def test_a_request_of_another_session(service: Service) -> None:
+    """What was asked of one session, or of another seller, is not another's to answer; the form's token aside."""
+    seller, elsewhere = await browser(service), await browser(service)
+    other = await other_seller(service)
+    await give_password(other)
+    stranger = Browser(other)
+    form = await seller.consent()
+    for one in (elsewhere, stranger):
+        own = await one.consent()
+        page = await one.submit(own, decision="agree", request=form.fields["request"])
+        assert (page.status, page.code) == (409, "request_decided")
+    unknown = await seller.submit(form, decision="agree", request="0" * 64)
+    assert unknown.code == "request_decided"
+    assert await _codes(service) == 0
+    assert (await seller.submit(form, decision="agree")).status == 303
+
+
+async def test_a_form_that_is_none(service: Service) -> None:
+    """Fields that are missing, unknown, sent twice or no text are refused, and so is what is no form."""
+    seller = await browser(service)
+    form = await seller.consent()
+    good = {**form.fields, "decision": "agree"}
+    broken: tuple[Mapping[str, str] | bytes, ...] = (
+        {**good, "decision": "maybe"},
+        {**good, "further": "1"},
+        form.fields,
+        {**good, "request": "x" * 101},
+        urlencode(good).encode() + b"&decision=refuse",
+        urlencode(good).encode() + b"&x=%FF",
+        urlencode({**good, "return_to": "a\r\nSet-Cookie: x"}).encode(),
+        b"",
+        b"{}",
+        b"\xff\xfe",
+    )
+    for data in broken:
+        page = await seller.post("/authorization", data)
+        assert (page.status, page.code) == (400, "bad_request"), data
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert (await seller.post("/authorization", b"x=" + b"y" * 65_536)).status == 413
+    assert (await seller.post("/authorization", b"{}", Content_Type="application/json")).status == 415
+    assert await _codes(service) == 0
+    assert (await seller.submit(form, decision="agree")).status == 303
+
+
+async def test_a_page_that_was_open_for_too_long(database: Database) -> None:
+    """It can't be answered, and stays so whatever clocks do; the code's time begins when it is made."""
+    clock = frozen_clock()
+    async with running(database, clock=clock, workers=False) as service:
+        seller = await browser(service)
+        form, late = await seller.consent(), await seller.consent()
+        clock.advance(30 * 60_000 - 1)
+        code = (await seller.submit(form, decision="agree")).query["code"]
+        assert await service.scene.value("SELECT expires_ms FROM codes") == clock.now_ms() + 600_000
+        clock.advance(1)
+        assert (await seller.submit(late, decision="agree")).code == "request_decided"
+        await service.scene.run("UPDATE consent_requests SET expires_ms = expires_ms + 3600000")
+        assert (await seller.submit(late, decision="agree")).code == "request_decided"
+        clock.advance(600_000 - 2)
+        reply = await service.request("POST", "/oauth/token", service.scene.exchange(code), token=None, key=None)
+        assert reply.status == 200
+
+
+async def test_a_session_that_has_ended_meanwhile(database: Database) -> None:
+    """The form to sign in comes in its place, and leads back to the same question."""
+    clock = frozen_clock()
+    settings = Settings(consent_minutes=1440, session_hours=1)
+    async with running(database, clock=clock, settings=settings, workers=False) as service:
+        seller = await browser(service)
+        form = await seller.consent()
+        clock.advance(3_600_000)
+        page = await seller.submit(form, decision="agree")
+        assert page.status == 403
+        assert "You are no longer signed in" in page.text
+        sign_in = page.form("/sign-in")
+        assert sign_in.fields["return_to"] == form.fields["return_to"]
+        back = await seller.submit(sign_in, email=service.scene.seller.email, password=PASSWORD)
+        assert (await seller.get(back.location)).form("/authorization")
+        assert (await seller.submit(form, decision="agree")).code == "form_outdated"
+        assert await _codes(service) == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"redirect_uris": ("https://till.example/other",)},
+        {"scopes": "read write"},
+        {"pkce_required": True},
+        {"suspended": True},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+async def test_an_application_that_was_changed_meanwhile(service: Service, changes: dict[str, Any]) -> None:
+    """What may not be asked any more can't be agreed to, and the browser is not sent where it may not go."""
+    seller, application = await browser(service), service.scene.application
+    agree, refuse = await seller.consent(), await seller.consent()
+    good = {
+        "name": application.name,
+        "redirect_uris": application.redirect_uris,
+        "scopes": application.scopes,
+        "pkce_required": False,
+        "on_replay": "revoke",
+    }
+
+    async def change(tx: Transaction) -> None:
+        if "suspended" in changes:
+            await applications.suspend(tx, application.application_id, 1)
+        else:
+            await applications.change(tx, application.application_id, **{**good, **changes})
+
+    await service.database.write(change)
+    for form, decision in ((agree, "agree"), (refuse, "refuse")):
+        page = await seller.submit(form, decision=decision)
+        assert (page.status, page.code) == (409, "application_changed")
+    assert await _codes(service) == 0
+
+
+async def test_not_you(service: Service) -> None:
+    """Another seller signs in instead, and answers the same question for themselves."""
+    seller, other = await browser(service), await other_seller(service)
+    await give_password(other)
+    await seller.consent()
+    page = await seller.get(authorization(service))
+    out = await seller.submit(page.form("/sign-out"))
+    asked = await seller.get(out.location)
+    back = await seller.submit(asked.form("/sign-in"), email=other.scene.seller.email, password=PASSWORD)
+    page = await seller.get(back.location)
+    assert other.scene.seller.email in page.text
+    agreed = await seller.submit(page.form("/authorization"), decision="agree")
+    assert agreed.query["code"].endswith(f"-{other.seller_id}")
+
+
+async def test_an_address_with_a_query_of_its_own(service: Service) -> None:
+    """It is kept, in front of what the application is told."""
+    address = "https://till.example/callback?shop=1"
+    uris = json.dumps([address])
+    await service.scene.run("UPDATE applications SET redirect_uris = $1", uris)
+    seller = await browser(service)
+    agreed = await seller.submit(await seller.consent(redirect_uri=address), decision="agree")
+    assert agreed.location.startswith(f"{address}&code=TG-")
+    body = service.scene.exchange(agreed.query["code"], redirect_uri=address)
+    assert (await service.request("POST", "/oauth/token", body, token=None, key=None)).status == 200
+
+
+async def test_what_is_said_to_the_application(service: Service) -> None:
+    """A state comes back as it was, whatever signs are in it, and none where there was none."""
+    seller = await browser(service)
+    for state in ("ção \U0001f600 <>&\"'+%=#/?", "s" * 2048):
+        answer = await seller.submit(await seller.consent(state=state), decision="agree")
+        assert answer.query["state"] == state
+    assert set((await seller.submit(await seller.consent(state=""), decision="agree")).query) == {"code", "iss"}
+
+
+async def test_nothing_of_it_is_in_the_log_or_in_clear_in_the_database(service: Service) -> None:
+    """Not the password, no cookie, no form's token, not what the page carried, no code, no state."""
+    seller = await browser(service)
+    with structlog.testing.capture_logs() as logged:
+        await seller.sign_in("/applications", password="a wrong one")
+        form = await seller.consent(state="a-state-of-the-application")
+        await seller.submit(form, decision="agree", form_token="1-" + "0" * 64)
+        code = (await seller.submit(form, decision="agree")).query["code"]
+        await seller.submit(form, decision="agree")
+    lines = json.dumps(logged, default=str)
+    assert len(logged) >= 8
+    secrets = [
+        PASSWORD,
+        "a wrong one",
+        code,
+        form.fields["form_token"],
+        form.fields["request"],
+        *seller.cookies.values(),
+    ]
+    assert [secret for secret in [*secrets, "a-state-of-the-application"] if secret in lines] == []
+    tables = "sellers", "seller_sessions", "consent_requests", "codes", "authorizations", "application_events"
+    rows = [await service.database.read(partial(_rows, table=table)) for table in tables]
+    stored = repr(rows)
+    assert all(rows)
+    assert [secret for secret in secrets if secret in stored] == []
+
+
+async def _rows(tx: Transaction, table: str) -> list[Any]:
+    return [tuple(row) for row in await tx.all(f"SELECT * FROM {table}")]
+
+
+async def _codes(service: Service) -> int:
+    count: int = await service.scene.value("SELECT count(*) FROM codes")
+    return count

@@ -61,7 +61,7 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
     words = texts(choose(headers.get("accept-language", "")))
     code = refusal.kind.code
     name = code if f"error.{code}.title" in words else _GENERAL[refusal.kind.status >= 500]
-    values = {"seconds": 0, **refusal.extra}
+    values = {"minutes": 0, **refusal.extra}
     return page(
         "error.html",
         words,

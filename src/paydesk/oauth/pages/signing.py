@@ -53,7 +53,7 @@ def form(
         headers=(*headers, *((("retry-after", str(seconds)),) if seconds else ())),
         form_token=seen.form_token(SIGN_IN, cookie),
         return_to=return_to,
-        notice=seen.words(f"sign_in.{notice}", seconds=seconds) if notice else "",
+        notice=seen.words(f"sign_in.{notice}", minutes=-(-seconds // 60)) if notice else "",
         application=application,
         is_fault=refusal is not None and refusal.kind is not SESSION_ENDED,
         is_wrong=refusal is not None and refusal.kind is SIGN_IN_FAILED,

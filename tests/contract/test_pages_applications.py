@@ -1,0 +1,99 @@
+"""`/applications`: a seller sees who acts for them, and takes it back."""
+
+from __future__ import annotations
+
+from page_scene import Browser, authorization, browser, give_password
+from parties import other_application, other_seller
+from service import Service
+
+
+async def _opened(seller: Browser) -> list[str]:
+    """The authorizations that the page offers to withdraw, in its order."""
+    page = await seller.get("/applications")
+    assert page.status == 200
+    return [form.fields["grant"] for form in page.forms if form.action == "/applications/withdraw"]
+
+
+async def test_a_seller_sees_who_acts_for_them(service: Service) -> None:
+    """Each application with its scopes in plain words and since when; signing in leads back here."""
+    await other_application(service)
+    seller = await browser(service)
+    answer = await seller.sign_in("/applications")
+    assert answer.location == "/applications"
+    page = await seller.get("/applications")
+    assert "Kiosk" in page.text
+    assert "Till" in page.text
+    assert "Create, cancel and refund orders" in page.text
+    assert [given["datetime"][:2] for tag, given in page.tags if tag == "time"] == ["20"] * 4
+    # By name, live and test as the service was started with, and of another application the same.
+    assert len(await _opened(seller)) == 4
+    labels = [given["aria-label"] for tag, given in page.tags if tag == "button" and "aria-label" in given]
+    assert len(labels) == 4
+    assert all(label.startswith(("Withdraw from Till,", "Withdraw from Kiosk,")) for label in labels)
+
+
+async def test_a_seller_withdraws(service: Service) -> None:
+    """At once no token of it is good, the others are, and once more does no harm."""
+    seller = await browser(service)
+    form = await seller.consent()
+    code = (await seller.submit(form, decision="agree")).query["code"]
+    reply = await service.request("POST", "/oauth/token", service.scene.exchange(code), token=None, key=None)
+    token = reply.body["access_token"]
+    assert (await service.request("GET", "/terminals/v1/list", token=token)).status == 200
+    page = await seller.get("/applications")
+    newest, *others = [form for form in page.forms if form.action == "/applications/withdraw"]
+    for _ in range(2):
+        assert (await seller.submit(newest)).location == "/applications"
+    assert (await service.request("GET", "/terminals/v1/list", token=token)).status == 401
+    assert (await service.request("GET", "/terminals/v1/list")).status == 200
+    refresh = service.scene.refresh(reply.body["refresh_token"])
+    refused = await service.request("POST", "/oauth/token", refresh, token=None, key=None)
+    assert refused.code == "unauthorized_client"
+    assert await _opened(seller) == [one.fields["grant"] for one in others]
+    told = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized'"
+    assert await service.scene.value(told) == 1
+
+
+async def test_nobody_acts(service: Service) -> None:
+    """The page says so."""
+    seller = await browser(service)
+    await service.scene.run("UPDATE authorizations SET withdrawn_ms = 1 WHERE seller_id = $1", service.seller_id)
+    await seller.sign_in("/applications")
+    assert "No application acts for you." in (await seller.get("/applications")).text
+
+
+async def test_nobody_withdraws_for_somebody_else(service: Service) -> None:
+    """Not another seller, not another site, not a form of another session, not who is signed in no more."""
+    seller, other = await browser(service), await other_seller(service)
+    await give_password(other)
+    stranger = Browser(other)
+    for one in (seller, stranger):
+        await one.sign_in("/applications")
+    page = await seller.get("/applications")
+    form = next(form for form in page.forms if form.action == "/applications/withdraw")
+    standing = await _opened(seller)
+    theirs = next(
+        form for form in (await stranger.get("/applications")).forms if form.action == "/applications/withdraw"
+    )
+    assert (await stranger.submit(theirs, grant=form.fields["grant"])).status == 303
+    for token in (theirs.fields["form_token"], "", "1-" + "0" * 64):
+        refused = await seller.submit(form, form_token=token)
+        assert (refused.status, refused.code) == (403, "form_outdated")
+    foreign = await seller.post(form.action, form.fields, Sec_Fetch_Site="cross-site")
+    assert (foreign.status, foreign.code) == (403, "forbidden")
+    nobody = await Browser(service).submit(form)
+    assert nobody.status == 403
+    assert nobody.form("/sign-in").fields["return_to"] == "/applications"
+    assert await _opened(seller) == standing
+
+
+async def test_what_is_unknown_is_withdrawn_already(service: Service) -> None:
+    """Nothing happens, and the page shows what stands."""
+    seller = await browser(service)
+    await seller.sign_in(authorization(service))
+    page = await seller.get("/applications")
+    standing = await _opened(seller)
+    form = next(form for form in page.forms if form.action == "/applications/withdraw")
+    for grant in ("", "unknown", "01J67CQQH5904WDBVZEM4JMEP3"):
+        assert (await seller.submit(form, grant=grant)).location == "/applications"
+    assert await _opened(seller) == standing
