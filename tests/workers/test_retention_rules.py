@@ -7,6 +7,7 @@ import pytest
 from oauth_scene import DAY_MS, Scene, frozen_clock, make_scene
 from paydesk import ledger
 from paydesk.clock import MovableClock
+from paydesk.oauth import authorizations, withdrawal
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database, Transaction
 from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, count, insert, names_of, sweep
@@ -173,14 +174,15 @@ async def test_a_repeat_soon_after_a_late_refresh_is_answered(database: Database
     assert await ledger.check(scene.database, scene.clock.now_ms()) == []
 
 
-ENDS = {
-    "expired": "UPDATE token_chains SET expired_ms = $1 WHERE 1 = 0",
-    "revoked": "UPDATE token_chains SET revoked_ms = $1, revoked_reason = 'test'",
-    "withdrawn": "UPDATE authorizations SET withdrawn_ms = $1",
-}
+async def _end(tx: Transaction, how: str, seller_id: int, now_ms: int) -> None:
+    if how == "revoked":
+        await tx.run("UPDATE token_chains SET revoked_ms = $1, revoked_reason = 'test'", now_ms)
+    elif how == "withdrawn":
+        for found in await authorizations.find_of_seller(tx, seller_id):
+            await withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=found.authorization_id, now_ms=now_ms)
 
 
-@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("how", ["expired", "revoked", "withdrawn"])
 async def test_a_chain_that_ended_goes_whole(scene: Scene, how: str) -> None:
     """A chain goes with all its tokens 30 days after it was revoked or withdrawn, or its last token expired."""
     first = await scene.tokens()
@@ -188,7 +190,7 @@ async def test_a_chain_that_ended_goes_whole(scene: Scene, how: str) -> None:
     if how == "expired":
         scene.clock.advance(180 * DAY_MS)
     ended_ms = scene.clock.now_ms()
-    await scene.database.write(lambda tx: tx.run(ENDS[how], ended_ms))
+    await scene.database.write(lambda tx: _end(tx, how, scene.seller.seller_id, ended_ms))
     scene.clock.advance(30 * DAY_MS)
     await sweep(scene.database, scene.clock)
     assert await count(scene.database, "token_chains") == 1
