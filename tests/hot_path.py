@@ -30,7 +30,9 @@ async def statements(database: Database) -> dict[str, tuple[Any, ...]]:
     ):
         service.scene.clock = clock
         for receiving in (good, bad):
-            await subscribe(database, receiving.url, application_id=service.scene.application.application_id)
+            for topic in ("orders", "mp-connect"):
+                application_id = service.scene.application.application_id
+                await subscribe(database, receiving.url, application_id=application_id, topic=topic)
         recording.asked.clear()
         await _tokens(service)
         await _orders(service, clock)

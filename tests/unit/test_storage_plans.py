@@ -56,6 +56,7 @@ GROWING = {
     "access_tokens",
     "device_tokens",
     "terminal_sessions",
+    "application_events",
 }
 SMALL_INDEXES = {
     "orders_live_on_terminal",
@@ -82,6 +83,8 @@ MORE = (
         SELECT seller_id, CAST(mixed AS bytea), many, 7, '', 'read', n, CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
     f"""INSERT INTO authorizations (seller_id, authorization_id, application_id, scope, created_ms)
         SELECT seller_id, mixed, 7, 'read', CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO application_events (seller_id, application_id, version, action, body, created_ms)
+        SELECT seller_id, n / 10, n, 'application.authorized', '', CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
     f"""INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode,
                                session, created_ms)
         SELECT seller_id, many, 0, 1, n, 'terminal', 0, 'PDV', 1, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
