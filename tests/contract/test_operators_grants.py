@@ -49,6 +49,14 @@ class Desk:
         """A request of the application's for tokens."""
         return await self.service.request("POST", "/oauth/token", body, token=None, key=None)
 
+    async def shown(self, token: str) -> dict[str, Any]:
+        """What the application is told of a token of its own."""
+        body = {**self.service.scene.credentials(), "token": token}
+        reply = await self.service.request("POST", "/oauth/introspect", body, token=None, key=None)
+        assert reply.status == 200, reply
+        told: dict[str, Any] = reply.body
+        return told
+
     async def exchanged(self, code: str) -> dict[str, Any]:
         """The tokens that the code brings."""
         reply = await self.redeem(self.service.scene.exchange(code))
@@ -121,6 +129,10 @@ async def test_withdrawing_stops_what_hangs_on_it(desk: Desk) -> None:
         gone = await desk.request("DELETE", f"/{grant_id}")
         assert (gone.status, gone.raw) == (204, b"")
     assert [await desk.answer_to(one) for one in (kept, spent, refreshed)] == [200, 401, 401]
+    for kind in ("access_token", "refresh_token"):
+        shown = [await desk.shown(one[kind]) for one in (kept, refreshed)]
+        assert [one["active"] for one in shown] == [True, False]
+        assert shown[1] == {"active": False}
     bodies = [scene.refresh(one["refresh_token"]) for one in (spent, refreshed)]
     for body in (*bodies, scene.exchange(fresh)):
         refused = await desk.redeem(body)
