@@ -11,8 +11,6 @@ from paydesk.oauth.store import Grant
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Answer, Call
 
-NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
-
 
 def parameters_fit(request: TokenRequest, *, required: tuple[str, ...], foreign: tuple[str, ...]) -> None:
     """Refuse a request that lacks a parameter of its grant type, or has one of the other."""
@@ -53,6 +51,6 @@ def lifetimes(call: Call) -> Lifetimes:
 
 
 def answer(call: Call, application: Application, pair: Pair) -> Answer:
-    """200 with the tokens (RFC 6749 section 5.1)."""
+    """200 with the tokens (RFC 6749 section 5.1), which the adapter marks as not to be stored."""
     public_key = application.public_key(live=pair.chain.live)
-    return Answer(200, schemas.body(pair, public_key, call.now_ms), NO_STORE)
+    return Answer(200, schemas.body(pair, public_key, call.now_ms))

@@ -1,0 +1,170 @@
+"""The token endpoints over HTTP: how a request may be written, what is refused before anybody is asked who calls."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from structlog.testing import capture_logs
+
+from oauth_scene import Scene
+from paydesk.clock import MovableClock
+from paydesk.storage.connect import open_database
+from service import Reply, Service, running
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+PATHS = ("/oauth/token", "/oauth/revoke", "/oauth/introspect")
+KIB = 1024
+
+every_path = pytest.mark.parametrize("path", PATHS)
+
+
+@pytest.fixture
+async def wired(sqlite_url: str) -> AsyncIterator[Service]:
+    """A service whose scene has the service's clock; what is checked here comes before any database."""
+    database, clock = await open_database(sqlite_url), MovableClock()
+    async with running(database, clock=clock, workers=False) as service:
+        service.scene.clock = clock
+        yield service
+    await database.close()
+
+
+async def body_for(scene: Scene, path: str) -> dict[str, Any]:
+    """A request without a fault."""
+    token = (await scene.tokens())["refresh_token"]
+    return scene.refresh(token) if path == "/oauth/token" else scene.presented(token)
+
+
+async def post(service: Service, path: str, data: bytes, content_type: str | None, **headers: str) -> Reply:
+    """A request of these bytes."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    skipped = {"Content-Type": content_type} if content_type is not None else {}
+    return await service.request("POST", path, data=data, token=None, key=None, headers={**skipped, **sent})
+
+
+@contextmanager
+def reasons() -> Any:
+    """The exact reasons that the log has of what is refused meanwhile."""
+    found: list[str] = []
+    with capture_logs() as lines:
+        yield found
+    found += [line["reason"] for line in lines if line["event"] == "request" and "reason" in line]
+    assert not [line for line in lines if line["event"] in ("defect", "undeclared")]
+
+
+def as_form(body: dict[str, Any]) -> bytes:
+    """The body as a form."""
+    return urlencode(body).encode()
+
+
+def as_json(body: dict[str, Any]) -> bytes:
+    """The body as JSON."""
+    return json.dumps(body).encode()
+
+
+@every_path
+async def test_json_and_forms_are_the_same(wired: Service, path: str) -> None:
+    """200 for either, flat, JSON, never to be stored; said once, for two of a header are one too many for some."""
+    for content_type, encoded in (
+        (JSON, as_json),
+        ("application/json; charset=UTF-8", as_json),
+        ("Application/JSON;charset=utf-8", as_json),
+        (FORM, as_form),
+        (f"{FORM}; charset=utf-8", as_form),
+    ):
+        reply = await post(wired, path, encoded(await body_for(wired.scene, path)), content_type)
+        assert (reply.status, reply.headers["content-type"]) == (200, JSON), content_type
+        assert reply.headers.getall("cache-control") == ["no-store"]
+        assert reply.headers.getall("pragma") == ["no-cache"]
+
+
+@every_path
+async def test_headers_of_other_interfaces_are_ignored(wired: Service, path: str) -> None:
+    """Official clients send their access token and a key here too, good or bad."""
+    for headers in (
+        {"Authorization": "Bearer APP_USR-nobodys"},
+        {"Authorization": f"Basic {'eA=='}"},
+        {"X_Idempotency_Key": "x" * 100},
+        {"X_Test_Token": "true", "X_Platform_Id": "x"},
+    ):
+        reply = await post(wired, path, as_json(await body_for(wired.scene, path)), JSON, **headers)
+        assert reply.status == 200, headers
+
+
+@every_path
+async def test_what_can_not_be_read_is_refused(wired: Service, path: str) -> None:
+    """Row 2 of the table of errors: code, status and the exact reason; and nothing was done."""
+    body = await body_for(wired.scene, path)
+    form, document = as_form(body), as_json(body)
+    large = as_json({**body, "client_secret": "x" * 64 * KIB})
+    twice = b"a field was sent twice"
+    cases: list[tuple[bytes, str | None, dict[str, str], str]] = [
+        (b"", None, {}, "client_id is missing"),
+        (b"", JSON, {}, "client_id is missing"),
+        (b"{}", JSON, {}, "client_id is missing"),
+        (document, "text/plain", {}, "content type 'text/plain'"),
+        (document, "", {}, "content type ''"),
+        (form, "multipart/form-data; boundary=x", {}, "content type 'multipart/form-data'"),
+        (document, "application/json; charset=latin-1", {}, "charset is not UTF-8"),
+        (form, f"{FORM}; charset=iso-8859-1", {}, "charset is not UTF-8"),
+        (gzip.compress(document), JSON, {"Content_Encoding": "gzip"}, "content-encoding was sent"),
+        (document, JSON, {"X_Test_Scope": "sandbox"}, "x-test-scope was sent"),
+        (large, JSON, {}, "body of more than 65536 bytes"),
+        (form + b"&scope=" + b"x" * 64 * KIB, FORM, {}, "body of more than 65536 bytes"),
+        (form, JSON, {}, "expected"),
+        (document, FORM, {}, "the form is not well-formed"),
+        (form + b"&client_id=1", FORM, {}, twice.decode()),
+        (form + b"&client%5Fid=1", FORM, {}, twice.decode()),
+        (document[:-1] + b', "client_id": "1"}', JSON, {}, "Detected duplicate key"),
+        (form + b"&state=x", FORM, {}, "a parameter is unknown"),
+        (document[:-1] + b', "state": "x"}', JSON, {}, "a parameter is unknown"),
+        (form + b"&" + b"&".join(b"p%d=" % number for number in range(60)), FORM, {}, "the form is not well-formed"),
+        (form + b"%00", FORM, {}, "the form has control characters"),
+        (form + b"%FF", FORM, {}, "the form is not well-formed"),
+        (form + b"%ED%A0%80", FORM, {}, "the form is not well-formed"),
+        ("é".encode() + form, FORM, {}, "the form is not well-formed"),
+        (b"[" + document + b"]", JSON, {}, "the body is no object"),
+        (b"null", JSON, {}, "the body is no object"),
+        (document + b"x", JSON, {}, "trailing characters"),
+        (document.decode().encode("utf-16"), JSON, {}, "expected"),
+        (b"\xef\xbb\xbf" + document, JSON, {}, "expected"),
+        (document[:-1] + b', "scope": "\\ud800"}', JSON, {}, "unexpected end of hex escape"),
+        (document[:-1] + b', "scope": NaN}', JSON, {}, "expected"),
+    ]
+    for data, content_type, headers, expected in cases:
+        with reasons() as found:
+            reply = await post(wired, path, data, content_type, **headers)
+        shown = (data[:80], content_type, headers, found)
+        assert (reply.status, reply.code) == (400, "invalid_request"), shown
+        assert set(reply.body) == {"message", "error", "error_description", "status", "cause"}, shown
+        assert reply.body["message"] == reply.body["error_description"], shown
+        assert any(expected in reason for reason in found), shown
+    assert (await post(wired, path, document, JSON)).status == 200
+
+
+@every_path
+async def test_a_query_is_refused(wired: Service, path: str) -> None:
+    """What stands in an address ends up in logs: not even a good request may have one."""
+    document = as_json(await body_for(wired.scene, path))
+    for query in ("client_secret=x", "x=", f"state={uuid.uuid4()}", "grant_type=refresh_token"):
+        with reasons() as found:
+            reply = await post(wired, f"{path}?{query}", document, JSON)
+        assert (reply.status, reply.code, found) == (400, "invalid_request", ["parameters in the query string"])
+    assert (await post(wired, f"{path}?", document, JSON)).status == 200
+
+
+@every_path
+async def test_what_can_not_be_read_goes_before_who_calls(wired: Service, path: str) -> None:
+    """A stranger with a malformed request learns that it is malformed, and a stranger that he is one, not more."""
+    stranger = {**await body_for(wired.scene, path), "client_secret": "a guess"}
+    malformed = await post(wired, path, as_json({**stranger, "state": "x"}), JSON)
+    assert (malformed.status, malformed.code) == (400, "invalid_request")
+    well_formed = await post(wired, path, as_json(stranger), JSON)
+    assert (well_formed.status, well_formed.code) == (400, "invalid_client")
