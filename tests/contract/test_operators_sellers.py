@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from operator_calls import Operator, audited, operator
-from paydesk.oauth import passwords, sellers
+from paydesk.oauth import passwords, sellers, sessions
+from paydesk.storage.database import Transaction
 from service import Service
 
 SELLER = {"email": "Ana@Shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
@@ -23,6 +24,28 @@ async def signs_in(service: Service, email: str, password: str) -> bool:
     """Whether the password is the seller's, as the page for signing in finds out."""
     found = await service.database.read(lambda tx: sellers.find_by_email(tx, email))
     return await passwords.verify_password(found[1] if found else None, password)
+
+
+async def signed_in(service: Service, seller_id: int) -> str:
+    """The cookie of a new session of the seller."""
+    now_ms = service.clock.now_ms()
+
+    async def work(tx: Transaction) -> str | None:
+        row = await tx.one("SELECT password FROM sellers WHERE seller_id = $1", seller_id)
+        assert row is not None
+        return await sessions.begin(
+            tx, seller_id=seller_id, password_hash=row[0], now_ms=now_ms, expires_ms=now_ms + 3_600_000
+        )
+
+    cookie = await service.database.write(work)
+    assert cookie is not None
+    return cookie
+
+
+async def is_signed_in(service: Service, cookie: str) -> bool:
+    """Whether the session is good."""
+    now_ms = service.clock.now_ms()
+    return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms)) is not None
 
 
 async def test_one_is_shown_and_only_what_is_sent_changes(service: Service) -> None:
@@ -98,6 +121,21 @@ async def test_another_password(service: Service) -> None:
     assert not await signs_in(service, email, first["password"])
     lines = [line for line in await audited(service) if line.action == "sellers.password"]
     assert [(line.subject, line.before, line.after) for line in lines] == [(path.rpartition("/")[2], None, None)] * 2
+
+
+async def test_nobody_stays_signed_in(service: Service) -> None:
+    """With another password and with a suspension every session of the seller ends, for good, and no other's."""
+    owner = await operator(service)
+    ana, bea = await registered(owner), await registered(owner, "bea@shop.example")
+    path, other = f"sellers/{ana['user_id']}", await signed_in(service, bea["user_id"])
+    for act in ("password", "suspend"):
+        cookies = [await signed_in(service, ana["user_id"]) for _ in range(2)]
+        await owner.did("PATCH", path, {"name": f"Ana before {act}"})
+        assert [await is_signed_in(service, cookie) for cookie in cookies] == [True, True]
+        await owner.did("POST", f"{path}/{act}")
+        assert [await is_signed_in(service, cookie) for cookie in cookies] == [False, False]
+    await owner.did("POST", f"{path}/resume")
+    assert [await is_signed_in(service, cookie) for cookie in (*cookies, other)] == [False, False, True]
 
 
 async def test_a_wrong_change_changes_nothing(service: Service) -> None:

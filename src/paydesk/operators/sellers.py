@@ -6,7 +6,7 @@ from typing import Any
 
 from paydesk.clock import rfc3339
 from paydesk.errors import MINIMUM_PROPERTIES, Refusal
-from paydesk.oauth import passwords, sellers
+from paydesk.oauth import passwords, sellers, sessions
 from paydesk.oauth.sellers import Seller
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
@@ -82,6 +82,7 @@ async def set_password(call: Call) -> Answer:
     async def work(tx: Transaction) -> dict[str, Any]:
         seller = await _held(call, tx)
         await sellers.change_password(tx, seller.seller_id, password_hash)
+        await sessions.end_all(tx, seller.seller_id, call.now_ms)
         await audit.record(call, tx, "sellers.password", call.path)
         return shown(seller)
 
@@ -90,9 +91,10 @@ async def set_password(call: Call) -> Answer:
 
 
 async def suspend(call: Call) -> Answer:
-    """Nobody acts for them any more: no new tokens, and those that there are stop working."""
+    """Nobody acts for them any more: no new tokens, those that there are stop working, and nobody is signed in."""
     before = await _held(call, call.tx)
     await sellers.suspend(call.tx, before.seller_id, call.now_ms)
+    await sessions.end_all(call.tx, before.seller_id, call.now_ms)
     return await _changed(call, "sellers.suspend", before)
 
 

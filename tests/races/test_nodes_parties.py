@@ -1,0 +1,127 @@
+"""What an operator changes on one node holds on the other: at once by a hint, and without it when memory ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from nodes import two_nodes
+from operator_calls import Operator, operator
+from paydesk.clock import MovableClock
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database
+from service import Reply, Service
+
+NEVER_SECONDS = 600.0
+"""Longer than a test: memory that ends then ends by a hint, or not at all."""
+OTHER_URI = "https://shop.example/other"
+
+Nodes = tuple[Service, Service]
+Change = Callable[[Operator], Awaitable[None]]
+
+
+def own(owner: Operator) -> str:
+    """The path of the application that acts for the service's seller."""
+    return f"applications/{owner.service.scene.application.application_id}"
+
+
+async def suspend_application(owner: Operator) -> None:
+    """The application is suspended."""
+    await owner.did("POST", f"{own(owner)}/suspend")
+
+
+async def remove_secret(owner: Operator) -> None:
+    """The application's one secret is removed."""
+    (secret,) = (await owner.did("GET", own(owner)))["secrets"]
+    await owner.did("DELETE", f"{own(owner)}/secrets/{secret['id']}")
+
+
+async def end_secret(owner: Operator) -> None:
+    """Another secret takes the place of the application's one at once."""
+    await owner.did("POST", f"{own(owner)}/secrets", {"others_expire_in": "0s"})
+
+
+async def remove_address(owner: Operator) -> None:
+    """The address that codes were sent to is one of the application's no more."""
+    await owner.did("PATCH", own(owner), {"redirect_uris": [OTHER_URI]})
+
+
+async def take_offline_access(owner: Operator) -> None:
+    """The application may not have refresh tokens any more."""
+    await owner.did("PATCH", own(owner), {"scopes": "read write"})
+
+
+async def suspend_seller(owner: Operator) -> None:
+    """The seller is suspended."""
+    await owner.did("POST", f"sellers/{owner.service.seller_id}/suspend")
+
+
+CHANGES: list[tuple[Change, str, int]] = [
+    (suspend_application, "forbidden", 403),
+    (remove_secret, "invalid_client", 200),
+    (end_secret, "invalid_client", 200),
+    (remove_address, "invalid_grant", 200),
+    (take_offline_access, "unauthorized_client", 200),
+    (suspend_seller, "forbidden", 403),
+]
+"""What is done, what a code's exchange is answered then, and what an access token is."""
+
+
+@pytest.fixture(params=["by a hint", "without hints"])
+async def nodes(request: pytest.FixtureRequest, postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
+    """Two nodes that remember long and hear of each other, or hear nothing and remember for a third of a second."""
+    hears = request.param == "by a hint"
+    settings = Settings(bearer_cache_seconds=0.3)
+    if hears:
+        settings = settings.model_copy(update={"bearer_cache_seconds": NEVER_SECONDS})
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    opened = await open_database(postgres_url)
+    try:
+        wakes_url = None if hears else nowhere
+        clock = MovableClock()
+        async with two_nodes(opened, postgres_url, clock=clock, settings=settings, wakes_url=wakes_url) as pair:
+            pair[0].scene.clock = clock
+            yield pair
+    finally:
+        await opened.close()
+
+
+async def until(come: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it has come."""
+    async with asyncio.timeout(20):
+        while not await come():  # noqa: ASYNC110 - another node gives no sign of its own
+            await asyncio.sleep(0.02)
+
+
+async def exchanged(service: Service) -> Reply:
+    """What a new code is exchanged for."""
+    body = service.scene.exchange(await service.scene.code())
+    return await service.request("POST", "/oauth/token", body, token=None, key=None)
+
+
+async def bearer_status(service: Service) -> int:
+    """What the access token that the service began with is answered."""
+    return (await service.request("GET", "/terminals/v1/list")).status
+
+
+@pytest.mark.parametrize(("change", "code", "status"), CHANGES, ids=lambda value: getattr(value, "__name__", ""))
+async def test_a_change_holds_on_the_other_node(nodes: Nodes, change: Change, code: str, status: int) -> None:
+    """At once where it was made; where the client and the token were good a moment ago, as soon as it is heard of."""
+    here, there = nodes
+    owner = await operator(here)
+    for node in nodes:
+        assert (await exchanged(node)).status == 200
+        assert await bearer_status(node) == 200
+    await change(owner)
+    refused = await exchanged(here)
+    assert (refused.status, refused.code) == (400, code)
+    assert await bearer_status(here) == status
+
+    async def holds_there() -> bool:
+        reply = await exchanged(there)
+        return reply.status == 400 and reply.code == code and await bearer_status(there) == status
+
+    await until(holds_there)
