@@ -1,0 +1,58 @@
+"""The commands of docs/operators.md, run as they stand in a folder in which `paydesk dev` runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from paydesk_process import PAYDESK, credentials, dev, environment, request
+
+PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+SHOWN_AT_THE_END = '\nprintf "%s\\n" "$CLIENT_ID" "$OLD_SECRET" "$NEW_SECRET" "$SELLER"\n'
+
+
+def test_every_command_works(tmp_path: Path) -> None:
+    """One after the other, in one shell; afterwards there is what they were to bring about."""
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    path = f"{Path(PAYDESK).parent}{os.pathsep}{os.environ['PATH']}"
+    with dev(tmp_path):
+        done = subprocess.run(
+            ["sh", "-eu"],
+            cwd=tmp_path,
+            env=environment(PATH=path),
+            input=script + SHOWN_AT_THE_END,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        client_id, old_secret, new_secret, seller = done.stdout.splitlines()[-4:]
+        assert _answered(tmp_path, client_id, new_secret) == "invalid_grant", "known, and its code is none"
+        assert _answered(tmp_path, client_id, old_secret) == "invalid_client"
+        service = credentials(tmp_path)
+        url, token = f"{service['base_url']}/operator/v1", service["operator"]["token"]
+        _, application = request("GET", f"{url}/applications/{client_id}", token)
+        assert (application["name"], application["pkce_required"]) == ("Corner shop, till 1", True)
+        assert application["redirect_uris"] == ["https://shop.example/callback", "https://shop.example/new"]
+        assert "suspended_date" not in application
+        _, ana = request("GET", f"{url}/sellers/{seller}", token)
+        assert (ana["email"], "suspended_date" in ana) == ("ana.maria@shop.example", False)
+        _, people = request("GET", f"{url}/operators", token)
+        assert [one["name"] for one in people["data"] if "revoked_date" in one] == ["bea"]
+
+
+def _answered(folder: Path, client_id: str, secret: str) -> str:
+    """The token endpoint's error for a code that is none, by an application with this secret."""
+    body = {
+        "client_id": client_id,
+        "client_secret": secret,
+        "grant_type": "authorization_code",
+        "code": "TG-1",
+        "redirect_uri": "https://shop.example/callback",
+    }
+    _, refused = request("POST", f"{credentials(folder)['base_url']}/oauth/token", body=body)
+    error: str = refused["error"]
+    return error
