@@ -22,7 +22,7 @@ from paydesk.workers import WorkerContext, run_all
 
 async def serve(database_url: str, port: int) -> None:
     """Serve until told to stop."""
-    chosen = settings.load(database_url=database_url)
+    chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     logs.configure("json", sys.stderr)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     async with node.database_of(chosen) as database:

@@ -65,7 +65,7 @@ class RequestLog:
 async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = seed.ENOUGH) -> None:
     """Migrate, seed, serve."""
     # Orders outlive the run: nothing expires meanwhile.
-    chosen = settings.load(database_url=database_url, order_expiration_default="PT3H")
+    chosen = settings.load(database_url=database_url, order_expiration_default="PT3H", **settings.UNTHROTTLED)
     log = RequestLog(seed_file.with_suffix(".log"))
     async with node.database_of(chosen) as database:
         clock, stop = WatchedClock(), asyncio.Event()

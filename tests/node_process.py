@@ -115,7 +115,7 @@ def armed(app: Any) -> Any:
 
 async def serve(database_url: str, port: int) -> None:
     """Serve until SIGTERM."""
-    chosen = settings.load(database_url=database_url)
+    chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     logs.configure(chosen.log_format)
     async with node.database_of(chosen) as database:
         # Asked anew each time, so that a test can move the machine's clock.

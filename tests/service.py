@@ -25,7 +25,7 @@ from paydesk.keys import Keys
 from paydesk.oauth import issuing
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
-from paydesk.settings import Settings
+from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import places
 from paydesk.terminals import store as terminals
@@ -232,9 +232,12 @@ async def running(
     connections_max: int = 200,
     state: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Service]:
-    """Run a service on the database until the block ends."""
+    """Run a service on the database until the block ends. Only what `settings` says itself is throttled."""
     clock = clock or SystemClock()
     settings = settings or Settings()
+    settings = settings.model_copy(
+        update={name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
+    )
     scene = await make_scene(database)
     listener = server.bind("127.0.0.1", 0)
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -15,19 +15,22 @@ from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log
 from paydesk.http.endpoint import Endpoint, Service
+from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
 from paydesk.keys import Keys
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.proven import ProvenClients
-from paydesk.oauth.throttle import SignInRates, SignInThrottle
+from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.settings import Settings
+from paydesk.signals import Signals
 from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.gateway import Gateway
+from paydesk.throttle_log import ThrottleLog
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
@@ -60,7 +63,7 @@ def build_app(
             "gateway": Gateway(database.signals),
             "readiness": Readiness(database, keys, clock),
             "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
-            "sign_in_throttle": SignInThrottle(_sign_in_rates(settings)),
+            **_throttles(settings, database.signals),
             **state,
         },
     )
@@ -99,13 +102,31 @@ async def _refuse(scope: Scope, send: Send, refusal: Refusal, surface: Surface |
     request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal)
 
 
-def _sign_in_rates(settings: Settings) -> SignInRates:
-    return SignInRates(
+def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:
+    log, known_hours = ThrottleLog(), settings.known_address_hours
+    client_rates = ClientRates(
+        pair_per_minute=settings.client_failures_per_minute,
+        address_per_minute=settings.client_failures_per_minute_address,
+        requests_per_second=settings.client_requests_per_second,
+        requests_burst=settings.client_requests_burst,
+        known_hours=known_hours,
+    )
+    sign_in_rates = SignInRates(
         pair_per_hour=settings.sign_in_failures_per_hour,
         address_per_hour=settings.sign_in_failures_per_hour_address,
         email_per_hour=settings.sign_in_failures_per_hour_email,
-        known_hours=settings.known_address_hours,
+        known_hours=known_hours,
     )
+    return {
+        "client_throttle": ClientThrottle(client_rates, signals, log),
+        "sign_in_throttle": SignInThrottle(sign_in_rates, signals, log),
+        "bearer_rates": BearerRates(
+            requests_per_second=settings.token_requests_per_second,
+            requests_burst=settings.token_requests_burst,
+            failures_per_minute=settings.bearer_failures_per_minute,
+            log=log,
+        ),
+    }
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:

@@ -45,6 +45,9 @@ def overrides(given: Settings, options: Options) -> dict[str, Any]:
         "database_url": f"sqlite:{options.data / 'paydesk.db'}",
         "keys_file": str(options.data / "keys.json"),
         "acquirer": "simulator",
+        # Failed authentications alone are throttled.
+        "client_requests_per_second": 0,
+        "token_requests_per_second": 0,
     }
     return {name: value for name, value in defaults.items() if name not in given.model_fields_set}
 

@@ -25,9 +25,10 @@ class ErrorKind:
         *details: str,
         message: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        was_good: bool = False,
     ) -> Refusal:
         """A refusal of this kind. `reason` is for the log, `details` and `message` are for the caller."""
-        return Refusal(self, reason, details, message, headers)
+        return Refusal(self, reason, details, message, headers, was_good=was_good)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Refusal(Exception):
     faults: tuple[Fault, ...] = field(default=())
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further members of the error's body."""
+    was_good: bool = False
+    """Whether the credential that is refused was a good one once, and so is nobody's guess."""
 
     def __str__(self) -> str:
         return f"{self.kind.code}: {self.reason}"

@@ -46,7 +46,7 @@ class Caller:
     revoked: bool = False
     """A device token that was revoked or replaced: good for results of its own leases alone."""
     token_digest: bytes = field(default=b"", repr=False)
-    """Of a device's token: a poll that waits looks whether it was revoked meanwhile."""
+    """Of an access token, whose requests are counted; of a device's, for which a poll that waits looks again."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -90,6 +90,8 @@ class Call(msgspec.Struct):
     """The query as it was sent: shows what was sent twice."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Lower-case names."""
+    counted: bool = False
+    """Whether the throttle has counted it: a unit of work that runs again is not counted again."""
     gone: Callable[[], bool] | None = None
     """Whether the client has closed its connection; None where the server can't say."""
     _tx: Transaction | None = None

@@ -1,4 +1,4 @@
-"""Rates: token buckets by a monotonic clock that is handed in, and who was where lately; both in bounded tables."""
+"""Rates: token buckets in a bounded table, by a monotonic clock that is handed in; and what counts as one address."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 
 SECOND_NS = 1_000_000_000
 ENTRIES_MAX = 20_000
-PLACES_MAX = 200
-"""So many places are remembered of one subject: it can't push the others out."""
 
 _LOOKED_AT = 4
 _ADDRESS_CHARACTERS_MAX = 64
@@ -93,46 +91,6 @@ class Buckets(Generic[K]):
                 del self._full_at[key]
         if len(self._full_at) >= self._entries_max:
             del self._full_at[min(islice(self._full_at, _LOOKED_AT), key=self._full_at.__getitem__)]
-
-
-class Known(Generic[K]):
-    """Who was where within `seconds`: each subject's places, the latest kept. Zero seconds remember nothing."""
-
-    def __init__(
-        self, seconds: int, *, entries_max: int = ENTRIES_MAX, monotonic: Monotonic = time.monotonic_ns
-    ) -> None:
-        self._lifetime_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
-        self._subjects: OrderedDict[K, OrderedDict[str, int]] = OrderedDict()
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def has(self, subject: K, place: str) -> bool:
-        """Whether the subject was there within the time."""
-        places = self._subjects.get(subject)
-        return places is not None and places.get(place, 0) > self._monotonic()
-
-    def add(self, subject: K, place: str) -> None:
-        """The subject is there now. Where there is no room the subject unseen for the longest loses a place."""
-        if not self._lifetime_ns:
-            return
-        places = self._subjects.setdefault(subject, OrderedDict())
-        self._count += place not in places
-        places[place] = self._monotonic() + self._lifetime_ns
-        places.move_to_end(place)
-        self._subjects.move_to_end(subject)
-        if len(places) > PLACES_MAX:
-            self._drop_oldest(subject)
-        if self._count > self._entries_max:
-            self._drop_oldest(next(iter(self._subjects)))
-
-    def _drop_oldest(self, subject: K) -> None:
-        places = self._subjects[subject]
-        places.popitem(last=False)
-        self._count -= 1
-        if not places:
-            del self._subjects[subject]
 
 
 def network(address: str) -> str:

@@ -96,15 +96,33 @@ class Settings(BaseModel):
         30, description="A page that asks a seller to agree can be answered for so long."
     )
     bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a good bearer or secret is remembered.")
+    client_requests_per_second: Limit = Field(
+        50, description="Calls of one client to the token endpoints, once it has authenticated. 0: any number."
+    )
+    client_requests_burst: Positive = Field(100, description="So many of them may come at once.")
+    client_failures_per_minute: Limit = Field(
+        10, description="Failed authentications of one client_id from one address. 0: any number."
+    )
+    client_failures_per_minute_address: Limit = Field(
+        100, description="Failed authentications of clients from one address. 0: any number."
+    )
+    token_requests_per_second: Limit = Field(
+        200, description="Calls of orders and terminals with one access token. 0: any number."
+    )
+    token_requests_burst: Positive = Field(400, description="So many of them may come at once.")
+    bearer_failures_per_minute: Limit = Field(
+        300, description="Calls from one address with a bearer that is nobody's. 0: any number."
+    )
     sign_in_failures_per_hour: Limit = Field(
         30,
-        description="Failed sign-ins with one e-mail from one address; a seller's known browsers have as many. 0: off.",
+        description="Failed sign-ins with one e-mail from one address; in a seller's known browsers as many."
+        " 0: any number.",
     )
     sign_in_failures_per_hour_address: Limit = Field(
-        300, description="Failed sign-ins from one address that is new to the seller. 0: off."
+        300, description="Failed sign-ins from one address that is new to the seller. 0: any number."
     )
     sign_in_failures_per_hour_email: Limit = Field(
-        100, description="Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: off."
+        100, description="Failed sign-ins with one e-mail from all addresses new to the seller. 0: any number."
     )
     known_address_hours: Limit = Field(
         24,
@@ -157,6 +175,19 @@ class Settings(BaseModel):
         """Under which address tokens are issued, and the pages are found."""
         return self.public_url or f"http://{self.listen}"
 
+
+THROTTLES = (
+    "client_requests_per_second",
+    "client_failures_per_minute",
+    "client_failures_per_minute_address",
+    "token_requests_per_second",
+    "bearer_failures_per_minute",
+    "sign_in_failures_per_hour",
+    "sign_in_failures_per_hour_address",
+    "sign_in_failures_per_hour_email",
+)
+UNTHROTTLED: Mapping[str, Any] = dict.fromkeys(THROTTLES, 0)
+"""Nothing is throttled: for measuring, and for tests that hammer."""
 
 _WITH_SECRETS = {"database_url"}
 _LISTS = {name for name, field in Settings.model_fields.items() if "tuple" in str(field.annotation)}

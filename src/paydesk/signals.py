@@ -3,7 +3,8 @@
 A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database, and whoever is
 not finds out without it, later. Topics are strings: `deliveries`, `clock`, `stop`, `unheard`, `applications`,
 `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `order:<order_id>`,
-`chain:<chain_id>`, `authorization:<authorization_id>`.
+`chain:<chain_id>`, `authorization:<authorization_id>`, `known-client:<client>:<address>`,
+`known-seller:<digest>:<address>`.
 """
 
 from __future__ import annotations

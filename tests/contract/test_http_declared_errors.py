@@ -23,6 +23,8 @@ from raw_http import exchange, head
 from service import Reply, Service, order_body, running
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]
+FAILURES = 5
+SETTINGS = Settings(body_timeout_seconds=1, bearer_failures_per_minute=FAILURES)
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 
 
@@ -67,7 +69,7 @@ def way(*names: str) -> Callable[[Way], Way]:
 async def test_every_declared_error_is_reached(database: Database, operation: Operation) -> None:
     """Each by a request of its own, with its status and its code."""
     faulty = FaultyDatabase(database)
-    async with running(faulty, settings=Settings(body_timeout_seconds=1), workers=False) as service:
+    async with running(faulty, settings=SETTINGS, workers=False) as service:
         for kind in errors_in_order(operation):
             way = WAYS.get(f"{operation.name}/{kind.code}") or WAYS.get(kind.code)
             assert way is not None, f"no test reaches {kind.code} of {operation.name}"
@@ -137,6 +139,14 @@ async def _suspended_seller(attempt: Attempt) -> Reply:
     stranger = await other_seller(attempt.service)
     await stranger.scene.run("UPDATE sellers SET suspended_ms = 1 WHERE seller_id = $1", stranger.seller_id)
     return await attempt.send(token=stranger.access_token)
+
+
+@way("too_many_requests")
+async def _guessed_token(attempt: Attempt) -> Reply:
+    for _ in range(FAILURES):
+        reply = await attempt.send(token=f"APP_USR-{uuid.uuid4()}")
+        assert reply.status in (401, 429)
+    return await attempt.send(token=None)
 
 
 @way("insufficient_scope")

@@ -12,6 +12,7 @@ from paydesk.errors import Refusal
 from paydesk.oauth import applications, authorizations, sellers, store, withdrawal
 from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Caller
+from paydesk.secrets import digest
 from paydesk.storage.database import Database, Transaction, Work
 
 CACHE_SECONDS = 5
@@ -60,6 +61,7 @@ async def test_a_token_says_who_calls(scene: Scene, bearers: Bearers) -> None:
         scopes=frozenset({"offline_access", "read"}),
         currency="BRL",
         country="BRA",
+        token_digest=digest(token),
     )
     for _ in range(2):
         assert await bearers.caller(token, scene.clock.now_ms()) == expected

@@ -10,7 +10,7 @@ from typing import Any
 from paydesk.app import build_app
 from paydesk.clock import Clock
 from paydesk.operation import Surface
-from paydesk.settings import Settings
+from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database
 from service import KEYS, Reply, Service
 
@@ -26,6 +26,7 @@ class InProcessService(Service):
     def take(self, database: Database, clock: Clock, settings: Settings) -> None:
         """Serve from this database now, with nothing remembered of the one before."""
         self.database, self.clock = database, clock
+        settings = settings.model_copy(update=UNTHROTTLED)
         self.app = build_app(settings, database, KEYS, clock, development=False, state={}, surfaces=SURFACES)
 
     async def request(

@@ -68,7 +68,9 @@ async def test_strangers_lock_nobody_out(throttle: SignInThrottle, hand: HandClo
     for number in range(100):
         fail(throttle, OWNER, f"203.0.113.{number}")
     assert throttle.refusal(OWNER, HOME) is None
-    hand.advance(1)
+    hand.advance(3601)
+    for number in range(100):
+        fail(throttle, OWNER, f"203.0.113.{number}")
     assert throttle.refusal(OWNER, HOME) is not None
 
 

@@ -1,11 +1,11 @@
-"""Token buckets and who was where: exact by a clock that stands still, and bounded whoever comes."""
+"""Token buckets: exact by a clock that stands still, and bounded whoever comes."""
 
 from __future__ import annotations
 
 import pytest
 
 from hand_clock import HandClock
-from paydesk.rates import PLACES_MAX, Buckets, Known, network
+from paydesk.rates import Buckets, network
 
 
 @pytest.fixture
@@ -94,49 +94,6 @@ def test_what_is_full_again_makes_room_by_itself(hand: HandClock) -> None:
     for key in range(1000, 1400):
         buckets.take(key)
     assert len(buckets) <= 400
-
-
-def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
-    """There and nowhere else, until the time has passed since the last time; with no time never."""
-    known: Known[str] = Known(60, monotonic=hand)
-    known.add("a", "here")
-    assert known.has("a", "here")
-    assert not known.has("a", "there")
-    assert not known.has("b", "here")
-    hand.advance(59)
-    known.add("a", "here")
-    hand.advance(59)
-    assert known.has("a", "here")
-    hand.advance(1)
-    assert not known.has("a", "here")
-    nobody: Known[str] = Known(0, monotonic=hand)
-    nobody.add("a", "here")
-    assert not nobody.has("a", "here")
-    assert len(nobody) == 0
-
-
-def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
-    """A subject with very many places keeps its latest ones; the others keep theirs."""
-    known: Known[str] = Known(3600, entries_max=10 * PLACES_MAX, monotonic=hand)
-    known.add("honest", "home")
-    for number in range(20 * PLACES_MAX):
-        known.add("busy", str(number))
-    assert known.has("honest", "home")
-    assert known.has("busy", str(20 * PLACES_MAX - 1))
-    assert not known.has("busy", "0")
-    assert len(known) == PLACES_MAX + 1
-
-
-def test_the_table_of_the_known_is_bounded(hand: HandClock) -> None:
-    """With more subjects than there is room for, whoever was not seen for the longest is forgotten."""
-    known: Known[int] = Known(3600, entries_max=100, monotonic=hand)
-    for subject in range(1000):
-        known.add(subject, "home")
-        known.add(0, "home")
-        assert len(known) <= 100
-    assert known.has(0, "home")
-    assert known.has(999, "home")
-    assert not known.has(1, "home")
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,11 @@ from paydesk.errors import ErrorKind, Refusal
 from paydesk.http import body, idempotency, request_log, shared
 from paydesk.http.idempotency import Key, Stored
 from paydesk.http.path import PathRules
+from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, request_id, send_reply
 from paydesk.http.request import Disconnected, Request, form_or_json
 from paydesk.keys import KeyMissing, Keys
+from paydesk.oauth import authentication
 from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.operation import Call, Caller, Operation, Surface
 from paydesk.settings import Settings
@@ -56,6 +58,9 @@ class Endpoint:
     def __init__(self, operation: Operation, service: Service) -> None:
         self.operation, self.service = operation, service
         self._authenticate = service.authenticate.get(operation.surface)
+        self._rates: BearerRates = service.state["bearer_rates"]
+        self._counts_requests = operation.surface == "application" and self._rates.counts_requests
+        self._is_token_endpoint = operation.surface == "token"
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
         self._takes_body = shared.takes_body(operation)
         # Without a key there is no request to wait for; nothing was done all the same.
@@ -108,12 +113,15 @@ class Endpoint:
         raw = await request.read(receive) if self._takes_body else b""
         if not operation.is_health_check:
             request.check_host(service.host_names)
+        address = request.client_address(service.settings.trusted_proxies)
+        document = self._token_document(request, raw, address) if self._is_token_endpoint else None
         request.check_headers()
-        media_type = request.check_body_headers(self._media_types) if raw else ""
+        if raw and document is None:
+            request.check_body_headers(self._media_types)
         now_ms = 0 if operation.is_health_check else service.clock.now_ms()
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
-        caller = await self._authenticate(request.bearer(), now_ms) if self._authenticate is not None else NOBODY
+        caller = await self._caller(request, now_ms, address)
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
             if self._is_of_orders:
@@ -121,7 +129,7 @@ class Endpoint:
         key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
-        document, model = self._read_body(raw, media_type, caller)
+        document, model = self._read_body(raw, caller) if document is None else (document, document)
         call = Call(
             settings=service.settings,
             database=service.database,
@@ -131,7 +139,7 @@ class Endpoint:
             request_id=identity,
             clock=service.clock,
             state=service.state,
-            address=request.client_address(service.settings.trusted_proxies),
+            address=address,
             body=model,
             path=path,
             paths=paths,
@@ -147,6 +155,28 @@ class Endpoint:
         digest = idempotency.request_digest(document, own_headers)
         return await self._run_once(call, key, digest)
 
+    async def _caller(self, request: Request, now_ms: int, address: str) -> Caller:
+        """Who calls, where it is somebody in particular, and not too often."""
+        if self._authenticate is None:
+            return NOBODY
+        token = None
+        try:
+            token = request.bearer()
+            caller = await self._authenticate(token, now_ms)
+        except Refusal as refusal:
+            raise self._rates.failed(refusal, token, address) from None
+        if self._counts_requests:
+            self._rates.check(caller)
+        return caller
+
+    def _token_document(self, request: Request, raw: bytes, address: str) -> dict[str, Any]:
+        """The body of a token request. Who is throttled is told so before anything else of it is looked at."""
+        document = form_or_json(request.check_body_headers(self._media_types), raw) if raw else {}
+        if not isinstance(document, dict):
+            raise INVALID_REQUEST.because("the body is no object")
+        authentication.check_throttled(self.service.state["client_throttle"], document, address)
+        return document
+
     def _checked_query(self, request: Request) -> dict[str, str]:
         query = request.query()
         if self.operation.surface == "token" and self._takes_body and query:
@@ -159,16 +189,11 @@ class Endpoint:
                 )
         return query
 
-    def _read_body(self, raw: bytes, media_type: str, caller: Caller) -> tuple[Any, Any]:
+    def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:
         """The parsed document, and what the handler is given: its model's instance where it has one."""
         operation = self.operation
         if operation.raw_body or not self._takes_body:
             return raw, raw
-        if operation.surface == "token":
-            document = form_or_json(media_type, raw) if raw else {}
-            if not isinstance(document, dict):
-                raise INVALID_REQUEST.because("the body is no object")
-            return document, document
         if operation.surface == "page":
             return raw, body.validate_form(operation.body, raw)
         if not raw:

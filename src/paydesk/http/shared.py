@@ -29,6 +29,7 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (True, (errors.UNSUPPORTED_HEADER,)),
         (knows_caller, (errors.UNAUTHORIZED,)),
         (knows_caller or operation.development, (errors.FORBIDDEN,)),
+        (knows_caller, (errors.TOO_MANY_REQUESTS,)),
         (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),

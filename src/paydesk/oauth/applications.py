@@ -154,7 +154,7 @@ async def get(tx: Transaction, application_id: int) -> Application | None:
 
 async def find(tx: Transaction, client_id: str) -> Application | None:
     """The application of a `client_id` as it was sent, or None."""
-    return await get(tx, _number(client_id))
+    return await get(tx, number(client_id))
 
 
 async def hold(tx: Transaction, application_id: int) -> Application | None:
@@ -235,7 +235,7 @@ async def authenticate(
     the application or the secret is unknown shows neither in the answer nor in the time it takes.
     """
     given, changes = digest(client_secret), proven.changes if proven is not None else 0
-    rows = await tx.all(WITH_SECRETS, _number(client_id))
+    rows = await tx.all(WITH_SECRETS, number(client_id))
     matching = [row for row in rows if hmac.compare_digest(given, row[11] or _NOBODYS_DIGEST)]
     if not rows:
         hmac.compare_digest(given, _NOBODYS_DIGEST)
@@ -254,9 +254,9 @@ async def authenticate(
     return INVALID_CLIENT.because("secret expired")
 
 
-def _number(client_id: str) -> int:
+def number(client_id: str) -> int:
     """The client's number, or one that nobody has: an unknown client costs the same look-up."""
-    canonical = client_id.isascii() and client_id.isdigit() and len(client_id) <= 18 and client_id[0] != "0"
+    canonical = client_id.isascii() and client_id.isdigit() and 0 < len(client_id) <= 18 and client_id[0] != "0"
     return int(client_id) if canonical else -1
 
 

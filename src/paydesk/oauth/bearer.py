@@ -74,11 +74,11 @@ class AccessToken:
     def refusal(self, now_ms: int) -> Refusal | None:
         """Why it is not good, or None."""
         if self.revoked_ms is not None or self.chain_revoked_ms is not None:
-            return UNAUTHORIZED.because("revoked")
+            return UNAUTHORIZED.because("revoked", was_good=True)
         if self.withdrawn_ms is not None:
-            return UNAUTHORIZED.because("authorization withdrawn")
+            return UNAUTHORIZED.because("authorization withdrawn", was_good=True)
         if self.is_expired(now_ms):
-            return UNAUTHORIZED.because("expired")
+            return UNAUTHORIZED.because("expired", was_good=True)
         if self.seller_suspended_ms is not None:
             return FORBIDDEN.because("seller suspended")
         if self.application_suspended_ms is not None:
@@ -94,6 +94,7 @@ class AccessToken:
             scopes=frozenset(self.scope.split(" ")),
             currency=self.currency,
             country=self.country,
+            token_digest=self.digest,
         )
         topics = (self.chain_topic, authorizations.topic(self.authorization_id))
         return Bearer(caller, topics, self.expires_ms)

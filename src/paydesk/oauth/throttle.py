@@ -1,7 +1,8 @@
-"""How often a sign-in may fail, and how no stranger's failures keep the seller out.
+"""How often proving who one is may fail, how often a client may call, and how no stranger keeps anybody out.
 
-The tables are this node's own and by the monotonic clock. E-mail addresses are kept as digests, known ones and unknown
-ones alike: whether there is such a seller shows nowhere.
+The tables are this node's own and by the monotonic clock; that a client or a seller was let in somewhere is told to the
+other nodes. E-mail addresses are kept as digests, unknown ones like known ones: whether there is such a seller shows
+nowhere.
 """
 
 from __future__ import annotations
@@ -9,11 +10,72 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from paydesk.rates import Buckets, Known, Monotonic, network
+from paydesk.known import Known
+from paydesk.rates import Buckets, Monotonic, network
 from paydesk.secrets import digest
+from paydesk.signals import Signals
 from paydesk.throttle_log import ThrottleLog
 
-HOUR_SECONDS = 3600
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRates:
+    """Failed authentications in a minute, and calls of a client that authenticated; 0 is off."""
+
+    pair_per_minute: int = 10
+    """Of one client_id from one address."""
+    address_per_minute: int = 100
+    requests_per_second: int = 50
+    requests_burst: int = 100
+    known_hours: int = 24
+
+
+class ClientThrottle:
+    """Failed authentications of clients, by (client_id, address) and by address; and how often a client may call.
+
+    Where a client has authenticated lately nobody's failures keep it from trying: its client_id is no secret.
+    """
+
+    def __init__(
+        self,
+        rates: ClientRates,
+        signals: Signals | None = None,
+        log: ThrottleLog | None = None,
+        *,
+        monotonic: Monotonic = time.monotonic_ns,
+    ) -> None:
+        self._log = log or ThrottleLog()
+        self._pairs: Buckets[tuple[int, str]] = Buckets(rates.pair_per_minute, MINUTE_SECONDS, monotonic=monotonic)
+        self._addresses: Buckets[str] = Buckets(rates.address_per_minute, MINUTE_SECONDS, monotonic=monotonic)
+        self._clients: Buckets[int] = Buckets(
+            rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
+        )
+        self._known = Known("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+
+    def refusal(self, client: int, address: str) -> int | None:
+        """The seconds to wait before this client may try from there, or None where it may now."""
+        place = network(address)
+        seconds = max(self._pairs.wait((client, place)), self._addresses.wait(place))
+        if not seconds or self._known.has(str(client), place):
+            return None
+        self._log.note("client authentications", place)
+        return seconds
+
+    def failed(self, client: int, address: str) -> None:
+        """There is no such client, or its secret was wrong."""
+        place = network(address)
+        self._pairs.charge((client, place))
+        self._addresses.charge(place)
+
+    def succeeded(self, client: int, address: str) -> int | None:
+        """It is the client: the seconds to wait where it calls too often, or None."""
+        place = network(address)
+        self._known.add(str(client), place)
+        seconds = self._clients.take(client)
+        if seconds:
+            self._log.note("calls of a client", place)
+        return seconds or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +99,17 @@ class SignInThrottle:
     def __init__(
         self,
         rates: SignInRates,
+        signals: Signals | None = None,
         log: ThrottleLog | None = None,
         *,
         monotonic: Monotonic = time.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
-        self._pairs: Buckets[tuple[bytes, str]] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._browsers: Buckets[bytes] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
+        self._pairs: Buckets[tuple[str, str]] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
+        self._browsers: Buckets[str] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._emails: Buckets[bytes] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._known: Known[bytes] = Known(rates.known_hours * HOUR_SECONDS, monotonic=monotonic)
+        self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
+        self._known = Known("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
 
     def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
         """The seconds to wait before this may be tried, or None where it may be tried now. Asked before any hashing.
@@ -87,5 +150,5 @@ class SignInThrottle:
         return known_browser or self._known.has(_subject(email), network(address))
 
 
-def _subject(email: str) -> bytes:
-    return digest(email.strip().lower())
+def _subject(email: str) -> str:
+    return digest(email.strip().lower()).hex()

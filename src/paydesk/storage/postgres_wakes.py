@@ -19,7 +19,17 @@ import structlog
 
 from paydesk.signals import EVERYTHING, Signals
 
-CROSSING: Final = ("terminal:", "moved:", "device:", "chain:", "authorization:", "applications", "sellers", EVERYTHING)
+CROSSING: Final = (
+    "terminal:",
+    "moved:",
+    "device:",
+    "chain:",
+    "authorization:",
+    "applications",
+    "sellers",
+    "known-",
+    EVERYTHING,
+)
 """What others wait for or remember. The rest stays: `deliveries`, since this node's worker sends what this node wrote
 and the others look every second; `order:`, which nobody waits on elsewhere; `clock` and `stop`, a process's own."""
 

@@ -52,7 +52,7 @@ class DeviceBearers:
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
-            raise UNAUTHORIZED.because("revoked long ago")
+            raise UNAUTHORIZED.because("revoked long ago", was_good=True)
         return replace(bearer.caller, revoked=True)
 
     async def _look_up(self, token: str, key: bytes) -> Bearer:

@@ -93,7 +93,8 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     if seconds is not None:
         return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})
     seller, password_hash = await call.database.read(partial(_seller, email=email))
-    if not await verify_password(password_hash, password):
+    is_near = throttle.knows(email, call.address, known_browser=is_known)
+    if not await verify_password(password_hash, password, known=is_near):
         throttle.failed(email, call.address, known_browser=is_known)
         return SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address")
     assert seller is not None, "nobody's password is right"

@@ -1,0 +1,60 @@
+"""How often a bearer may call, and how often an address may come with one that is nobody's. Checked in the adapter."""
+
+from __future__ import annotations
+
+import time
+
+from paydesk.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
+from paydesk.operation import Caller
+from paydesk.rates import Buckets, Monotonic, network
+from paydesk.secrets import digest
+from paydesk.throttle_log import ThrottleLog
+
+MINUTE_SECONDS = 60
+RETRY_AFTER_SECONDS_MAX = 5
+"""An official client sleeps `Retry-After` whole, three times."""
+
+
+class BearerRates:
+    """The rates of one node; 0 is off."""
+
+    def __init__(
+        self,
+        *,
+        requests_per_second: int,
+        requests_burst: int,
+        failures_per_minute: int,
+        log: ThrottleLog | None = None,
+        monotonic: Monotonic = time.monotonic_ns,
+    ) -> None:
+        self._log = log or ThrottleLog()
+        self.counts_requests = requests_per_second > 0
+        self._requests: Buckets[bytes] = Buckets(requests_per_second, burst=requests_burst, monotonic=monotonic)
+        self._failures: Buckets[tuple[str, bytes]] = Buckets(failures_per_minute, MINUTE_SECONDS, monotonic=monotonic)
+
+    def check(self, caller: Caller) -> None:
+        """Count a request of an access token. Raises `too_many_requests`."""
+        seconds = self._requests.take(caller.token_digest)
+        if seconds:
+            self._log.note("calls with a token", "")
+            raise too_many("token calls too often", seconds)
+
+    def failed(self, refusal: Refusal, token: str | None, address: str) -> Refusal:
+        """What a bearer that was refused is told: that, or after too many from there to wait.
+
+        Guesses count together; a token that was good once counts by itself, so that whoever holds it learns that it
+        has ended, whatever the neighbours do.
+        """
+        if refusal.kind is not UNAUTHORIZED:
+            return refusal
+        place = network(address)
+        seconds = self._failures.take((place, digest(token) if token and refusal.was_good else b""))
+        if not seconds:
+            return refusal
+        self._log.note("bearers", place)
+        return too_many("address fails too often", seconds)
+
+
+def too_many(reason: str, seconds: int) -> Refusal:
+    """429 with `Retry-After`."""
+    return TOO_MANY_REQUESTS.because(reason, headers=(("retry-after", str(min(seconds, RETRY_AFTER_SECONDS_MAX))),))

@@ -1,0 +1,152 @@
+"""429 of bearers: a token's own rate, and an address that comes with tokens that are nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hand_clock import HandClock
+from parties import other_seller, with_scope
+from paydesk.http.rate_limit import BearerRates
+from paydesk.oauth import bearer
+from paydesk.settings import Settings
+from paydesk.storage.database import Database
+from service import Reply, Service, running
+
+HOME, ELSEWHERE = "198.51.100.1", "203.0.113.9"
+UNKNOWN = "APP_USR-3676047501096810-091211-fbad3ab32ad4f89bf1c385141ba5626a-1160535239"
+TERMINALS = "/terminals/v1/list"
+
+
+@dataclass
+class Desk:
+    """A service with small rates."""
+
+    service: Service
+    hand: HandClock
+
+    async def get(self, token: str | None = "", path: str = TERMINALS, address: str = HOME, **options: Any) -> Reply:
+        """One request, by way of the proxy."""
+        headers = {"X-Forwarded-For": address, **options.pop("headers", {})}
+        return await self.service.request("GET", path, token=token, headers=headers, **options)
+
+    async def statuses(self, count: int, token: str | None = "", **options: Any) -> list[int]:
+        """So many requests, one after the other."""
+        return [(await self.get(token, **options)).status for _ in range(count)]
+
+
+@asynccontextmanager
+async def open_desk(database: Database, **rates: int) -> AsyncIterator[Desk]:
+    """A desk until the block ends."""
+    hand = HandClock()
+    chosen: dict[str, Any] = {"requests_per_second": 10, "requests_burst": 5, "failures_per_minute": 6, **rates}
+    state = {"bearer_rates": BearerRates(**chosen, monotonic=hand)}
+    settings = Settings(trusted_proxies=("127.0.0.1",))
+    async with running(database, settings=settings, workers=False, state=state) as service:
+        yield Desk(service, hand)
+
+
+@pytest.fixture
+async def desk(database: Database) -> AsyncIterator[Desk]:
+    """Ten calls a second with a burst of five, six failures a minute."""
+    async with open_desk(database) as opened:
+        yield opened
+
+
+async def test_a_token_has_its_burst_and_its_rate(desk: Desk) -> None:
+    """Five at once, then one each tenth of a second; every other token has its own."""
+    assert await desk.statuses(6) == [200] * 5 + [429]
+    refused = await desk.get()
+    assert (refused.code, refused.headers["retry-after"]) == ("too_many_requests", "1")
+    desk.hand.advance(0.1)
+    assert await desk.statuses(2) == [200, 429]
+    assert await desk.statuses(1, desk.service.live_access_token) == [200]
+    assert (await desk.get(address=ELSEWHERE)).status == 429
+
+
+async def test_a_token_is_told_by_its_rate_what_comes_before_and_after(desk: Desk) -> None:
+    """After the suspension, before the scope and all that follows it."""
+    lacks_read = await with_scope(desk.service, "write")
+    assert await desk.statuses(6, lacks_read) == [403] * 5 + [429]
+    await desk.statuses(5)
+    reply = await desk.service.request("POST", "/v1/orders", data=b"{", key="k" * 65)
+    assert reply.code == "too_many_requests"
+    await desk.service.scene.run("UPDATE sellers SET suspended_ms = 1")
+    desk.service.database.signals.wake(("sellers",))
+    assert (await desk.get()).code == "forbidden"
+
+
+async def test_guesses_of_an_address_are_counted_together(desk: Desk) -> None:
+    """Six a minute are told that they are wrong, whatever they are; then to wait, at most five seconds."""
+    guesses: list[str | None] = [None, UNKNOWN, "TEST-1", "PDT-1", "PDO-" + "0" * 40, UNKNOWN.replace("f", "0")]
+    assert [(await desk.get(guess)).status for guess in guesses] == [401] * 6
+    refused = await desk.get(UNKNOWN)
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "5")
+    assert "www-authenticate" not in refused.headers
+    assert (await desk.get(UNKNOWN, address=ELSEWHERE)).status == 401
+    desk.hand.advance(10)
+    assert await desk.statuses(2, UNKNOWN) == [401, 429]
+
+
+async def test_a_good_token_is_not_kept_out_by_its_neighbours(desk: Desk) -> None:
+    """One that was never seen on this node before comes through an address that fails without end."""
+    assert await desk.statuses(20, UNKNOWN) == [401] * 6 + [429] * 14
+    assert (await desk.get()).status == 200
+    stranger = await other_seller(desk.service)
+    assert (await desk.get(stranger.access_token)).status == 200
+
+
+async def test_who_holds_a_token_that_has_ended_learns_of_it(desk: Desk) -> None:
+    """Expired and revoked ones are no guesses: beside neighbours that fail they still get 401, as many as one may."""
+    await desk.statuses(7, UNKNOWN)
+    stranger = await other_seller(desk.service)
+    now_ms = desk.service.clock.now_ms()
+    await desk.service.scene.run(
+        "UPDATE access_tokens SET expires_ms = $1 WHERE seller_id = $2", now_ms, stranger.seller_id
+    )
+    await desk.service.scene.run(
+        "UPDATE token_chains SET revoked_ms = $1 WHERE seller_id = $2", now_ms, desk.service.seller_id
+    )
+    assert await desk.statuses(7, stranger.access_token) == [401] * 6 + [429]
+    assert await desk.statuses(7) == [401] * 6 + [429]
+    assert (await desk.get(UNKNOWN)).status == 429
+
+
+@pytest.mark.parametrize("path", ["/device/v1/next?wait=0", "/operator/v1/applications"])
+async def test_terminals_and_operators_fail_by_address_too(desk: Desk, path: str) -> None:
+    """Guesses on their surfaces count with the others; what they may do with a good token is not counted."""
+    assert await desk.statuses(3, UNKNOWN) == [401] * 3
+    assert await desk.statuses(4, UNKNOWN, path=path) == [401] * 3 + [429]
+    terminal = await desk.service.terminal()
+    device = await desk.service.device(terminal)
+    for _ in range(10):
+        assert (await device.next(0)).status == 204
+
+
+async def test_zero_is_off(database: Database) -> None:
+    """Any number of calls, good ones and guesses."""
+    async with open_desk(database, requests_per_second=0, failures_per_minute=0) as desk:
+        assert await desk.statuses(50) == [200] * 50
+        assert await desk.statuses(50, UNKNOWN) == [401] * 50
+
+
+async def test_a_token_out_of_memory_keeps_its_bucket(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That a bearer is looked up anew gives it no new burst."""
+    monkeypatch.setattr(bearer, "ENTRIES_MAX", 1)
+    async with open_desk(database) as desk:
+        assert await desk.statuses(5) == [200] * 5
+        assert await desk.statuses(1, desk.service.live_access_token) == [200]
+        assert await desk.statuses(1) == [429]
+
+
+async def test_the_settings_are_heeded(database: Database) -> None:
+    """What the settings say is what a service without further ado does."""
+    settings = Settings(token_requests_per_second=1, token_requests_burst=3, bearer_failures_per_minute=2)
+    async with running(database, settings=settings, workers=False) as service:
+        desk = Desk(service, HandClock())
+        assert await desk.statuses(3) == [200] * 3
+        assert await desk.statuses(3, UNKNOWN) == [401, 401, 429]
