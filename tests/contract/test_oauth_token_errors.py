@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -199,6 +200,15 @@ async def test_a_verifier_that_differs_is_refused(scene: Scene) -> None:
     """A verifier that does not belong to the challenge of the code."""
     body = scene.exchange(await scene.code(challenge=CHALLENGE), code_verifier=VERIFIER[::-1])
     await check(scene, body, "invalid_grant", "code_verifier differs")
+
+
+async def test_the_other_of_two_addresses_is_refused(scene: Scene) -> None:
+    """A code is exchanged with the very address that it was sent to, not with any that is registered."""
+    other = "https://till.example/other"
+    await scene.run("UPDATE applications SET redirect_uris = $1", json.dumps([REDIRECT_URI, other]))
+    body = scene.exchange(await scene.code())
+    await check(scene, {**body, "redirect_uri": other}, "invalid_grant", "redirect_uri differs")
+    await scene.answer(body)
 
 
 async def test_a_body_that_is_no_object_is_refused(scene: Scene) -> None:

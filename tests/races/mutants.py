@@ -12,8 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from mutant import Mutant
+from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("MUTANTS.md")
@@ -39,19 +41,6 @@ WAKES = "tests/races/test_nodes_wakes.py"
 WORKERS = "tests/races/test_nodes_workers.py"
 BOUNDED = "tests/unit/test_storage_bounded.py"
 HEALTH = "tests/contract/test_health.py"
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A defect: what it breaks, what is wrong, the text it replaces in a file of `src/paydesk`, and who notices."""
-
-    promise: str
-    defect: str
-    file: str
-    before: str
-    after: str
-    test: str
-    which: str = ""
 
 
 MUTANTS = (
@@ -514,6 +503,7 @@ MUTANTS = (
         HEALTH,
         "hangs",
     ),
+    *TOKEN_MUTANTS,
 )
 
 

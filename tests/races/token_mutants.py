@@ -1,0 +1,335 @@
+"""The defects that belong to tokens: whose they are, what they are good for, how often they come and when they end."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+CODE_GRANT = "oauth/grants/authorization_code.py"
+REFRESH_GRANT = "oauth/grants/refresh_token.py"
+
+TOKEN = "tests/contract/test_oauth_token.py"
+TOKEN_ERRORS = "tests/contract/test_oauth_token_errors.py"
+KINDS = "tests/contract/test_live_and_test.py"
+PROVEN = "tests/contract/test_oauth_proven.py"
+OAUTH_RACES = "tests/races/test_oauth_races.py"
+TOKENS = "tests/races/test_promises_tokens.py"
+
+CLAIM = """
+    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND revoked_ms IS NULL AND expired_ms IS NULL""\"
+
+# open -> expired"""
+
+OF_THE_CODE = """
+    checks.belongs_to(code.grant, application)
+    checks.stands(code.grant, application)
+    _redirect_uri_agrees(request, code, application)
+    _verifier_agrees(request, code)"""
+
+OF_ITS_TIME = """
+    refusal = await _refuse_spent(call, request.code, code)
+    if refusal is not None:
+        return refusal"""
+
+TOKEN_MUTANTS = (
+    Mutant(
+        "A code mints once",
+        "a code that comes again at once ends its tokens",
+        CODE_GRANT,
+        "    if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:\n",
+        "    if call.now_ms < code.exchanged_ms:\n",
+        TOKEN,
+        "presented_again_at_once and sqlite",
+    ),
+    Mutant(
+        "A code mints once",
+        "a code that comes again later leaves its tokens alone",
+        CODE_GRANT,
+        '    await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again")\n',
+        "",
+        TOKEN,
+        "presented_again_later and sqlite",
+    ),
+    Mutant(
+        "A code mints once",
+        "an exchange by another client ends the tokens of the code",
+        CODE_GRANT,
+        OF_THE_CODE + OF_ITS_TIME,
+        OF_ITS_TIME + OF_THE_CODE,
+        TOKEN,
+        "failed_exchange and sqlite",
+    ),
+    Mutant(
+        "A code is of use to its own application alone",
+        "an exchange does not look whose the code is",
+        CODE_GRANT,
+        "    checks.belongs_to(code.grant, application)\n",
+        "",
+        TOKEN_ERRORS,
+        "exchange_is_refused and another and client and sqlite",
+    ),
+    Mutant(
+        "A code is of use to its own application alone",
+        "an exchange takes any redirect_uri that is registered",
+        CODE_GRANT,
+        "    if request.redirect_uri != code.redirect_uri:\n",
+        "    if not code.redirect_uri:\n",
+        TOKEN_ERRORS,
+        "of_two_addresses and sqlite",
+    ),
+    Mutant(
+        "A code is of use to its own application alone",
+        "an exchange takes a redirect_uri that is registered no more",
+        CODE_GRANT,
+        "    checks.redirect_uri_registered(request.redirect_uri, application)\n",
+        "",
+        TOKEN_ERRORS,
+        "exchange_is_refused and registered and sqlite",
+    ),
+    Mutant(
+        "A code is of use to its own application alone",
+        "the verifier is not compared with the challenge",
+        CODE_GRANT,
+        "    elif not same(_challenge(request.code_verifier), code.challenge):\n",
+        "    elif not same(code.challenge, code.challenge):\n",
+        TOKEN_ERRORS,
+        "verifier_that_differs and sqlite",
+    ),
+    Mutant(
+        "A code is of use to its own application alone",
+        "a code with a challenge is exchanged without a verifier",
+        CODE_GRANT,
+        "    elif not request.code_verifier:\n"
+        '        raise INVALID_GRANT.because("code_verifier is missing")\n'
+        "    elif",
+        "    elif request.code_verifier and",
+        TOKEN_ERRORS,
+        "exchange_is_refused and verifier and missing and sqlite",
+    ),
+    Mutant(
+        "A code is of use to its own application alone",
+        "a verifier is taken although there was no challenge",
+        CODE_GRANT,
+        "        if request.code_verifier:\n",
+        "        if request.code_verifier == code.redirect_uri:\n",
+        TOKEN_ERRORS,
+        "exchange_is_refused and without and challenge and sqlite",
+    ),
+    Mutant(
+        "A refresh token is of use to its own application alone",
+        "a refresh does not look whose the token is",
+        REFRESH_GRANT,
+        "    checks.belongs_to(token.grant, application)\n",
+        "",
+        TOKEN_ERRORS,
+        "refresh_is_refused and another and client and sqlite",
+    ),
+    Mutant(
+        "Tokens are given to who knows the secret",
+        "any secret of a known client is taken",
+        "oauth/applications.py",
+        "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _NOBODYS_DIGEST)]\n",
+        "    matching = rows\n",
+        TOKEN_ERRORS,
+        "is_refused and secret and differs and sqlite",
+    ),
+    Mutant(
+        "Tokens are given to who knows the secret",
+        "a client that this node remembers is let in with any secret",
+        "oauth/proven.py",
+        "        if proof is None or not hmac.compare_digest(digest(client_secret), proof.secret_digest):\n",
+        "        if proof is None:\n",
+        PROVEN,
+        "another_secret_proves and sqlite",
+    ),
+    Mutant(
+        "A refresh token has one successor",
+        "what is two generations behind is a replay at once",
+        REFRESH_GRANT,
+        "successors_own.created_ms if successors_own else 0\n",
+        "0\n",
+        "tests/races/test_shared_token.py",
+        "sqlite",
+    ),
+    Mutant(
+        "A refresh token has one successor",
+        "a repeat is honest for half a minute alone",
+        REFRESH_GRANT,
+        "call.settings.refresh_repeat_seconds * 1000",
+        "call.settings.refresh_repeat_seconds * 500",
+        "tests/races/test_shared_token.py",
+        "sqlite",
+    ),
+    Mutant(
+        "A refresh token has one successor",
+        "who hears no answer is refused",
+        REFRESH_GRANT,
+        "        return await _repeat(call, request, application, token)\n",
+        '        raise INVALID_GRANT.because("used")\n',
+        "tests/races/test_lost_answers.py",
+        "hears_nothing and sqlite",
+    ),
+    Mutant(
+        "A refresh token has one successor",
+        "two refreshes at once make two",
+        "oauth/store.py",
+        CLAIM,
+        CLAIM.replace("generation =", "generation >="),
+        TOKENS,
+        "successor and postgres",
+    ),
+    Mutant(
+        "A replayed refresh token ends its chain",
+        "a replay is refused and the chain goes on",
+        REFRESH_GRANT,
+        '    if application.on_replay == "revoke":\n',
+        '    if application.on_replay == "end":\n',
+        TOKEN,
+        "a_replay_ends and sqlite",
+    ),
+    Mutant(
+        "A replayed refresh token ends its chain",
+        "a used token is repeated for ever",
+        REFRESH_GRANT,
+        "    if token.newest_generation > token.generation + 1:\n",
+        "    if token.newest_generation < token.generation:\n",
+        TOKEN,
+        "a_replay_ends and sqlite",
+    ),
+    Mutant(
+        "A replayed refresh token ends its chain",
+        "an application that is set to refuse loses its chain all the same",
+        REFRESH_GRANT,
+        '    if application.on_replay == "revoke":\n',
+        "    if application.on_replay:\n",
+        TOKEN,
+        "only_refused_where and sqlite",
+    ),
+    Mutant(
+        "A replayed refresh token ends its chain",
+        "the end of the chain is undone with the refusal",
+        REFRESH_GRANT,
+        '    return INVALID_GRANT.because("refresh token replayed")\n',
+        '    raise INVALID_GRANT.because("refresh token replayed")\n',
+        TOKEN,
+        "a_replay_ends and sqlite",
+    ),
+    Mutant(
+        "A revoked chain has no successor",
+        "a refresh that waited for a revocation makes one",
+        "oauth/store.py",
+        CLAIM,
+        CLAIM.replace(" AND revoked_ms IS NULL", ""),
+        OAUTH_RACES,
+        "waits_for_a_revocation and postgres",
+    ),
+    Mutant(
+        "What was refused as expired stays so",
+        "a refresh that waited for another node's refusal makes a successor",
+        "oauth/store.py",
+        CLAIM,
+        CLAIM.replace(" AND expired_ms IS NULL", ""),
+        OAUTH_RACES,
+        "another_nodes_refusal and postgres",
+    ),
+    Mutant(
+        "What was refused as expired stays so",
+        "a code that was refused as expired is looked at by the clock alone",
+        CODE_GRANT,
+        "    if code.expired_ms is not None or call.now_ms >= code.expires_ms:\n",
+        "    if call.now_ms >= code.expires_ms:\n",
+        TOKEN,
+        "stays_expired and sqlite",
+    ),
+    Mutant(
+        "What was refused as expired stays so",
+        "the refusal of an expired refresh token is not written down",
+        REFRESH_GRANT,
+        '    return INVALID_GRANT.because("refresh token expired") if written',
+        "    if written:\n"
+        '        raise INVALID_GRANT.because("refresh token expired")\n'
+        '    return INVALID_GRANT.because("") if written',
+        TOKEN,
+        "stays_expired and sqlite",
+    ),
+    Mutant(
+        "A token has no more than was granted",
+        "an exchange may ask for what the seller did not grant",
+        CODE_GRANT,
+        "narrow(code.grant.scope, request.scope)",
+        "narrow(application.scopes, request.scope)",
+        TOKEN_ERRORS,
+        "exchange_is_refused and wider and sqlite",
+    ),
+    Mutant(
+        "A token has no more than was granted",
+        "a refresh may ask for what the seller did not grant",
+        REFRESH_GRANT,
+        "    scope = narrow(token.chain.scope, request.scope)\n",
+        "    scope = narrow(application.scopes, request.scope)\n",
+        TOKEN_ERRORS,
+        "refresh_is_refused and wider and sqlite",
+    ),
+    Mutant(
+        "A token has no more than was granted",
+        "what was left out at the exchange comes back with a refresh",
+        "oauth/store.py",
+        "        int(chain.live),\n        chain.scope,\n",
+        '        int(chain.live),\n        "offline_access read write",\n',
+        TOKEN,
+        "narrows_the_chain and sqlite",
+    ),
+    Mutant(
+        "A token has no more than was granted",
+        "an access token opens what its scope does not name",
+        "http/endpoint.py",
+        "            _check_scope(operation.scope, caller)\n",
+        "            _check_scope(operation.scope, Caller(0, scopes=frozenset({operation.scope})))\n",
+        "tests/contract/test_http_authorization.py",
+        "test_scopes and sqlite",
+    ),
+    Mutant(
+        "Live and test never meet",
+        "a refresh changes the kind of its chain's tokens",
+        REFRESH_GRANT,
+        "    _kind_stays(request, token)\n",
+        "",
+        TOKEN_ERRORS,
+        "refresh_is_refused and kind and sqlite",
+    ),
+    Mutant(
+        "Live and test never meet",
+        "an order of the other kind is found",
+        "orders/handlers.py",
+        "    if order is None or bool(order.live) != call.caller.live:\n",
+        "    if order is None:\n",
+        KINDS,
+        "get_order and sqlite",
+    ),
+    Mutant(
+        "Live and test never meet",
+        "an order is made for a terminal of the other kind",
+        "orders/handlers.py",
+        "    if terminal is None or terminal.live != order.live:\n",
+        "    if terminal is None:\n",
+        KINDS,
+        "create_order and sqlite",
+    ),
+    Mutant(
+        "Live and test never meet",
+        "a terminal of the other kind is set up",
+        "terminals/modes.py",
+        " for terminal in held if bool(terminal.live) == live}",
+        " for terminal in held}",
+        KINDS,
+        "setup_terminals and sqlite",
+    ),
+    Mutant(
+        "Live and test never meet",
+        "terminals of the other kind are listed",
+        "terminals/store.py",
+        "    which = (seller_id, int(live), store_id, pos_id)\n",
+        "    which = (seller_id, 1, store_id, pos_id)\n",
+        KINDS,
+        "list_terminals and sqlite",
+    ),
+)
