@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from command_line import command
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Row
 from paydesk_process import credentials, dev, request
 
 URI = "https://shop.example/callback"
@@ -108,6 +111,27 @@ def test_operators_are_added_and_revoked(folder: Path) -> None:
     assert "revoked_date" in revoked
     refused = command("apps", "list", folder=folder, **as_bea)
     assert (refused.returncode, "PAYDESK_OPERATOR_TOKEN" in refused.stderr) == (1, True)
+
+
+def test_the_first_operator_is_made_on_the_database(database_url: str, tmp_path: Path) -> None:
+    """Without a service; who they are is written down, and the token stands in the answer alone."""
+    made = answer("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
+    assert made["role"] == "owner"
+    token = made.pop("token")
+
+    async def rows() -> list[Row]:
+        database = await open_database(database_url)
+        try:
+            return await database.read(
+                lambda tx: tx.all("SELECT operator_id, action, subject, address, after FROM operator_audit")
+            )
+        finally:
+            await database.close()
+
+    ((operator_id, action, subject, address, after),) = asyncio.run(rows())
+    assert (operator_id, action, subject) == (made["operator_id"], "operators.create", made["operator_id"])
+    assert (address, json.loads(after)) == ("local", made)
+    assert token not in after
 
 
 def test_refused(folder: Path) -> None:

@@ -127,6 +127,30 @@ async def test_pages(database: Database) -> None:
             assert (reply.status, reply.code) == (400, "property_value"), query
 
 
+async def test_pages_of_parties(database: Database) -> None:
+    """Applications, sellers and operators too: each once, whatever the page's size."""
+    async with running(database, workers=False) as service:
+        token = await operator(service)
+        for number in range(4):
+            made: tuple[tuple[str, dict[str, Any]], ...] = (
+                ("applications", {**APPLICATION, "name": f"Shop {number}"}),
+                ("sellers", {**SELLER, "email": f"{number}@shop.example"}),
+                ("operators", {"name": f"Ana {number}", "role": "support"}),
+            )
+            for noun, body in made:
+                reply = await service.request("POST", f"/operator/v1/{noun}", body, token=token)
+                assert reply.status == 201, reply.body
+        for noun, _ in made:
+            whole = (await service.request("GET", f"/operator/v1/{noun}", token=token)).body
+            found, query = [], "limit=2"
+            while query:
+                page = (await service.request("GET", f"/operator/v1/{noun}?{query}", token=token)).body
+                assert len(page["data"]) <= 2
+                found += page["data"]
+                query = f"limit=2&after={page['next']}" if "next" in page else ""
+            assert (found, len(found)) == (whole["data"], 5)
+
+
 async def test_without_development(database: Database) -> None:
     """Where it is not for development nobody mints codes or makes virtual terminals."""
     async with running(database, development=False) as service:

@@ -28,6 +28,9 @@ TOKENS = "tests/races/test_promises_tokens.py"
 PRESENTED = "tests/contract/test_oauth_presented.py"
 KILLED = "tests/races/test_killed.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
+OPERATORS = "tests/races/test_operators_races.py"
+PARTIES = "tests/races/test_nodes_parties.py"
+SELLERS = "tests/contract/test_operators_sellers.py"
 WITHDRAWAL = "tests/races/test_withdrawal_races.py"
 SECRETS = "tests/contract/test_secrets.py"
 CLIENTS = "tests/contract/test_clients.py"
@@ -448,6 +451,42 @@ MUTANTS = (
         "              OR (EXISTS",
         WITHDRAWAL,
         "delivered and sqlite",
+    ),
+    Mutant(
+        "Two operators undo nothing of each other's",
+        "an application that is changed, or is given a secret, is not held",
+        "oauth/applications.py",
+        'LOCK = f"{GET} FOR UPDATE"',
+        "LOCK = GET",
+        OPERATORS,
+        "(undo or too_many) and postgres",
+    ),
+    Mutant(
+        "An e-mail address is one seller's",
+        "an address is looked for before it is taken, not claimed",
+        "oauth/sellers.py",
+        "not await _claim_email(tx, seller_id, email)",
+        "await find_by_email(tx, email)",
+        OPERATORS,
+        "about_to and postgres",
+    ),
+    Mutant(
+        "A removed secret stops working at once",
+        "what is remembered of clients does not hear of changes",
+        "oauth/proven.py",
+        'signals.listen("applications", self._forget)',
+        'signals.listen("nothing", self._forget)',
+        PARTIES,
+        "remove_secret",
+    ),
+    Mutant(
+        "Who is suspended is signed out",
+        "suspending a seller leaves the sessions",
+        "operators/sellers.py",
+        "    await sessions.end_all(call.tx, before.seller_id, call.now_ms)\n",
+        "",
+        SELLERS,
+        "signed_in and sqlite",
     ),
     Mutant(
         "No secret is in a log",

@@ -107,7 +107,7 @@ async def bearer_status(service: Service) -> int:
     return (await service.request("GET", "/terminals/v1/list")).status
 
 
-@pytest.mark.parametrize(("change", "code", "status"), CHANGES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(("change", "code", "status"), CHANGES, ids=[row[0].__name__ for row in CHANGES])
 async def test_a_change_holds_on_the_other_node(nodes: Nodes, change: Change, code: str, status: int) -> None:
     """At once where it was made; where the client and the token were good a moment ago, as soon as it is heard of."""
     here, there = nodes

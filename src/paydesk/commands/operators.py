@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -79,17 +80,14 @@ def revoke(
     show(client.operators(credentials).post(f"{PATH}/{client.segment(operator_id)}/revoke", {}), as_json=as_json)
 
 
-def _create_here(name: str, role: str, settings_file: Any) -> dict[str, Any]:
+def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
     from paydesk.clock import SystemClock
-    from paydesk.operators import tokens
+    from paydesk.operators import people
 
-    token = tokens.new()
-
-    async def work() -> str:
+    async def work() -> dict[str, Any]:
         async with opened(load_settings(settings_file)) as database:
             await check_tables(database)
             now_ms = SystemClock().now_ms()
-            return await database.write(lambda tx: tokens.issue(tx, token, name, role, now_ms))
+            return await database.write(lambda tx: people.create_here(tx, name=name, role=role, now_ms=now_ms))
 
-    operator_id = run(work())
-    return {"operator_id": operator_id, "name": name, "role": role, "token": token.reveal()}
+    return run(work())

@@ -31,18 +31,33 @@ async def record(
     call: Call, tx: Transaction, action: str, subject: str, *, before: Any = None, after: Any = None
 ) -> None:
     """Write down the change. `before` and `after` must carry no secret."""
-    await store.audit(
+    await write(
         tx,
-        store.Entry(
-            entry_id=ids.ulid(call.now_ms),
-            operator_id=call.caller.operator_id,
-            action=action,
-            subject=subject,
-            address=call.address,
-            before=_json(before),
-            after=_json(after),
-            created_ms=call.now_ms,
-        ),
+        operator_id=call.caller.operator_id,
+        action=action,
+        subject=subject,
+        address=call.address,
+        before=before,
+        after=after,
+        now_ms=call.now_ms,
+    )
+
+
+async def write(
+    tx: Transaction,
+    *,
+    operator_id: str,
+    action: str,
+    subject: str,
+    address: str,
+    now_ms: int,
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    """Write down what somebody did, wherever from. `before` and `after` must carry no secret."""
+    entry_id = ids.ulid(now_ms)
+    await store.audit(
+        tx, store.Entry(entry_id, operator_id, action, subject, address, _json(before), _json(after), now_ms)
     )
 
 

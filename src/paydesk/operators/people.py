@@ -10,17 +10,36 @@ from paydesk.operators import audit, lists, store, tokens
 from paydesk.operators.errors import OPERATOR_NOT_FOUND
 from paydesk.operators.schemas import OperatorRequest
 from paydesk.operators.store import Person
+from paydesk.secrets import Secret
+from paydesk.storage.database import Transaction
+
+HERE = "local"
+"""The address, in the audit trail, of who works on the database itself."""
 
 
 async def create(call: Call) -> Answer:
     """Let somebody else operate the service."""
     audit.require_owner(call)
     body: OperatorRequest = call.body
-    token = tokens.new()
-    operator_id = await tokens.issue(call.tx, token, body.name, body.role, call.now_ms)
-    answer = shown(Person(operator_id, body.name, body.role, call.now_ms, None))
-    await audit.record(call, call.tx, "operators.create", operator_id, after=answer)
+    answer, token = await _add(call.tx, body.name, body.role, call.now_ms)
+    await audit.record(call, call.tx, "operators.create", answer["operator_id"], after=answer)
     return Answer(201, {**answer, "token": token.reveal()})
+
+
+async def create_here(tx: Transaction, *, name: str, role: str, now_ms: int) -> dict[str, Any]:
+    """An operator, made without a service, with the token. Nobody is known to have done it but they themselves."""
+    answer, token = await _add(tx, name, role, now_ms)
+    operator_id: str = answer["operator_id"]
+    await audit.write(
+        tx,
+        operator_id=operator_id,
+        action="operators.create",
+        subject=operator_id,
+        address=HERE,
+        after=answer,
+        now_ms=now_ms,
+    )
+    return {**answer, "token": token.reveal()}
 
 
 async def find_all(call: Call) -> Answer:
@@ -40,6 +59,12 @@ async def revoke(call: Call) -> Answer:
     if changed:
         await audit.record(call, call.tx, "operators.revoke", call.path, before=shown(before), after=shown(after))
     return Answer(200, shown(after))
+
+
+async def _add(tx: Transaction, name: str, role: str, now_ms: int) -> tuple[dict[str, Any], Secret]:
+    token = tokens.new()
+    operator_id = await tokens.issue(tx, token, name, role, now_ms)
+    return shown(Person(operator_id, name, role, now_ms, None)), token
 
 
 def shown(person: Person) -> dict[str, Any]:
