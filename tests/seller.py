@@ -1,20 +1,67 @@
-"""The seller, who follows an application's link to the authorization page and agrees, by plain HTTP."""
+"""The seller, who follows an application's link to the authorization page and agrees: plain HTTP, cookies and forms."""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import html
+import re
+from email.message import Message
+from http.client import HTTPResponse
+from typing import IO, Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urljoin
+from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from page_scene import Browser
+ANSWER_SECONDS_MAX = 30
+
+_FORM = re.compile(r'<form method="post" action="([^"]*)">(.*?)</form>', re.DOTALL)
+_HIDDEN = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
 
-async def agree(seller: Browser, authorization_url: str) -> str:
-    """Where the seller is sent at the end: the application's address with `code`, `state` and `iss`.
+class _Stay(HTTPRedirectHandler):
+    """A redirect is looked at here, not followed."""
 
-    The seller signs in where they have not yet; the link must be one to the seller's own service.
-    """
-    assert authorization_url.startswith(f"{seller.service.base_url}/authorization?"), authorization_url
-    path = f"/authorization?{urlsplit(authorization_url).query}"
-    page = await seller.get(path)
-    if page.forms[0].action == "/sign-in":
-        page = await seller.get((await seller.sign_in(path)).location)
-    return (await seller.submit(page.form("/authorization"), decision="agree")).location
+    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str) -> None:
+        del req, fp, code, msg, headers, newurl
+
+
+class Seller:
+    """A seller with a browser that keeps its cookies."""
+
+    def __init__(self, email: str, password: str) -> None:
+        self._credentials = {"email": email, "password": password}
+        self._opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(), _Stay())
+
+    def agree(self, authorization_url: str) -> str:
+        """Sign in where need be and agree; where the browser is sent then: to the application, with a code."""
+        page = self._open(authorization_url)
+        if "/sign-in" in _forms(page):
+            signed_in = self._submit(authorization_url, page, "/sign-in", **self._credentials)
+            page = self._open(urljoin(authorization_url, signed_in))
+        return self._submit(authorization_url, page, "/authorization", decision="agree")
+
+    def _open(self, url: str) -> str:
+        with self._answer(url) as answer:
+            assert answer.status == 200, answer.status
+            return str(answer.read().decode())
+
+    def _submit(self, url: str, page: str, action: str, **fields: str) -> str:
+        """Send a form of the page with what the seller adds; where the browser is sent then."""
+        hidden = _forms(page)[action]
+        with self._answer(urljoin(url, action), urlencode({**hidden, **fields}).encode()) as answer:
+            assert answer.status == 303, answer.read().decode()
+            return str(answer.headers["Location"])
+
+    def _answer(self, url: str, data: bytes | None = None) -> HTTPResponse | HTTPError:
+        try:
+            answer: Any = self._opener.open(url, data, timeout=ANSWER_SECONDS_MAX)
+        except HTTPError as other:
+            return other
+        return answer  # type: ignore[no-any-return]  # an opener says Any
+
+
+def _forms(page: str) -> dict[str, dict[str, str]]:
+    """The page's forms by where they go: what each carries."""
+    return {
+        html.unescape(action): {name: html.unescape(value) for name, value in _HIDDEN.findall(content)}
+        for action, content in _FORM.findall(page)
+    }

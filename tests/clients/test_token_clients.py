@@ -25,10 +25,10 @@ from requests_oauthlib import OAuth2Session as OAuthlibSession
 import node_clients
 from conftest import skip_unless_ci
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
-from page_scene import Browser, browser
+from page_scene import PASSWORD, give_password
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from seller import agree
+from seller import Seller
 from service import Service, running
 
 Tokens = dict[str, Any]
@@ -249,14 +249,15 @@ async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncI
 
 
 @pytest.fixture
-async def seller(service: Service) -> Browser:
-    """The seller at a browser."""
-    return await browser(service)
+async def seller(service: Service) -> Seller:
+    """The service's seller at a browser."""
+    await give_password(service)
+    return Seller(service.scene.seller.email, PASSWORD)
 
 
-async def first_tokens(seller: Browser, client: Client, **extra: str) -> Tokens:
+async def first_tokens(seller: Seller, client: Client, **extra: str) -> Tokens:
     """What the client holds once the seller has agreed."""
-    redirect = await agree(seller, await asyncio.to_thread(client.authorization_url))
+    redirect = await asyncio.to_thread(lambda: seller.agree(client.authorization_url()))
     return await asyncio.to_thread(client.exchange, redirect, **extra)
 
 
@@ -266,10 +267,10 @@ async def opens_a_door(service: Service, access_token: str) -> bool:
     return reply.status == 200
 
 
-async def test_gets_tokens_and_refreshes_them(service: Service, seller: Browser, client: Make) -> None:
+async def test_gets_tokens_and_refreshes_them(service: Service, seller: Seller, client: Make) -> None:
     """From the seller's consent on the page to tokens and on to the next ones, all of which open doors."""
     application = client(service, service.scene.secret)
-    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
+    redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
     assert parse_qs(urlsplit(redirect).query)["iss"] == [ISSUER]
     first = await asyncio.to_thread(application.exchange, redirect)
     assert first["token_type"] == "bearer"
@@ -283,7 +284,7 @@ async def test_gets_tokens_and_refreshes_them(service: Service, seller: Browser,
 
 
 @ON_SQLITE
-async def test_refreshes_again_with_the_token_it_has(service: Service, seller: Browser, client: Make) -> None:
+async def test_refreshes_again_with_the_token_it_has(service: Service, seller: Seller, client: Make) -> None:
     """An answer that never arrived is asked for again, and is the same one."""
     application = client(service, service.scene.secret)
     first = await first_tokens(seller, application)
@@ -292,7 +293,7 @@ async def test_refreshes_again_with_the_token_it_has(service: Service, seller: B
 
 
 @ON_SQLITE
-async def test_gets_test_tokens(service: Service, seller: Browser, client: Make) -> None:
+async def test_gets_test_tokens(service: Service, seller: Seller, client: Make) -> None:
     """Every client can send `test_token`, and a refresh keeps the kind without being told."""
     application = client(service, service.scene.secret)
     first = await first_tokens(seller, application, test_token="true")
@@ -303,11 +304,11 @@ async def test_gets_test_tokens(service: Service, seller: Browser, client: Make)
 
 
 @ON_SQLITE
-async def test_reads_refusals(service: Service, seller: Browser, client: Make) -> None:
+async def test_reads_refusals(service: Service, seller: Seller, client: Make) -> None:
     """A refusal is the library's own error, with the code of RFC 6749 in it."""
     of_grant, of_client = REFUSALS[client]
     application = client(service, service.scene.secret)
-    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
+    redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
     await asyncio.to_thread(application.exchange, redirect)
     with pytest.raises(Refused) as refused:
         await asyncio.to_thread(application.exchange, redirect)
@@ -320,12 +321,12 @@ async def test_reads_refusals(service: Service, seller: Browser, client: Make) -
 
 @ON_SQLITE
 @pytest.mark.parametrize("library", WITH_PKCE, ids=lambda library: library.__name__)
-async def test_proves_that_the_code_is_its_own(service: Service, seller: Browser, library: Make) -> None:
+async def test_proves_that_the_code_is_its_own(service: Service, seller: Seller, library: Make) -> None:
     """Where PKCE is required the libraries get through, and a code is of no use to who lacks its verifier."""
     await service.scene.run("UPDATE applications SET pkce_required = 1")
     application, thief = library(service, service.scene.secret), library(service, service.scene.secret)
     await asyncio.to_thread(thief.authorization_url)
-    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
+    redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
     stolen = await service.request(
         "POST", "/oauth/token", service.scene.exchange(code_of(redirect)), token=None, key=None
     )
@@ -338,10 +339,10 @@ async def test_proves_that_the_code_is_its_own(service: Service, seller: Browser
 
 @ON_SQLITE
 @pytest.mark.parametrize("library", WITH_PKCE, ids=lambda library: library.__name__)
-async def test_refuses_an_answer_with_another_state(service: Service, seller: Browser, library: Make) -> None:
+async def test_refuses_an_answer_with_another_state(service: Service, seller: Seller, library: Make) -> None:
     """The state comes back as it was sent, so a library notices one that is not its own."""
     application = library(service, service.scene.secret)
-    redirect = await agree(seller, await asyncio.to_thread(application.authorization_url))
+    redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
     changed = re.sub(r"state=[^&]*", "state=another", redirect)
     with pytest.raises(Refused) as refused:
         await asyncio.to_thread(application.exchange, changed)
@@ -350,7 +351,7 @@ async def test_refuses_an_answer_with_another_state(service: Service, seller: Br
 
 
 @ON_SQLITE
-async def test_asks_whether_tokens_are_good_and_ends_them(service: Service, seller: Browser) -> None:
+async def test_asks_whether_tokens_are_good_and_ends_them(service: Service, seller: Seller) -> None:
     """Authlib's calls for introspection and revocation, with the credentials in the body like the others."""
     tokens = await first_tokens(seller, Authlib(service, service.scene.secret))
     credentials = service.scene.credentials()

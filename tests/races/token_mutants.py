@@ -156,8 +156,8 @@ TOKEN_MUTANTS = (
         REFRESH_GRANT,
         "call.settings.refresh_repeat_seconds * 1000",
         "call.settings.refresh_repeat_seconds * 500",
-        "tests/races/test_shared_token.py",
-        "sqlite",
+        TOKEN,
+        "honest_for_a_minute and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",
