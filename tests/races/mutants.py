@@ -468,7 +468,7 @@ MUTANTS = (
         "not await _claim_email(tx, seller_id, email)",
         "await find_by_email(tx, email)",
         OPERATORS,
-        "about_to and postgres",
+        "about_to and new and postgres",
     ),
     Mutant(
         "A removed secret stops working at once",
