@@ -17,6 +17,9 @@ pytestmark = pytest.mark.usefixtures("batching")
 
 MANY = 64
 CHAINS = 20
+CODES = 5
+TOLD_SECONDS_MAX = 10.0
+REPEAT_MS = 60_000
 
 
 async def token(service: Service, body: dict[str, Any]) -> Reply:
@@ -32,21 +35,25 @@ async def lives(service: Service, access_token: str) -> bool:
 
 
 async def test_a_code_mints_tokens_that_live_once(database: Database, database_url: str) -> None:
-    """Of 64 exchanges of one code one brings tokens; the others are refused and do them no harm."""
-    clock = MovableClock()
+    """Of 64 exchanges of a code one brings tokens; the others are refused and do them no harm; so for several codes."""
+    clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
-        service = nodes[0]
-        service.scene.clock = clock
-        exchange = service.scene.exchange(await service.scene.code())
-        replies = await asyncio.gather(*(token(nodes[place % 2], exchange) for place in range(MANY)))
-        (minted,) = (reply.body for reply in replies if reply.status == 200)
-        assert {reply.code for reply in replies if reply.status != 200} == {"invalid_grant"}
-        assert {reply.status for reply in replies} == {200, 400}
-        assert await lives(service, minted["access_token"])
-        refreshed = await token(service, service.scene.refresh(minted["refresh_token"]))
-        assert refreshed.status == 200
-        assert await lives(service, refreshed.body["access_token"])
+        nodes[0].scene.clock = clock
+        await asyncio.gather(*(_exchange_at_once(nodes) for _ in range(CODES)))
     assert await ledger.check(database) == []
+
+
+async def _exchange_at_once(nodes: tuple[Service, Service]) -> None:
+    service = nodes[0]
+    exchange = service.scene.exchange(await service.scene.code())
+    replies = await asyncio.gather(*(token(nodes[place % 2], exchange) for place in range(MANY)))
+    (minted,) = (reply.body for reply in replies if reply.status == 200)
+    refused = [(reply.status, reply.code) for reply in replies if reply.status != 200]
+    assert refused == [(400, "invalid_grant")] * (MANY - 1)
+    assert await lives(service, minted["access_token"])
+    refreshed = await token(service, service.scene.refresh(minted["refresh_token"]))
+    assert refreshed.status == 200
+    assert await lives(service, refreshed.body["access_token"])
 
 
 async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str) -> None:
@@ -68,3 +75,30 @@ async def _refresh_at_once(nodes: tuple[Service, Service]) -> None:
     assert successor["refresh_token"] != first["refresh_token"]
     assert await lives(service, successor["access_token"])
     assert await lives(service, first["access_token"]), "a refresh leaves the earlier access token alone"
+
+
+async def test_a_replay_ends_its_chain_whoever_refreshes(database: Database, database_url: str) -> None:
+    """Replays beside refreshes of the newest token: these bring one successor or none, and then nothing is left."""
+    clock = MovableClock(frozen_ms=MovableClock().now_ms())
+    async with two_nodes(database, database_url, clock=clock) as nodes:
+        service, scene = nodes[0], nodes[0].scene
+        scene.clock = clock
+        line = [(await token(service, scene.exchange(await scene.code()))).body]
+        for _ in range(2):
+            line.append((await token(service, scene.refresh(line[-1]["refresh_token"]))).body)
+        clock.advance(REPEAT_MS)
+        replay, refresh = (scene.refresh(tokens["refresh_token"]) for tokens in (line[0], line[-1]))
+        asked = [refresh if place % 4 == 0 else replay for place in range(MANY)]
+        replies = await asyncio.gather(*(token(nodes[place % 2], body) for place, body in enumerate(asked)))
+        for body, reply in zip(asked, replies, strict=True):
+            assert reply.status == 200 or reply.code == "invalid_grant", reply
+            assert reply.status == 400 or body is refresh, "a replay brought tokens"
+        brought = {reply.raw: reply.body for reply in replies if reply.status == 200}
+        assert len(brought) <= 1
+        for tokens in (*line, *brought.values()):
+            assert (await token(nodes[1], scene.refresh(tokens["refresh_token"]))).code == "invalid_grant"
+            for node in nodes:
+                async with asyncio.timeout(TOLD_SECONDS_MAX):
+                    while await lives(node, tokens["access_token"]):  # noqa: ASYNC110 - nodes are told in their time
+                        await asyncio.sleep(0.01)
+    assert await ledger.check(database) == []
