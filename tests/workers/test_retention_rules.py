@@ -55,6 +55,12 @@ async def _sessions(tx: Transaction) -> None:
     await insert(tx, "terminal_sessions", seller_id=SELLER, boot_id="kept, the only one", **said)
 
 
+async def _consent_requests(tx: Transaction) -> None:
+    for name, expires_ms in (("kept", ago(29.9)), ("gone", ago(30.1))):
+        said = {"session_digest": b"", "application_id": 7, "redirect_uri": name, "scope": "read", "created_ms": 0}
+        await insert(tx, "consent_requests", seller_id=SELLER, digest=name.encode(), expires_ms=expires_ms, **said)
+
+
 KINDS = {
     "keys": (_keys, "idempotency_keys", "idempotency_key"),
     "deliveries": (_deliveries, "deliveries", "delivery_id"),
@@ -62,6 +68,7 @@ KINDS = {
     "codes": (_codes, "codes", "authorization_id"),
     "device tokens": (_device_tokens, "device_tokens", "terminal_id"),
     "sessions": (_sessions, "terminal_sessions", "boot_id"),
+    "what sellers were asked": (_consent_requests, "consent_requests", "redirect_uri"),
 }
 
 
@@ -81,6 +88,21 @@ async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
         assert left == [name for name in before[kind] if name.startswith("kept")], kind
         assert 0 < len(left) < len(before[kind]), kind
     assert await sweep(database) == 0
+
+
+async def test_a_sellers_session_is_forgotten_long_after(database: Database) -> None:
+    """It is known as over for as long as a token would be, and then it is unknown."""
+    await database.write(add_seller)
+
+    async def fill(tx: Transaction) -> None:
+        for name, expires_ms in ((b"kept", ago(29.9)), (b"gone", ago(30.1)), (b"good", ago(-1))):
+            await insert(
+                tx, "seller_sessions", seller_id=SELLER, digest=name, created_ms=ago(90), expires_ms=expires_ms
+            )
+
+    await database.write(fill)
+    assert await sweep(database) == 1
+    assert [bytes(one) for one in await names_of(database, "seller_sessions", "digest")] == [b"good", b"kept"]
 
 
 @pytest.mark.parametrize("name", ["idempotency_keep_days", "tokens_keep_days", "deliveries_keep_days"])

@@ -21,6 +21,7 @@ PATH = "/authorization"
 STATE_CHARACTERS_MAX = 2048
 S256 = "S256"
 
+_BARE = "!$'()*,-./:;?@_~"
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 # Surrogates stand for bytes that are no UTF-8.
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -41,7 +42,8 @@ class Asked:
     def path(self) -> str:
         """The authorization as a path of this service, to come back to."""
         said = {name: value for name in self.__slots__ if (value := getattr(self, name))}
-        return f"{PATH}?{_encoded(said)}"
+        # What needs no escape is sent as it is: the path is to be no longer than what came.
+        return f"{PATH}?{_encoded(said, safe=_BARE)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +153,5 @@ def host(redirect_uri: str) -> str:
     return parts.netloc.rpartition("@")[2] or f"{parts.scheme}:"
 
 
-def _encoded(pairs: dict[str, str]) -> str:
-    return urllib.parse.urlencode(pairs, errors="surrogateescape", quote_via=urllib.parse.quote)
+def _encoded(pairs: dict[str, str], safe: str = "") -> str:
+    return urllib.parse.urlencode(pairs, safe=safe, errors="surrogateescape", quote_via=urllib.parse.quote)

@@ -13,7 +13,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     form_token: str = Field(max_length=100, description="From the page that shows the form.")
-    return_to: str = Field("", max_length=32_768, description="The page of this service to go on with.")
+    return_to: str = Field("", description="The page of this service to go on with.")
 
 
 class SignIn(_Form):

@@ -1,0 +1,87 @@
+"""What happens at once around a seller at the browser: who agreed has one code, who was signed out stays so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import partial
+
+from oauth_scene import ALL_SCOPES, REDIRECT_URI, SECOND_MS, Scene, make_scene
+from paydesk.errors import Refusal
+from paydesk.oauth import authorization, consent, sellers, sessions
+from paydesk.oauth.consent import Decision
+from paydesk.oauth.sessions import Session
+from paydesk.storage.database import Database, Transaction
+
+ROUNDS = 20
+AT_ONCE = 64
+
+
+async def _begin(tx: Transaction, scene: Scene, password_hash: str) -> str | None:
+    now_ms = scene.clock.now_ms()
+    return await sessions.begin(
+        tx,
+        seller_id=scene.seller.seller_id,
+        password_hash=password_hash,
+        now_ms=now_ms,
+        expires_ms=now_ms + 3600 * SECOND_MS,
+    )
+
+
+async def _reset(tx: Transaction, scene: Scene, password_hash: str) -> int:
+    await sellers.change_password(tx, scene.seller.seller_id, password_hash)
+    return await sessions.end_all(tx, scene.seller.seller_id, scene.clock.now_ms())
+
+
+async def _good(tx: Transaction, scene: Scene, cookie: str) -> Session | None:
+    return await sessions.current(tx, cookie, scene.clock.now_ms())
+
+
+async def test_a_new_password_signs_everybody_out(database: Database) -> None:
+    """Whoever signs in with the old one at that very moment is signed out too, or does not get in."""
+    scene, password_hash = await make_scene(database), "none"
+    seen: Counter[str] = Counter()
+    for number in range(ROUNDS):
+        new = f"another {number}"
+        *cookies, _ = await asyncio.gather(
+            *(database.write(partial(_begin, scene=scene, password_hash=password_hash)) for _ in range(4)),
+            database.write(partial(_reset, scene=scene, password_hash=new)),
+            *(database.write(partial(_begin, scene=scene, password_hash=password_hash)) for _ in range(4)),
+        )
+        password_hash = new
+        for cookie in (one for one in cookies if isinstance(one, str)):
+            assert await database.write(partial(_good, scene=scene, cookie=cookie)) is None
+            seen["in"] += 1
+        assert await database.write(partial(_begin, scene=scene, password_hash=new))
+    assert seen["in"], "nobody was ever quick enough: nothing was tried"
+
+
+async def test_one_page_is_answered_once(database: Database) -> None:
+    """Of many who agree and refuse at once one is heard; a code is there only where that one agreed."""
+    scene = await make_scene(database)
+    cookie = await database.write(partial(_begin, scene=scene, password_hash="none"))
+    assert cookie is not None
+    session = await database.write(partial(_good, scene=scene, cookie=cookie))
+    assert session is not None
+    asked = authorization.Asked(client_id=str(scene.application.application_id), redirect_uri=REDIRECT_URI)
+    now_ms = scene.clock.now_ms()
+    for number in range(4):
+        ask = partial(
+            consent.ask, session=session, asked=asked, scope=ALL_SCOPES, now_ms=now_ms, expires_ms=now_ms + SECOND_MS
+        )
+        value = await database.write(ask)
+        before = await scene.value("SELECT count(*) FROM codes")
+        decide = partial(
+            consent.decide, session=session, value=value, now_ms=now_ms, code_expires_ms=now_ms + 600 * SECOND_MS
+        )
+        outcomes = await asyncio.gather(
+            *(database.write(partial(decide, agreed=(place + number) % 2 == 0)) for place in range(AT_ONCE))
+        )
+        decided = [one for one in outcomes if isinstance(one, Decision)]
+        assert len(decided) == 1
+        assert {one.kind.code for one in outcomes if isinstance(one, Refusal)} == {"request_decided"}
+        codes = await scene.value("SELECT count(*) FROM codes") - before
+        assert codes == (1 if decided[0].code else 0)
+        assert await scene.value("SELECT count(*) FROM authorizations") == await scene.value(
+            "SELECT count(*) FROM codes"
+        )
