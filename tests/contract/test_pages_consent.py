@@ -78,7 +78,8 @@ async def test_the_page_says_what_it_is_about(service: Service) -> None:
         assert text in page.text, text
     assert "refund" not in page.text
     assert page.form("/authorization").buttons == [("decision", "agree"), ("decision", "refuse")]
-    assert f"form-action 'self' {REDIRECT_URI.rpartition('/')[0]};" in page.headers["content-security-policy"]
+    # Where the application sends the browser on is its own affair, and browsers hold it against this page's policy.
+    assert "form-action" not in page.headers["content-security-policy"]
 
 
 async def test_every_time_anew(service: Service) -> None:

@@ -19,7 +19,6 @@ from paydesk.errors import Refusal
 from paydesk.http.shared import may_answer
 from paydesk.oauth import authorization
 from paydesk.oauth.applications import Application
-from paydesk.oauth.pages import html
 from paydesk.oauth.pages.language import LANGUAGES, choose, texts
 from paydesk.oauth.pages.operations import OPERATIONS
 
@@ -224,24 +223,6 @@ def test_whatever_was_sent_twice(query: str) -> None:
 def test_the_way_back(address: str, expected: str) -> None:
     """The address keeps its own query, as it is."""
     assert authorization.back(address, state="s", issuer="https://pay.example", code="C") == expected
-
-
-@pytest.mark.parametrize(
-    ("address", "source"),
-    [
-        ("https://till.example/cb?x=;script-src", "https://till.example"),
-        ("https://till.example:8443/cb", "https://till.example:8443"),
-        ("http://127.0.0.1:8000/cb", "http://127.0.0.1:8000"),
-        ("http://[::1]:8000/cb", "http:"),
-        ("https://user@till.example/", "https://till.example"),
-        ("https://tíll.example/", "https:"),
-        ("https://till.example;script-src/", "https:"),
-        ("com.example.till:/cb", "com.example.till:"),
-    ],
-)
-def test_where_a_form_may_lead(address: str, source: str) -> None:
-    """The policy names the origin that the form's answer redirects to, and nothing of an address can add to it."""
-    assert html.form_target(address) == source
 
 
 def test_an_authorization_can_be_come_back_to() -> None:

@@ -56,7 +56,7 @@ async def _ask(seen: Visit, session: Session, asked: Asked, application: Applica
     return html.page(
         "consent.html",
         seen.words,
-        leads_to=asked.redirect_uri,
+        leads_away=True,
         application=application.name,
         host=authorization.host(asked.redirect_uri),
         scopes=html.scopes(scope),

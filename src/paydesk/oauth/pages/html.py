@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import urllib.parse
 from collections.abc import Mapping
 from functools import cache
@@ -24,25 +23,23 @@ ASSETS = {"pages.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 AGAIN = "again"
 """Among a refusal's `extra`: where its page leads for another try, a path of this service."""
 
+POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 _BARE = (("referrer-policy", "no-referrer"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
-_HOST = re.compile(r"[A-Za-z0-9.-]+", re.ASCII)
 _PRINTABLE = "!#$%&'()*+,-./:;=?@[]_~"
 Headers = tuple[tuple[str, str], ...]
 
 
 def page(
-    template: str, words: Texts, *, status: int = 200, headers: Headers = (), leads_to: str = "", **values: Any
+    template: str, words: Texts, *, status: int = 200, headers: Headers = (), leads_away: bool = False, **values: Any
 ) -> Answer:
-    """A page; `leads_to` is the address that a form of it may be redirected to."""
+    """A page; `leads_away` where the answer to its form sends the browser to an application.
+
+    Chromium and Safari hold every redirect that follows a form against form-action, those of the application's own
+    too, which nobody here can know: a policy for them would end in a button that does nothing.
+    """
     body = _environment().get_template(template).render(t=words, asset=asset_path, **values)
-    # A browser holds a form's redirect, too, against form-action.
-    targets = f"'self' {form_target(leads_to)}" if leads_to else "'self'"
-    policy = (
-        f"default-src 'none'; style-src 'self'; img-src 'self'; form-action {targets};"
-        " base-uri 'none'; frame-ancestors 'none'"
-    )
     own = (
-        ("content-security-policy", policy),
+        ("content-security-policy", POLICY if leads_away else f"{POLICY}; form-action 'self'"),
         ("content-language", words.language),
         ("vary", "accept-language, cookie"),
         *_BARE,
@@ -75,18 +72,6 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
 
 _SCOPES = (READ, WRITE, OFFLINE_ACCESS)
 _GENERAL = {False: "bad_request", True: "internal_error"}
-
-
-def form_target(redirect_uri: str) -> str:
-    """The source of a Content-Security-Policy that covers an address.
-
-    Its origin, or its scheme alone where CSP has no word for the host (an IPv6 address, another scheme than http).
-    """
-    parts = urllib.parse.urlsplit(redirect_uri)
-    host = parts.hostname or ""
-    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(host):
-        return f"{parts.scheme}:"
-    return f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port is not None else "")
 
 
 def scopes(scope: str) -> list[str]:
