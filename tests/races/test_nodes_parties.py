@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -70,21 +71,14 @@ CHANGES: list[tuple[Change, str, int]] = [
 """What is done, what a code's exchange is answered then, and what an access token is."""
 
 
-@pytest.fixture(params=["by a hint", "without hints"])
-async def nodes(request: pytest.FixtureRequest, postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
-    """Two nodes that remember long and hear of each other, or hear nothing and remember for a third of a second."""
-    hears = request.param == "by a hint"
-    settings = Settings(bearer_cache_seconds=0.3)
-    if hears:
-        settings = settings.model_copy(update={"bearer_cache_seconds": NEVER_SECONDS})
-    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
-    opened = await open_database(postgres_url)
+@asynccontextmanager
+async def nodes_of(postgres_url: str, settings: Settings, wakes_url: str | None = None) -> AsyncIterator[Nodes]:
+    """Two nodes with these settings; the second hears of the first by way of `wakes_url`."""
+    opened, clock = await open_database(postgres_url), MovableClock()
     try:
-        wakes_url = None if hears else nowhere
-        clock = MovableClock()
-        async with two_nodes(opened, postgres_url, clock=clock, settings=settings, wakes_url=wakes_url) as pair:
-            pair[0].scene.clock = clock
-            yield pair
+        async with two_nodes(opened, postgres_url, clock=clock, settings=settings, wakes_url=wakes_url) as nodes:
+            nodes[0].scene.clock = clock
+            yield nodes
     finally:
         await opened.close()
 
@@ -107,9 +101,8 @@ async def bearer_status(service: Service) -> int:
     return (await service.request("GET", "/terminals/v1/list")).status
 
 
-@pytest.mark.parametrize(("change", "code", "status"), CHANGES, ids=[row[0].__name__ for row in CHANGES])
-async def test_a_change_holds_on_the_other_node(nodes: Nodes, change: Change, code: str, status: int) -> None:
-    """At once where it was made; where the client and the token were good a moment ago, as soon as it is heard of."""
+async def holds_everywhere(nodes: Nodes, change: Change, code: str, status: int) -> None:
+    """At once where it was made; where client and token were good a moment ago, as soon as it is heard of."""
     here, there = nodes
     owner = await operator(here)
     for node in nodes:
@@ -125,3 +118,23 @@ async def test_a_change_holds_on_the_other_node(nodes: Nodes, change: Change, co
         return reply.status == 400 and reply.code == code and await bearer_status(there) == status
 
     await until(holds_there)
+
+
+@pytest.mark.parametrize(("change", "code", "status"), CHANGES, ids=[row[0].__name__ for row in CHANGES])
+async def test_a_change_is_heard_of_on_the_other_node(
+    postgres_url: str, change: Change, code: str, status: int
+) -> None:
+    """By the hint, long before memory ends."""
+    remembers = Settings().model_copy(update={"bearer_cache_seconds": NEVER_SECONDS})
+    async with nodes_of(postgres_url, remembers) as nodes:
+        await holds_everywhere(nodes, change, code, status)
+
+
+@pytest.mark.parametrize(("change", "code", "status"), [CHANGES[1], CHANGES[-1]], ids=["secret", "seller"])
+async def test_without_hints_it_holds_when_memory_ends(
+    postgres_url: str, tmp_path: Path, change: Change, code: str, status: int
+) -> None:
+    """After five seconds at the latest; here after a third of one."""
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    async with nodes_of(postgres_url, Settings(bearer_cache_seconds=0.3), nowhere) as nodes:
+        await holds_everywhere(nodes, change, code, status)
