@@ -32,6 +32,9 @@ OPERATORS = "tests/races/test_operators_races.py"
 PARTIES = "tests/races/test_nodes_parties.py"
 SELLERS = "tests/contract/test_operators_sellers.py"
 WITHDRAWAL = "tests/races/test_withdrawal_races.py"
+PAGES_RACES = "tests/races/test_pages_races.py"
+PAGES_CONSENT = "tests/contract/test_pages_consent.py"
+PAGES_SIGN_IN = "tests/contract/test_pages_sign_in.py"
 SECRETS = "tests/contract/test_secrets.py"
 CLIENTS = "tests/contract/test_clients.py"
 POWER = "tests/faults/test_power_cuts.py"
@@ -543,6 +546,60 @@ MUTANTS = (
         "hangs",
     ),
     *TOKEN_MUTANTS,
+    Mutant(
+        "What a seller decides at the browser is decided once",
+        "a page can be answered any number of times",
+        "oauth/consent.py",
+        "session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4\n",
+        "session_digest = $3 AND expires_ms > $4\n",
+        PAGES_RACES,
+        "answered_once",
+    ),
+    Mutant(
+        "What a seller decides at the browser is decided once",
+        "what was asked of one session is another's to answer",
+        "oauth/consent.py",
+        "digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4\n",
+        "digest = $2 AND (session_digest = $3 OR 1 = 1) AND decided_ms IS NULL AND expires_ms > $4\n",
+        PAGES_CONSENT,
+        "another_session",
+    ),
+    Mutant(
+        "What a seller decides at the browser is decided once",
+        "an application that was changed meanwhile is given a code all the same",
+        "oauth/consent.py",
+        "    if refusal is not None:\n        return refusal\n",
+        "",
+        PAGES_CONSENT,
+        "changed_meanwhile",
+    ),
+    Mutant(
+        "Only the seller acts at the seller's browser",
+        "PostgreSQL: a session begins while another password is being set, and outlives it",
+        "oauth/sessions.py",
+        " AND suspended_ms IS NULL FOR SHARE",
+        " AND suspended_ms IS NULL",
+        PAGES_RACES,
+        "new_password and postgres",
+    ),
+    Mutant(
+        "Only the seller acts at the seller's browser",
+        "signing out ends nothing on the server",
+        "oauth/pages/signing.py",
+        "        await call.database.write(partial(sessions.end, cookie=cookie, now_ms=call.now_ms))\n",
+        "",
+        PAGES_SIGN_IN,
+        "signing_out",
+    ),
+    Mutant(
+        "Only the seller acts at the seller's browser",
+        "a form of another browser signs in",
+        "oauth/pages/signing.py",
+        "not seen.is_ours(SIGN_IN, sent.form_token, VISIT)",
+        "not sent.form_token",
+        PAGES_SIGN_IN,
+        "nobody_signs",
+    ),
 )
 
 

@@ -111,7 +111,9 @@ def curl(operation: Operation) -> str:
     if operation.idempotent:
         lines.append('-H "X-Idempotency-Key: $(uuidgen)"')
     example = fields.example(operation.body) if operation.body is not None else None
-    if example:
+    if operation.surface == "page":
+        lines += [f"--data-urlencode '{name}={value}'" for name, value in (example or {}).items()]
+    elif example:
         lines += ['-H "Content-Type: application/json"', f"-d '{_pretty(example)}'"]
     return " \\\n  ".join(lines)
 

@@ -107,7 +107,7 @@ class Visit:
         public_url = (self.call.settings.public_url or "").lower()
         scheme = urllib.parse.urlsplit(public_url).scheme or "http"
         # The names that `Host` may carry were checked.
-        return public_url, f"{scheme}://{self.call.headers.get('host', '').lower()}"
+        return public_url or "null", f"{scheme}://{self.call.headers.get('host', '').lower()}"
 
     def _name(self, name: str) -> str:
         return f"__Host-{name}" if self._is_secure else name
