@@ -387,7 +387,7 @@ MUTANTS = (
         "A revoked token stops working on the other nodes",
         "revocations are not carried to other nodes",
         "storage/postgres_wakes.py",
-        '"device:", "chain:", ',
+        '    "chain:",\n',
         "",
         WAKES,
         "revoked_on_one_node",
