@@ -231,6 +231,7 @@ async def running(
     surfaces: tuple[Surface, ...] = EVERY_SURFACE,
     connections_max: int = 200,
     state: Mapping[str, Any] | None = None,
+    keys: Keys = KEYS,
 ) -> AsyncIterator[Service]:
     """Run a service on the database until the block ends. Only what `settings` says itself is throttled."""
     clock = clock or SystemClock()
@@ -241,11 +242,11 @@ async def running(
     scene = await make_scene(database)
     listener = server.bind("127.0.0.1", 0)
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app = build_app(settings, database, KEYS, clock, development=development, state=state or {}, surfaces=surfaces)
+    app = build_app(settings, database, keys, clock, development=development, state=state or {}, surfaces=surfaces)
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:
-        context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True)
+        context = WorkerContext(database, settings, clock, keys, loopback_allowed=True)
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()
     connector = aiohttp.TCPConnector(limit=connections_max)

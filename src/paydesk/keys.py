@@ -9,8 +9,13 @@ import hmac
 import json
 import os
 import secrets
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+KEY_BYTES = 32
+SAY_AGAIN_SECONDS = 60.0
 
 
 class KeysError(Exception):
@@ -18,15 +23,22 @@ class KeysError(Exception):
 
 
 class KeyMissing(Exception):
-    """This node lacks the key of a version that another node has made something with: 503, never a refusal."""
+    """This node lacks the key that another node has made something with: 503, never a refusal."""
+
+    sentence = "This node lacks a server key; nothing was done. Other nodes may have it."
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(reason)
+        self.version = version
 
 
 class Keys:
     """The keys of this node by version, and which of them is active."""
 
-    def __init__(self, active: int, keys: dict[int, bytes]) -> None:
+    def __init__(self, active: int, keys: dict[int, bytes], monotonic: Callable[[], float] = time.monotonic) -> None:
         assert active in keys, "the active key must be there"
         self.active, self._keys = active, keys
+        self._monotonic, self._said = monotonic, dict[int, float]()
 
     def __repr__(self) -> str:
         return f"Keys(active={self.active}, versions={self.versions})"
@@ -43,12 +55,24 @@ class Keys:
         """
         key = self._keys.get(version)
         if key is None:
-            raise KeyMissing(f"this node has no server key of version {version}; it has {self.versions}")
+            raise KeyMissing(version, f"this node has no server key of version {version}; it has {self.versions}")
         message = b""
         for part in parts:
             raw = part.encode() if isinstance(part, str) else part
             message += len(raw).to_bytes(4, "big") + raw
         return hmac.digest(key, message, "sha256")
+
+    def fingerprint(self, version: int) -> str:
+        """What tells two keys apart without showing them: nodes that agree on it have the same key."""
+        return self.derive(version, "fingerprint")[:4].hex()
+
+    def is_news(self, version: int) -> bool:
+        """Whether this was not asked of a version for a minute: what is missed all the time is logged now and then."""
+        now, said = self._monotonic(), self._said.get(version)
+        if said is not None and now < said + SAY_AGAIN_SECONDS:
+            return False
+        self._said[version] = now
+        return True
 
 
 def read(path: Path) -> Keys:
@@ -57,7 +81,10 @@ def read(path: Path) -> Keys:
         if path.stat().st_mode & 0o077:
             raise KeysError(f"{path}: others may read the server keys; run: chmod 600 {path}")
         document = json.loads(path.read_text())
-        return Keys(document["active"], {int(version): bytes.fromhex(key) for version, key in document["keys"].items()})
+        keys = {int(version): bytes.fromhex(key) for version, key in document["keys"].items()}
+        if any(version < 1 or len(key) != KEY_BYTES for version, key in keys.items()):
+            raise ValueError
+        return Keys(document["active"], keys)
     except FileNotFoundError:
         raise KeysError(f"{path}: there are no server keys yet; run: paydesk keys add") from None
     except OSError as error:
@@ -74,7 +101,7 @@ def add(path: Path, *, activate: bool) -> int:
     document: dict[str, Any] = _document(path) if path.exists() else {"active": 0, "keys": {}}
     keys: dict[str, str] = document["keys"]
     version = max((int(known) for known in keys), default=0) + 1
-    keys[str(version)] = secrets.token_hex(32)
+    keys[str(version)] = secrets.token_hex(KEY_BYTES)
     _write(path, version if activate or not document["active"] else document["active"], keys)
     return version
 
@@ -94,11 +121,26 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, active: int, keys: dict[str, str]) -> None:
+    """Put the file there whole or not at all, and for good: what was made with a key that is lost can't be repeated."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
+        _keep_owner(path, descriptor)
         json.dump({"active": active, "keys": keys}, file)
         file.flush()
-        os.fsync(file.fileno())
+        os.fsync(descriptor)
     draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _keep_owner(path: Path, descriptor: int) -> None:
+    """Where root changes the file it stays the service's, which could not read it otherwise."""
+    if os.geteuid() == 0 and path.exists():
+        there = path.stat()
+        os.fchown(descriptor, there.st_uid, there.st_gid)

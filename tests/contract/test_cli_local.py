@@ -88,11 +88,15 @@ def test_keys(tmp_path: Path) -> None:
     lost = command("keys", "activate", "1", folder=tmp_path)
     assert (lost.returncode, lost.stderr) == (1, missing.stderr)
     assert command("keys", "add", folder=tmp_path).returncode == 0
-    assert command("keys", "add", folder=tmp_path).returncode == 0
+    second = command("keys", "add", folder=tmp_path)
+    assert (second.returncode, "to every node" in second.stderr) == (0, True)
     assert command("keys", "activate", "9", folder=tmp_path).returncode == 1
-    assert command("keys", "activate", "2", folder=tmp_path).returncode == 0
+    activated = command("keys", "activate", "2", folder=tmp_path)
+    assert (activated.returncode, "restart or reload" in activated.stderr) == (0, True)
     listed = command("keys", "list", "--json", folder=tmp_path)
-    assert json.loads(listed.stdout) == [{"version": 1, "active": False}, {"version": 2, "active": True}]
+    rows = json.loads(listed.stdout)
+    assert [(row["version"], row["active"]) for row in rows] == [(1, False), (2, True)]
+    assert rows[0]["fingerprint"] != rows[1]["fingerprint"]
     file = tmp_path / "paydesk.keys.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert not any(key in listed.stdout + listed.stderr for key in json.loads(file.read_text())["keys"].values())

@@ -10,7 +10,7 @@ import typer
 
 from paydesk.commands.failure import Failure
 from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
-from paydesk.commands.options import AsJson, examples, group, show, show_list
+from paydesk.commands.options import AsJson, examples, group, note, show, show_list
 
 keys = group("Server keys: what tokens and webhook secrets are derived from.")
 
@@ -19,6 +19,13 @@ T = TypeVar("T")
 MIGRATE_EPILOG = examples("PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")
 DOCTOR_EPILOG = examples("paydesk doctor --ledger", "PAYDESK_DATABASE_URL=sqlite:.paydesk/paydesk.db paydesk doctor")
 OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
+
+NEXT_AFTER_ADDING = (
+    "Copy the file to every node and restart or reload each; then, and not before, `paydesk keys activate` it."
+)
+NEXT_AFTER_ACTIVATING = (
+    "A node reads the file when it starts: restart or reload it. The other nodes need the same file."
+)
 
 KeyFile = Annotated[
     Path | None, typer.Option("--file", help="The key file. [default: setting keys_file]", show_default=False)
@@ -76,13 +83,16 @@ def openapi() -> None:
 
 @keys.command("list", epilog=examples("paydesk keys list --json"))
 def list_keys(file: KeyFile = None, settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
-    """List the versions of the server keys on this node."""
+    """List the versions of the server keys on this node; nodes that agree on a fingerprint have the same key."""
     from paydesk import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)
     found = _keys(lambda: key_file.read(path))
-    rows = [{"version": version, "active": version == found.active} for version in found.versions]
-    show_list({"data": rows}, ("version", "active"), as_json=as_json)
+    rows = [
+        {"version": version, "active": version == found.active, "fingerprint": found.fingerprint(version)}
+        for version in found.versions
+    ]
+    show_list({"data": rows}, ("version", "active", "fingerprint"), as_json=as_json)
 
 
 @keys.command("add", epilog=examples("paydesk keys add", "paydesk keys add --activate"))
@@ -99,6 +109,7 @@ def add_key(
     path = file or Path(load_settings(settings).keys_file)
     version = _keys(lambda: key_file.add(path, activate=activate))
     show({"version": version, "file": str(path)}, as_json=as_json)
+    note(NEXT_AFTER_ACTIVATING if _keys(lambda: key_file.read(path)).active == version else NEXT_AFTER_ADDING)
 
 
 @keys.command("activate", epilog=examples("paydesk keys activate 2"))
@@ -115,6 +126,7 @@ def activate_key(
     path = file or Path(load_settings(settings).keys_file)
     _keys(lambda: key_file.activate(path, version))
     show({"active": version, "file": str(path)}, as_json=as_json)
+    note(NEXT_AFTER_ACTIVATING)
 
 
 def _keys(work: Callable[[], T]) -> T:

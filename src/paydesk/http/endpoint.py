@@ -100,8 +100,9 @@ class Endpoint:
         if isinstance(error, Locked):
             error = self._when_locked.because("a row stayed locked")
         elif not isinstance(error, Refusal):
-            sentence = error.sentence if isinstance(error, Unavailable) else None
-            error = errors.SERVICE_UNAVAILABLE.because(str(error), message=sentence)
+            if isinstance(error, KeyMissing) and self.service.keys.is_news(error.version):
+                log.error("no server key", key_version=error.version, reason=str(error))
+            error = errors.SERVICE_UNAVAILABLE.because(str(error), message=error.sentence)
         elif surface == "token":
             error = shared.in_token_dialect(error)
         elif surface == "page":

@@ -114,7 +114,7 @@ REFRESH_TOKEN = """SELECT c.seller_id, c.application_id, c.authorization_id, c.s
     WHERE t.seller_id = $1 AND t.digest = $2"""
 
 # Out: two neighbouring generations of a chain, or the first of them alone.
-GENERATIONS = """SELECT generation, key_version, scope, created_ms, expires_ms FROM access_tokens
+GENERATIONS = """SELECT generation, key_version, scope, created_ms, expires_ms, digest FROM access_tokens
     WHERE seller_id = $1 AND chain_id = $2 AND generation IN ($3, $4) ORDER BY generation"""
 
 

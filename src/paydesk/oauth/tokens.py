@@ -15,9 +15,9 @@ from functools import lru_cache
 
 import msgspec
 
-from paydesk.keys import Keys
+from paydesk.keys import KeyMissing, Keys
 from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
-from paydesk.secrets import new_hex
+from paydesk.secrets import digest, new_hex
 
 ACCESS_TOKEN_PATTERN = r"^(APP_USR|TEST)-[0-9]{1,18}-[0-9]{6}-[0-9a-f]{32}-[0-9]{1,15}$"
 REFRESH_TOKEN_PATTERN = r"^TG-[0-9a-f]{40}-[0-9]{1,15}$"
@@ -47,6 +47,8 @@ class Generation(msgspec.Struct, frozen=True):
     scope: str
     created_ms: int
     expires_ms: int
+    digest: bytes | None = None
+    """Of its access token, where that was issued before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,14 @@ class Pair:
 
 
 def derive(keys: Keys, chain: Chain, generation: Generation) -> Pair:
-    """The tokens of a generation, the same ones every time. Raises `KeyMissing`."""
+    """The tokens of a generation, the same ones every time. Raises `KeyMissing`, also where the key is another one."""
+    access_token, version = _access_token(keys, chain, generation), generation.key_version
+    if generation.digest is not None and generation.digest != digest(access_token):
+        raise KeyMissing(version, f"this node's server key of version {version} is not the one that the token is of")
     return Pair(
         chain,
         generation,
-        _access_token(keys, chain, generation),
+        access_token,
         _refresh_token(keys, chain, generation) if includes(chain.scope, OFFLINE_ACCESS) else None,
     )
 

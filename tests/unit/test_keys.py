@@ -1,0 +1,108 @@
+"""The file of server keys: whose eyes it is for, what is refused, and that nothing of it is lost or shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from paydesk import keys
+from paydesk.keys import KeyMissing, Keys, KeysError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with one key."""
+    path = tmp_path / "etc" / "keys.json"
+    assert keys.add(path, activate=False) == 1
+    return path
+
+
+def test_the_first_key_is_active_and_others_are_not_until_somebody_says_so(file: Path) -> None:
+    """A version is there on all nodes before anything is made with it."""
+    assert keys.add(file, activate=False) == 2
+    assert (keys.read(file).active, keys.read(file).versions) == (1, [1, 2])
+    keys.activate(file, 2)
+    assert keys.read(file).active == 2
+    assert keys.add(file, activate=True) == 3
+    assert keys.read(file).active == 3
+
+
+def test_a_key_stays_what_it_is(file: Path) -> None:
+    """Adding and activating changes nothing of the keys that are there."""
+    before = keys.read(file).derive(1, "a", "part")
+    keys.add(file, activate=True)
+    assert keys.read(file).derive(1, "a", "part") == before
+    assert keys.read(file).derive(2, "a", "part") != before
+
+
+def test_only_the_owner_may_read_it(file: Path) -> None:
+    """What others may read is refused with what to do, and a draft that somebody left behind gives nothing away."""
+    draft = file.with_suffix(".new")
+    draft.write_text("left behind")
+    draft.chmod(0o666)
+    keys.add(file, activate=False)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not draft.exists()
+    for mode in (0o640, 0o604, 0o660):
+        file.chmod(mode)
+        with pytest.raises(KeysError, match=f"chmod 600 {file}"):
+            keys.read(file)
+        with pytest.raises(KeysError, match="chmod 600"):
+            keys.add(file, activate=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_it_stays_its_owners_when_root_changes_it(file: Path) -> None:
+    """The service that could read it can read it still."""
+    os.chown(file, 12345, 12346)
+    keys.activate(file, keys.add(file, activate=False))
+    assert (file.stat().st_uid, file.stat().st_gid) == (12345, 12346)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"active": 1}',
+        '{"active": 2, "keys": {"1": "%s"}}' % ("ab" * 32),
+        '{"active": "1", "keys": {"1": "%s"}}' % ("ab" * 32),
+        '{"active": 1, "keys": {"1": ""}}',
+        '{"active": 1, "keys": {"1": "%s"}}' % ("ab" * 31),
+        '{"active": 1, "keys": {"1": "not hex"}}',
+        '{"active": 0, "keys": {"0": "%s"}}' % ("ab" * 32),
+    ],
+)
+def test_a_broken_file_is_refused_and_left_alone(file: Path, document: str) -> None:
+    """A short key is no key; whoever wrote this has to look, and no command writes over it."""
+    file.write_text(document)
+    for use in (lambda: keys.read(file), lambda: keys.add(file, activate=True), lambda: keys.activate(file, 1)):
+        with pytest.raises(KeysError, match="is not a key file that Paydesk wrote"):
+            use()
+    assert file.read_text() == document
+
+
+def test_a_key_is_not_shown(file: Path) -> None:
+    """Neither by repr nor by its fingerprint, which tells keys apart."""
+    keys.add(file, activate=False)
+    found, secrets = keys.read(file), json.loads(file.read_text())["keys"].values()
+    shown = f"{found!r} {found.fingerprint(1)} {found.fingerprint(2)}"
+    assert not any(secret in shown or secret[:8] in shown for secret in secrets)
+    assert found.fingerprint(1) == keys.read(file).fingerprint(1) != found.fingerprint(2)
+    with pytest.raises(KeyMissing, match="no server key of version 7"):
+        found.fingerprint(7)
+
+
+def test_what_is_missing_is_news_once_a_minute() -> None:
+    """Of each version for itself."""
+    now = [100.0]
+    held = Keys(1, {1: b"k" * 32}, lambda: now[0])
+    assert [held.is_news(2), held.is_news(2), held.is_news(3)] == [True, False, True]
+    now[0] += 59.9
+    assert not held.is_news(2)
+    now[0] += 0.1
+    assert held.is_news(2)
