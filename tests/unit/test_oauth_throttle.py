@@ -96,9 +96,12 @@ async def test_a_success_forgets_what_was_mistyped(throttle: SignInThrottle) -> 
     for known_browser in (False, True):
         for _ in range(2):
             throttle.failed(OWNER, HOME, known_browser=known_browser)
+    throttle.succeeded(OWNER, HOME, known_browser=True)
+    assert fail(throttle, OWNER, HOME) == 1
+    assert fail(throttle, OWNER, HOME, known_browser=True) == 3
     throttle.succeeded(OWNER, HOME)
     assert fail(throttle, OWNER, HOME) == 3
-    assert fail(throttle, OWNER, HOME, known_browser=True) == 3
+    assert throttle.refusal(OWNER, HOME, known_browser=True) is not None
 
 
 async def test_a_seller_of_ones_own_buys_no_guesses(throttle: SignInThrottle) -> None:

@@ -122,7 +122,7 @@ class Endpoint:
         now_ms = 0 if operation.is_health_check else service.clock.now_ms()
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
-        caller = await self._caller(request, now_ms, address)
+        caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else NOBODY
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
             if self._is_of_orders:
@@ -156,14 +156,12 @@ class Endpoint:
         digest = idempotency.request_digest(document, own_headers)
         return await self._run_once(call, key, digest)
 
-    async def _caller(self, request: Request, now_ms: int, address: str) -> Caller:
-        """Who calls, where it is somebody in particular, and not too often."""
-        if self._authenticate is None:
-            return NOBODY
+    async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
+        """Who calls, and not too often."""
         token = None
         try:
             token = request.bearer()
-            caller = await self._authenticate(token, now_ms)
+            caller = await authenticate(token, now_ms)
         except Refusal as refusal:
             raise self._rates.failed(refusal, token, address) from None
         if self._counts_requests:

@@ -27,6 +27,8 @@ def client_named_in(document: Mapping[str, Any]) -> int | None:
 
 def check_throttled(throttle: ClientThrottle, document: Mapping[str, Any], address: str) -> None:
     """Refuse a client that has failed too often from there. Comes before every other look at the body."""
+    if throttle.is_calm:
+        return
     client = client_named_in(document)
     seconds = throttle.refusal(client, address) if client is not None else None
     if seconds is not None:

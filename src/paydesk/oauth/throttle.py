@@ -52,6 +52,12 @@ class ClientThrottle:
             rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
         )
         self._known = Known("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._counts_failures = rates.pair_per_minute > 0 or rates.address_per_minute > 0
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether there is nobody to refuse, as nearly always."""
+        return not self._pairs and not self._addresses
 
     def refusal(self, client: int, address: str) -> int | None:
         """The seconds to wait before this client may try from there, or None where it may now."""
@@ -70,11 +76,11 @@ class ClientThrottle:
 
     def succeeded(self, client: int, address: str) -> int | None:
         """It is the client: the seconds to wait where it calls too often, or None."""
-        place = network(address)
-        self._known.add(str(client), place)
+        if self._counts_failures:
+            self._known.add(str(client), network(address))
         seconds = self._clients.take(client)
         if seconds:
-            self._log.note("calls of a client", place)
+            self._log.note("calls of a client", network(address))
         return seconds or None
 
 
@@ -138,12 +144,17 @@ class SignInThrottle:
             self._addresses.charge(place)
             self._emails.charge(subject)
 
-    def succeeded(self, email: str, address: str) -> None:
-        """The seller signed in: the address is known from now on, and what was mistyped there is forgotten."""
+    def succeeded(self, email: str, address: str, *, known_browser: bool = False) -> None:
+        """The seller signed in: the address is known from now on, and what was mistyped is forgotten.
+
+        Not what others tried from that address while the browser had a budget of its own.
+        """
         subject, place = _subject(email), network(address)
         self._known.add(subject, place)
-        self._pairs.forget((subject, place))
-        self._browsers.forget(subject)
+        if known_browser:
+            self._browsers.forget(subject)
+        else:
+            self._pairs.forget((subject, place))
 
     def knows(self, email: str, address: str, *, known_browser: bool = False) -> bool:
         """Whether this is no stranger's try: the browser is known, or the address is."""

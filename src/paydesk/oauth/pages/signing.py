@@ -99,7 +99,7 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
         return SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address")
     assert seller is not None, "nobody's password is right"
     assert password_hash is not None, "a seller has one"
-    throttle.succeeded(email, call.address)
+    throttle.succeeded(email, call.address, known_browser=is_known)
     if seller.suspended_ms is not None:
         raise SELLER_SUSPENDED.because("seller suspended")
     cookie = await call.database.write(partial(_begin, seen=seen, seller=seller, password_hash=password_hash))

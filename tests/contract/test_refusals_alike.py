@@ -1,0 +1,121 @@
+"""Who is unknown and who is wrong cost the same statements and the same hashes. Time itself: `bench.refusals`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+from bench.refusals import auc
+
+from page_scene import PASSWORD, browser
+from paydesk.oauth.passwords import REFUSED_EVERY_SECONDS
+from paydesk.storage.database import Database
+from recording_database import RecordingDatabase, RecordingTransaction
+from service import Service, running
+
+UNKNOWN = "1234567890123456"
+
+
+@dataclass
+class Cost:
+    """What was asked of the database, in order, and how often Argon2 ran with which parameters."""
+
+    statements: list[str] = field(default_factory=list)
+    hashes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Scene:
+    """A service whose costs are counted."""
+
+    service: Service
+    monkeypatch: pytest.MonkeyPatch
+
+    @contextmanager
+    def cost(self) -> Iterator[Cost]:
+        """The cost of what is done within."""
+        cost, ask, verify = Cost(), RecordingTransaction.one, PasswordHasher.verify
+        ask_all = RecordingTransaction.all
+
+        def one(tx: RecordingTransaction, sql: str, *args: Any) -> Any:
+            cost.statements.append(sql)
+            return ask(tx, sql, *args)
+
+        def every(tx: RecordingTransaction, sql: str, *args: Any) -> Any:
+            cost.statements.append(sql)
+            return ask_all(tx, sql, *args)
+
+        def counted(hasher: PasswordHasher, stored: str, password: str) -> bool:
+            cost.hashes.append(stored.split("$")[3])
+            return verify(hasher, stored, password)
+
+        with self.monkeypatch.context() as patched:
+            patched.setattr(RecordingTransaction, "one", one)
+            patched.setattr(RecordingTransaction, "all", every)
+            patched.setattr(PasswordHasher, "verify", counted)
+            yield cost
+
+
+@pytest.fixture
+async def scene(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    """A service on a database that counts."""
+    async with running(RecordingDatabase(database), workers=False) as service:
+        yield Scene(service, monkeypatch)
+
+
+async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -> None:
+    """The same statements and the same answer, also where the client has just proven who it is."""
+    service, costs, answers = scene.service, list[list[str]](), list[bytes]()
+    good = {**service.scene.refresh("TG-1"), **service.scene.credentials()}
+    for _ in range(2):
+        for wrong in ({"client_id": UNKNOWN}, {"client_secret": "0" * 64}):
+            with scene.cost() as cost:
+                reply = await service.request("POST", "/oauth/token", {**good, **wrong}, token=None, key=None)
+            costs.append(cost.statements)
+            answers.append(reply.raw)
+        reply = await service.request("POST", "/oauth/token", good, token=None, key=None)
+        assert reply.code == "invalid_grant"
+    assert len(costs[0]) == 1
+    assert costs == [costs[0]] * 4
+    assert answers == [answers[0]] * 4
+
+
+async def test_an_unknown_e_mail_costs_what_a_wrong_password_costs(scene: Scene) -> None:
+    """The same statements, one Argon2 of today's parameters each, and the same page but for the address typed in."""
+    seller = await browser(scene.service)
+    email, costs, pages = scene.service.scene.seller.email, list[Cost](), list[str]()
+    unknown = "x" * (len(email) - len("@shop.example")) + "@shop.example"
+    for address in (unknown, email):
+        form = (await seller.get("/sign-in")).form("/sign-in")
+        with scene.cost() as cost:
+            page = await seller.submit(form, email=address, password=PASSWORD.upper())
+        costs.append(cost)
+        pages.append(page.html.replace(address, "").replace(page.form("/sign-in").fields["form_token"], ""))
+    assert costs[0] == costs[1]
+    assert costs[0].hashes == ["m=65536,t=3,p=4"]
+    assert pages[0] == pages[1]
+
+
+async def test_an_old_hash_is_told_no_sooner(scene: Scene) -> None:
+    """A seller whose hash has cheaper parameters waits as long for the refusal, and gets in with the right password."""
+    seller = await browser(scene.service)
+    old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+    await scene.service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", scene.service.seller_id, old)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert (await seller.sign_in("/applications", password="wrong")).status == 403
+    assert loop.time() - began > REFUSED_EVERY_SECONDS * 0.98
+    assert (await seller.sign_in("/applications")).status == 303
+
+
+def test_the_measure_of_what_time_tells() -> None:
+    """One half where nobody can tell, one or zero where everybody can, ties in the middle."""
+    assert auc([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == 0.5
+    assert auc([4.0, 5.0], [1.0, 2.0, 3.0]) == 1.0
+    assert auc([1.0], [2.0, 3.0]) == 0.0
+    assert auc([2.0], [1.0, 2.0, 3.0, 4.0]) == 0.375
