@@ -94,7 +94,8 @@ def main() -> None:
                 compared.append(_clients(name, port, parties, arguments.tries, lambda: progress.advance(one)))  # noqa: B023
                 two = progress.add_task(f"{name}, sign-ins", total=arguments.sign_ins)
                 compared.append(_sign_ins(name, port, parties, arguments.sign_ins, lambda: progress.advance(two)))  # noqa: B023
-    Console().print(_table(compared))
+    # Not on a terminal there is room for the whole table.
+    (Console() if sys.stdout.isatty() else Console(width=130)).print(_table(compared))
     if not all(one.tells_nothing for one in compared):
         sys.exit(1)
 

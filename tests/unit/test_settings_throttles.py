@@ -1,0 +1,47 @@
+"""The settings that throttle: all of them can be turned off, and development throttles failures alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paydesk.dev import Options, overrides
+from paydesk.settings import THROTTLES, UNTHROTTLED, Settings, SettingsError, load
+
+OPTIONS = Options("127.0.0.1", 8377, Path(".paydesk"), Path("credentials.json"))
+
+
+def in_development(**variables: str) -> Settings:
+    """The settings of `paydesk dev` in that environment."""
+    given = load(variables)
+    return load(variables, **overrides(given, OPTIONS))
+
+
+def test_development_throttles_failures_alone() -> None:
+    """Whoever tries things out may call as often as they like; guesses are throttled as everywhere."""
+    settings, production = in_development(), Settings()
+    for name in THROTTLES:
+        expected = getattr(production, name) if "failures" in name else 0
+        assert getattr(settings, name) == expected, name
+
+
+def test_what_is_said_holds_in_development_too() -> None:
+    """A rate that the environment sets is that rate."""
+    settings = in_development(PAYDESK_TOKEN_REQUESTS_PER_SECOND="7")
+    assert (settings.token_requests_per_second, settings.client_requests_per_second) == (7, 0)
+
+
+def test_everything_can_be_turned_off() -> None:
+    """Each that is named is a setting, whose name has its unit, and takes 0."""
+    settings = load({}, **UNTHROTTLED)
+    for name in THROTTLES:
+        assert getattr(settings, name) == 0
+        assert "_per_" in name
+
+
+@pytest.mark.parametrize("name", THROTTLES)
+def test_a_wrong_one_is_named(name: str) -> None:
+    """Below zero is refused, by the variable's name."""
+    with pytest.raises(SettingsError, match=f"PAYDESK_{name.upper()}"):
+        load({f"PAYDESK_{name.upper()}": "-1"})

@@ -1,0 +1,45 @@
+"""What is throttled is told in the log: at once, and then once in a while how often more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import structlog
+
+from paydesk import throttle_log
+from paydesk.throttle_log import ThrottleLog
+
+
+async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is told at once with its address, the rest together; once it is over nothing more is told."""
+    monkeypatch.setattr(throttle_log, "PAUSE_SECONDS", 0.05)
+    log = ThrottleLog()
+    with structlog.testing.capture_logs() as logged:
+        for number in range(1000):
+            log.note("sign-ins", f"203.0.113.{number % 250}")
+        assert len(logged) == 1
+        await asyncio.sleep(0.2)
+        log.note("bearers", "192.0.2.1")
+    assert [(line["what"], line["count"], line.get("address")) for line in logged] == [
+        ("sign-ins", 1, "203.0.113.0"),
+        ("sign-ins", 999, None),
+        ("bearers", 1, "192.0.2.1"),
+    ]
+
+
+async def test_whoever_goes_on_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood without end is one line in each pause, and no refusal goes uncounted."""
+    monkeypatch.setattr(throttle_log, "PAUSE_SECONDS", 0.02)
+    log, noted = ThrottleLog(), 0
+    with structlog.testing.capture_logs() as logged:
+        while len(logged) < 4:
+            log.note("bearers", "203.0.113.1")
+            noted += 1
+            await asyncio.sleep(0.001)
+        counted = sum(line["count"] for line in logged)
+        while counted < noted:
+            await asyncio.sleep(0.01)
+            counted = sum(line["count"] for line in logged)
+    assert counted == noted
+    assert {line["log_level"] for line in logged} == {"warning"}
