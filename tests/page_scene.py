@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -154,9 +155,12 @@ async def browser(service: Service, **headers: str) -> Browser:
 
 async def give_password(service: Service) -> None:
     """The service's seller may sign in with `PASSWORD`."""
-    # A hash says itself what it costs to verify: this one costs the tests little.
-    password_hash = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, password_hash)
+    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, _hash())
+
+
+@cache
+def _hash() -> str:
+    return PasswordHasher().hash(PASSWORD)
 
 
 def authorization(service: Service, **parameters: str) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import urllib.parse
 from collections.abc import AsyncIterator
 
 import pytest
 import structlog
+from argon2 import PasswordHasher
 
 from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
 from parties import other_seller
 from paydesk.clock import MovableClock
 from paydesk.oauth import sellers, sessions
-from paydesk.oauth.passwords import hash_password
+from paydesk.oauth.passwords import hash_password, needs_rehash
 from paydesk.secrets import digest
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
@@ -273,6 +275,28 @@ async def test_a_password_that_was_changed_meanwhile(service: Service, clock: Mo
     assert await begin("$argon2id$another") is None
     await service.database.write(lambda tx: sellers.suspend(tx, service.seller_id, clock.now_ms()))
     assert await begin(stored) is None
+
+
+async def test_a_hash_of_other_days(service: Service) -> None:
+    """A password that was hashed with other parameters is hashed anew at sign-in, once, and stays the same password."""
+    old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+    stored = "SELECT password FROM sellers WHERE seller_id = $1"
+    seller = Browser(service)
+    hashes = [old]
+    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, old)
+    assert (await seller.sign_in("/applications", password="wrong")).status == 403
+    assert await service.scene.value(stored, service.seller_id) == old
+    for _ in range(2):
+        assert (await Browser(service).sign_in("/applications")).status == 303
+        hashes.append(await service.scene.value(stored, service.seller_id))
+    assert not needs_rehash(hashes[1])
+    assert hashes[1] == hashes[2] != old
+    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, old)
+    at_once = await asyncio.gather(*(Browser(service).sign_in("/applications") for _ in range(4)))
+    assert [page.status for page in at_once] == [303] * 4
+    assert not await service.database.write(
+        lambda tx: sellers.replace_hash(tx, service.seller_id, old, "of a password that is no more")
+    )
 
 
 async def test_too_many_tries(database: Database) -> None:

@@ -53,6 +53,9 @@ DROP_CLAIM = "DELETE FROM sellers WHERE seller_id = $1"
 # Another password.
 CHANGE_PASSWORD = "UPDATE sellers SET password = $2 WHERE seller_id = $1"
 
+# The same password, hashed anew, unless there is another one by now.
+REPLACE_HASH = "UPDATE sellers SET password = $3 WHERE seller_id = $1 AND password = $2"
+
 # active -> suspended; the first instant stays.
 SUSPEND = "UPDATE sellers SET suspended_ms = $2 WHERE seller_id = $1 AND suspended_ms IS NULL"
 
@@ -108,6 +111,11 @@ async def _claim_email(tx: Transaction, seller_id: int, email: str) -> bool:
 async def change_password(tx: Transaction, seller_id: int, password_hash: str) -> bool:
     """Another password; False where there is no such seller."""
     return bool(await tx.run(CHANGE_PASSWORD, seller_id, password_hash))
+
+
+async def replace_hash(tx: Transaction, seller_id: int, old: str, new: str) -> bool:
+    """Another hash of the same password; False where another password was set meanwhile."""
+    return bool(await tx.run(REPLACE_HASH, seller_id, old, new))
 
 
 async def suspend(tx: Transaction, seller_id: int, now_ms: int) -> bool:

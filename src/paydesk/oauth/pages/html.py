@@ -79,6 +79,7 @@ def scopes(scope: str) -> list[str]:
     return [name for name in _SCOPES if includes(scope, name)]
 
 
+@cache
 def asset_path(name: str) -> str:
     """The address of a style sheet or a picture, which changes with its content."""
     return f"{ASSETS_PATH}{name}?v={sha256(asset(name)).hexdigest()[:12]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 from paydesk.errors import Refusal
@@ -16,7 +17,7 @@ from paydesk.oauth.pages.errors import (
 )
 from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.oauth.pages.visit import APPLICATIONS_PATH, SESSION, VISIT, Visit, visit
-from paydesk.oauth.passwords import verify_password
+from paydesk.oauth.passwords import hash_password, needs_rehash, verify_password
 from paydesk.oauth.sellers import Seller
 from paydesk.oauth.throttle import SignInThrottle
 from paydesk.operation import Answer, Call
@@ -103,7 +104,20 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     if seller.suspended_ms is not None:
         raise SELLER_SUSPENDED.because("seller suspended")
     cookie = await call.database.write(partial(_begin, seen=seen, seller=seller, password_hash=password_hash))
-    return cookie or SIGN_IN_FAILED.because("another password or a suspension meanwhile")
+    if cookie is None:
+        # The password or the seller was changed meanwhile: what there is now decides.
+        return await _proven(seen, email, password)
+    await _keep_up(call, seller, password_hash, password)
+    return cookie
+
+
+async def _keep_up(call: Call, seller: Seller, password_hash: str, password: str) -> None:
+    """A hash with other parameters than today's is replaced while the password is known; busy threads put it off."""
+    if not needs_rehash(password_hash):
+        return
+    with suppress(Refusal):
+        new = await hash_password(password)
+        await call.database.write(partial(sellers.replace_hash, seller_id=seller.seller_id, old=password_hash, new=new))
 
 
 async def sign_out(call: Call) -> Answer:
