@@ -78,8 +78,9 @@ _LIMITS_TAIL = """\
 ## What else has a bound
 
 At most two passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once, strangers
-before sellers who are known. A wrong password is told on the half second, so that time says nothing about it. Bounds of
-requests and connections are among the [settings](settings.md)."""
+before sellers who are known. A wrong password is told on the half second of its try, a wrong client secret on the
+hundredth, so that time says nothing about either. Bounds of requests and connections are among the
+[settings](settings.md)."""
 
 _NONE = "none"
 _DIFF_LINES_MAX = 40

@@ -13,7 +13,8 @@ from argon2 import PasswordHasher
 from bench.refusals import auc
 
 from page_scene import PASSWORD, browser
-from paydesk.oauth.passwords import REFUSED_EVERY_SECONDS
+from paydesk.http.endpoint import INVALID_CLIENT_EVERY_SECONDS
+from paydesk.oauth.passwords import REFUSED_EVERY_SECONDS, hash_password
 from paydesk.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction
 from service import Service, running
@@ -35,6 +36,11 @@ class Scene:
 
     service: Service
     monkeypatch: pytest.MonkeyPatch
+
+    async def has_password(self, stored: str) -> None:
+        """The seller's password is kept as this hash."""
+        seller_id = self.service.seller_id
+        await self.service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", seller_id, stored)
 
     @contextmanager
     def cost(self) -> Iterator[Cost]:
@@ -70,12 +76,15 @@ async def scene(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -> None:
     """The same statements and the same answer, also where the client has just proven who it is."""
+    loop = asyncio.get_running_loop()
     service, costs, answers = scene.service, list[list[str]](), list[bytes]()
     good = {**service.scene.refresh("TG-1"), **service.scene.credentials()}
     for _ in range(2):
         for wrong in ({"client_id": UNKNOWN}, {"client_secret": "0" * 64}):
+            began = loop.time()
             with scene.cost() as cost:
                 reply = await service.request("POST", "/oauth/token", {**good, **wrong}, token=None, key=None)
+            assert loop.time() - began > INVALID_CLIENT_EVERY_SECONDS * 0.9
             costs.append(cost.statements)
             answers.append(reply.raw)
         reply = await service.request("POST", "/oauth/token", good, token=None, key=None)
@@ -88,6 +97,7 @@ async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -
 async def test_an_unknown_e_mail_costs_what_a_wrong_password_costs(scene: Scene) -> None:
     """The same statements, one Argon2 of today's parameters each, and the same page but for the address typed in."""
     seller = await browser(scene.service)
+    await scene.has_password(await hash_password(PASSWORD))
     email, costs, pages = scene.service.scene.seller.email, list[Cost](), list[str]()
     unknown = "x" * (len(email) - len("@shop.example")) + "@shop.example"
     for address in (unknown, email):
@@ -105,7 +115,7 @@ async def test_an_old_hash_is_told_no_sooner(scene: Scene) -> None:
     """A seller whose hash has cheaper parameters waits as long for the refusal, and gets in with the right password."""
     seller = await browser(scene.service)
     old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-    await scene.service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", scene.service.seller_id, old)
+    await scene.has_password(old)
     loop = asyncio.get_running_loop()
     began = loop.time()
     assert (await seller.sign_in("/applications", password="wrong")).status == 403
