@@ -1,7 +1,7 @@
 # `make` alone says what there is. Every target sets .venv up by itself, from git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench check format lock generate clean
+.PHONY: help run test bench check format lock generate screenshots clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -13,7 +13,7 @@ ARGS ?=
 export PYTHON MAKECMDGOALS
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN) ## Start the service for development and watch one payment; ARGS="--port 9000" is passed on
 	@$(BIN)/python scripts/run.py $(ARGS)
@@ -37,6 +37,9 @@ format: $(DEV) ## Put every file into the project's format
 
 generate: $(DEV) ## Write the generated pages of docs/ anew
 	@$(BIN)/python -m paydesk.generated
+
+screenshots: $(DEV) ## Take the pictures of the pages in docs/ anew; needs Chromium
+	@$(BIN)/python -m tests.browser
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --upgrade --group build

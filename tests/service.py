@@ -232,8 +232,12 @@ async def running(
     connections_max: int = 200,
     state: Mapping[str, Any] | None = None,
     keys: Keys = KEYS,
+    is_public: bool = False,
 ) -> AsyncIterator[Service]:
-    """Run a service on the database until the block ends. Only what `settings` says itself is throttled."""
+    """Run a service on the database until the block ends; with `is_public` it knows its own address.
+
+    Only what `settings` says itself is throttled.
+    """
     clock = clock or SystemClock()
     settings = settings or Settings()
     settings = settings.model_copy(
@@ -242,6 +246,8 @@ async def running(
     scene = await make_scene(database)
     listener = server.bind("127.0.0.1", 0)
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    if is_public:
+        settings = settings.model_copy(update={"public_url": base_url})
     app = build_app(settings, database, keys, clock, development=development, state=state or {}, surfaces=surfaces)
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]

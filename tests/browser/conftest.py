@@ -1,0 +1,54 @@
+"""Fixtures of the walks: one Chromium a process, a shop and as many visits to it as a test asks for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from browser import chromium as system
+from browser.shop import Shop, open_shop
+from browser.visit import Visit, visiting
+from conftest import skip_unless_ci
+from paydesk.clock import MovableClock
+
+Open = Callable[..., Awaitable[Visit]]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """The system's Chromium; it is on the session's event loop, and so are the tests that use it."""
+    executable = system.program()
+    if executable is None:
+        skip_unless_ci(system.HOW_TO_GET_IT)
+    async with system.launched(executable) as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shop(sqlite_url: str, clock: MovableClock) -> AsyncIterator[Shop]:
+    """A fresh service with a seller and an application."""
+    async with open_shop(sqlite_url, clock) as shop:
+        yield shop
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(chromium: Browser, shop: Shop) -> AsyncIterator[Open]:
+    """Opens windows by language; at the end of the test none of them has shown a fault."""
+    async with contextlib.AsyncExitStack() as windows:
+
+        async def open_window(language: str, **context: Any) -> Visit:
+            return await windows.enter_async_context(visiting(chromium, shop, language, **context))
+
+        yield open_window
+
+
+@pytest.fixture(params=["pt", "es", "en"])
+def language(request: pytest.FixtureRequest) -> str:
+    """Each of the languages that the pages are written in."""
+    chosen: str = request.param
+    return chosen

@@ -1,0 +1,87 @@
+"""How the pages look and sound: on small windows, by night, at the keyboard, to a screen reader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+
+from browser.conftest import Open
+from browser.shop import EMAIL, PASSWORD
+from browser.states import STATES
+from browser.visit import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WIDTHS = (320, 390, 1280)
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_nothing_is_cut_off(visit: Open, state: str, language: str) -> None:
+    """No page is wider than its window, on the smallest phone as on a desk, also where its texts are twice as large."""
+    window = await visit(language)
+    await STATES[state](window)
+    for width in WIDTHS:
+        await window.page.set_viewport_size({"width": width, "height": 700})
+        assert await window.overflow() <= 0, width
+    await window.page.set_viewport_size({"width": 640, "height": 700})
+    await window.page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
+    assert await window.overflow() <= 0, "enlarged"
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_accessible_by_day_and_by_night(visit: Open, state: str) -> None:
+    """The rules of WCAG 2.2 AA find nothing: labels, headings, landmarks, contrast, sizes of targets."""
+    window = await visit("pt", java_script_enabled=True)
+    await STATES[state](window)
+    backgrounds = set()
+    for scheme in ("light", "dark"):
+        await window.page.emulate_media(color_scheme=scheme)
+        backgrounds.add(await window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert violations(await Axe().run(window.page, options=RULES)) == [], scheme
+    assert len(backgrounds) == 2
+
+
+def violations(found: Any) -> list[str]:
+    """What is wrong, where."""
+    return [
+        f"{rule['id']}: {node['html']} {node['failureSummary']}"
+        for rule in found.response["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+async def test_by_keyboard_alone(visit: Open) -> None:
+    """Tab and Enter are enough, in the order of the page, and one sees where one is."""
+    window = await visit("en")
+    await window.ask()
+    keyboard = window.page.keyboard
+    await reach(window, window.words("sign_in.email"))
+    await keyboard.type(EMAIL)
+    await reach(window, window.words("sign_in.password"))
+    await keyboard.type(PASSWORD)
+    await keyboard.press("Enter")
+    await window.button("consent.agree").wait_for()
+    assert await reach(window, window.words("signed_in.not_you")) < await reach(window, window.words("consent.agree"))
+    await keyboard.press("Enter")
+    assert "code" in await window.arrive()
+
+
+async def reach(window: Visit, name: str) -> int:
+    """Press Tab until the field or button of that name has the focus, visibly; how many presses that took."""
+    for presses in range(12):
+        focused = await window.page.evaluate(FOCUSED)
+        if focused["name"] == name:
+            assert focused["outline"] != "none", name
+            return presses
+        await window.page.keyboard.press("Tab")
+    raise AssertionError(f"{name} can't be reached with Tab")
+
+
+FOCUSED = """() => {
+    const it = document.activeElement;
+    const label = it.labels && it.labels[0];
+    return {name: (label || it).textContent.trim(), outline: getComputedStyle(it).outlineStyle};
+}"""

@@ -1,0 +1,230 @@
+"""What a seller does at the authorization page, from the application and back, in each language and without scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.conftest import Open
+from browser.shop import APPLICATION, NAME, Shop
+from browser.visit import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HOUR_MS = 3_600_000
+SCOPES = ("read", "write", "offline_access")
+# What a seller must be able to read; the rest is the pages' own words.
+BY_HEART = {
+    "pt": ("Entrar", "Senha", "Permitir", "Não permitir"),
+    "es": ("Iniciar sesión", "Contraseña", "Permitir", "No permitir"),
+    "en": ("Sign in", "Password", "Allow", "Don't allow"),
+}
+
+
+async def signed_in(window: Visit) -> None:
+    """The seller has signed in and is asked to agree."""
+    await window.ask()
+    await window.sign_in()
+    await window.sees("consent.title", application=APPLICATION)
+
+
+async def agreed(window: Visit) -> None:
+    """The seller is back at the application, which may act for them."""
+    await signed_in(window)
+    await window.press("consent.agree")
+    await window.arrive()
+
+
+async def test_agree(visit: Open, shop: Shop, language: str) -> None:
+    """The seller signs in, reads who asks for what, agrees, and the application gets tokens for the code."""
+    window = await visit(language)
+    await window.ask(scope="read write")
+    await window.sees("sign_in.title")
+    await window.sign_in()
+    await window.sees("consent.title", application=APPLICATION)
+    await window.reads("scope.read")
+    await window.reads("scope.write")
+    await window.reads("consent.everything")
+    assert await window.page.get_by_text(window.words("scope.offline_access")).count() == 0
+    await window.page.get_by_text("localhost").first.wait_for()
+    await window.press("consent.agree")
+    came = await window.arrive()
+    assert came.keys() == {"code", "state", "iss"}
+    assert came["state"] == "a state & more"
+    tokens = await shop.tokens()
+    assert (tokens["scope"], tokens["user_id"]) == ("read write", shop.service.seller_id)
+
+
+async def test_refuse(visit: Open, language: str) -> None:
+    """The seller refuses, and the application is told so, in words for its developers, and gets no code."""
+    window = await visit(language)
+    await signed_in(window)
+    for scope in SCOPES:
+        await window.reads(f"scope.{scope}")
+    await window.press("consent.refuse")
+    came = await window.arrive()
+    assert came["error"] == "access_denied"
+    assert came["state"] == "a state & more"
+    assert "code" not in came
+
+
+async def test_wrong_password(visit: Open, shop: Shop, language: str) -> None:
+    """A wrong password is said beside the form, which keeps the address; the right one goes on to the question."""
+    window = await visit(language)
+    await window.ask()
+    await window.sign_in("wrong")
+    await window.reads("sign_in.failed")
+    email = window.page.get_by_label(window.words("sign_in.email"), exact=True)
+    password = window.page.get_by_label(window.words("sign_in.password"), exact=True)
+    assert await email.input_value() == "ana@aurora.example"
+    assert await password.input_value() == ""
+    assert shop.receiver.received == []
+    await window.sign_in()
+    await window.sees("consent.title", application=APPLICATION)
+
+
+async def test_wrong_address(visit: Open, shop: Shop, language: str) -> None:
+    """An address that is not the application's is not followed, with an error and without."""
+    window = await visit(language)
+    for wrong in (f"{shop.receiver.redirect_uri}/", "http://localhost:9/callback"):
+        await window.ask(redirect_uri=wrong)
+        await window.sees("error.unregistered_address.title")
+        assert window.page.url.startswith(shop.service.base_url)
+    assert shop.receiver.received == []
+
+
+async def test_unknown_application(visit: Open, language: str) -> None:
+    """An application that nobody knows is told of, and leads nowhere."""
+    window = await visit(language)
+    await window.ask(client_id="1")
+    await window.sees("error.unknown_application.title")
+
+
+async def test_a_fault_of_the_application_goes_back_to_it(visit: Open, language: str) -> None:
+    """What only the application can mend is told to the application; the seller is not asked to sign in first."""
+    window = await visit(language)
+    await window.ask(scope="everything")
+    came = await window.arrive()
+    assert (came["error"], came["state"]) == ("invalid_scope", "a state & more")
+
+
+async def test_session_that_ran_out(visit: Open, shop: Shop, language: str) -> None:
+    """Who left the question open for too long is told so, signs in again, and still gets to agree."""
+    window = await visit(language)
+    await signed_in(window)
+    shop.clock.advance(31 * 24 * HOUR_MS)
+    await window.press("consent.agree")
+    assert shop.receiver.received == []
+    await again(window)
+
+
+async def test_session_that_was_ended(visit: Open, shop: Shop, language: str) -> None:
+    """A session that ended on the server, in another window for example, agrees to nothing."""
+    window = await visit(language)
+    await signed_in(window)
+    await shop.service.scene.run("UPDATE seller_sessions SET ended_ms = created_ms")
+    await window.press("consent.agree")
+    assert shop.receiver.received == []
+    await again(window)
+
+
+async def again(window: Visit) -> None:
+    """From wherever the page leaves them the seller gets on, by what it offers."""
+    offered = window.page.get_by_role("link", name=window.words("again"), exact=True)
+    if await offered.count():
+        await offered.click()
+    await window.sign_in()
+    await window.sees("consent.title", application=APPLICATION)
+    await window.press("consent.agree")
+    assert "code" in await window.arrive()
+
+
+async def test_a_question_is_answered_once(visit: Open, shop: Shop, language: str) -> None:
+    """The very form that was sent before is refused with a page that says so, and no second code is made."""
+    window = await visit(language)
+    await signed_in(window)
+    form = await window.page.content()
+    await window.press("consent.agree")
+    await window.arrive()
+    await window.page.goto(f"{shop.service.base_url}/applications")
+    await window.page.set_content(form)
+    await window.press("consent.agree")
+    await window.sees("error.request_decided.title")
+    assert len(shop.receiver.received) == 1
+
+
+async def test_back_button(visit: Open, shop: Shop, language: str) -> None:
+    """Who goes back after agreeing meets no broken page, and may agree once more."""
+    window = await visit(language)
+    await agreed(window)
+    await window.page.go_back()
+    await window.sees("consent.title", application=APPLICATION)
+    await window.press("consent.agree")
+    await window.arrive()
+    codes = {came["code"] for came in shop.receiver.received}
+    assert len(codes) == len(shop.receiver.received) == 2
+
+
+async def test_not_you(visit: Open, language: str) -> None:
+    """Who is signed in as somebody else signs out on the spot, and is asked the same after signing in."""
+    window = await visit(language)
+    await signed_in(window)
+    await window.page.get_by_text(NAME).first.wait_for()
+    await window.press("signed_in.not_you")
+    await window.sees("sign_in.title")
+    await window.sign_in()
+    await window.sees("consent.title", application=APPLICATION)
+    await window.press("consent.agree")
+    assert "code" in await window.arrive()
+
+
+async def test_signed_in_already(visit: Open, shop: Shop, language: str) -> None:
+    """Who is signed in only confirms, and is never sent back without having been asked."""
+    window = await visit(language)
+    await agreed(window)
+    await window.ask(state="second")
+    await window.sees("consent.title", application=APPLICATION)
+    assert len(shop.receiver.received) == 1
+    await window.press("consent.agree")
+    assert (await window.arrive())["state"] == "second"
+
+
+async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
+    """The seller finds the application in the list and withdraws it there; its tokens stop at once."""
+    window = await visit(language)
+    await agreed(window)
+    token = (await shop.tokens())["access_token"]
+    assert (await shop.service.request("GET", "/terminals/v1/list", token=token)).status == 200
+    await window.page.goto(f"{shop.service.base_url}/applications")
+    await window.sees("applications.title")
+    await window.page.get_by_text(APPLICATION).first.wait_for()
+    await window.page.get_by_role("button", name=window.words("applications.withdraw")).first.click()
+    await window.reads("applications.none")
+    assert (await shop.service.request("GET", "/terminals/v1/list", token=token)).status == 401
+
+
+async def test_the_list_asks_to_sign_in(visit: Open, shop: Shop, language: str) -> None:
+    """The list of applications is for the seller alone: who comes without a session signs in and is led to it."""
+    window = await visit(language)
+    await window.page.goto(f"{shop.service.base_url}/applications")
+    await window.sees("sign_in.title")
+    await window.sign_in()
+    await window.sees("applications.title")
+
+
+async def test_the_browsers_language(visit: Open, language: str) -> None:
+    """The words are those of the language that the browser asks for, and the page says which it is."""
+    window = await visit(language)
+    sign_in, password, agree, refuse = BY_HEART[language]
+    await window.ask()
+    assert await window.page.locator("html").get_attribute("lang") == language
+    await window.page.get_by_label(password, exact=True).wait_for()
+    await window.page.get_by_role("button", name=sign_in, exact=True).wait_for()
+    await window.sign_in()
+    await window.page.get_by_role("button", name=agree, exact=True).wait_for()
+    await window.page.get_by_role("button", name=refuse, exact=True).wait_for()
+
+
+async def test_with_scripts(visit: Open) -> None:
+    """A browser that runs scripts is shown the same, and agreeing works as well."""
+    window = await visit("pt", java_script_enabled=True)
+    await agreed(window)

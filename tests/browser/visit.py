@@ -1,0 +1,105 @@
+"""A seller's visit: one window of a browser in one language, what the seller does there, and every fault it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.parse
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, Response
+
+from browser.shop import EMAIL, PASSWORD, Shop
+from paydesk.oauth.pages.language import Texts, texts
+
+LOCALES = {"pt": "pt-BR", "es": "es-AR", "en": "en-US"}
+PHONE = {"width": 390, "height": 844}
+# The console repeats the status of a page that is an error page on purpose; what else it says is a fault.
+STATUS_OF_PAGE = "Failed to load resource: the server responded with a status of 4"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A window at the shop's pages; `words` are those of its language."""
+
+    page: Page
+    shop: Shop
+    words: Texts
+
+    async def ask(self, **changes: Any) -> None:
+        """The application sends the seller to the authorization page."""
+        await self.page.goto(self.shop.address(**changes))
+
+    async def sign_in(self, password: str = PASSWORD) -> None:
+        """Fill in the form and send it."""
+        await self.page.get_by_label(self.words("sign_in.email"), exact=True).fill(EMAIL)
+        await self.page.get_by_label(self.words("sign_in.password"), exact=True).fill(password)
+        await self.press("sign_in.button")
+
+    async def press(self, name: str, **values: str) -> None:
+        """Press the button with that text, and wait for the page that follows."""
+        await self.button(name, **values).click()
+
+    async def arrive(self) -> dict[str, str]:
+        """The parameters with which the browser came back to the application."""
+        await self.page.wait_for_url(f"{self.shop.receiver.redirect_uri}?*")
+        return dict(self.shop.receiver.received[-1])
+
+    async def sees(self, name: str, **values: str) -> None:
+        """Wait until the page's first heading is that text."""
+        await self.page.get_by_role("heading", level=1, name=self.words(name, **values), exact=True).wait_for()
+
+    async def reads(self, name: str, **values: str) -> None:
+        """Wait until that text is on the page."""
+        await self.page.get_by_text(self.words(name, **values)).first.wait_for()
+
+    def button(self, name: str, **values: str) -> Locator:
+        """The button with that text."""
+        return self.page.get_by_role("button", name=self.words(name, **values), exact=True)
+
+    async def overflow(self) -> int:
+        """By how many pixels the page is wider than its window."""
+        wider: int = await self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        return wider
+
+
+def watch(page: Page, hosts: frozenset[str], faults: list[str]) -> None:
+    """Take down in `faults` whatever no page may do; `hosts` are those that it may talk to."""
+
+    def on_console(message: ConsoleMessage) -> None:
+        if not message.text.startswith(STATUS_OF_PAGE):
+            faults.append(f"console: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if urllib.parse.urlsplit(request.url).netloc not in hosts:
+            faults.append(f"another host: {request.url}")
+
+    def on_response(response: Response) -> None:
+        if response.status >= 400 and not response.request.is_navigation_request():
+            faults.append(f"{response.status}: {response.url}")
+
+    page.on("console", on_console)
+    page.on("request", on_request)
+    page.on("response", on_response)
+    page.on("pageerror", lambda error: faults.append(f"script: {error}"))
+    page.on("requestfailed", lambda request: faults.append(f"failed: {request.url} {request.failure}"))
+
+
+@contextlib.asynccontextmanager
+async def visiting(
+    browser: Browser, shop: Shop, language: str, *, java_script_enabled: bool = False, **context: Any
+) -> AsyncIterator[Visit]:
+    """A visit with cookies of its own; nothing needs scripts, so there are none unless they are asked for."""
+    opened = await browser.new_context(
+        locale=LOCALES[language], java_script_enabled=java_script_enabled, **{"viewport": PHONE, **context}
+    )
+    # A page that doesn't come is a fault at once, but for a machine that is busy.
+    opened.set_default_timeout(10_000)
+    try:
+        page, faults = await opened.new_page(), list[str]()
+        watch(page, frozenset(urllib.parse.urlsplit(url).netloc for url in shop.addresses), faults)
+        yield Visit(page, shop, texts(language))
+        assert faults == []
+    finally:
+        await opened.close()
