@@ -13,6 +13,7 @@ from paydesk.api import OPERATIONS
 from paydesk.errors import ErrorKind
 from paydesk.http import openapi
 from paydesk.http.advice import advice
+from paydesk.oauth import lifecycle
 from paydesk.operation import Operation
 from paydesk.orders import status
 from paydesk.settings import PREFIX, THROTTLES, Settings
@@ -35,6 +36,16 @@ _LIFECYCLE_HEAD = """\
 
 `processed` and `failed` can be trusted alone. Nothing leaves `failed`, `canceled` or `refunded`. Each move raises
 `version` by one and is told to the subscribed applications as its action."""
+
+_TOKENS_HEAD = """\
+# The life of a chain of tokens
+
+<!-- Written by `make generate` from `oauth/lifecycle.py`; changes made here are lost. -->
+
+A seller's consent gives a code, the code is exchanged for the first tokens, and every refresh makes the next
+generation: all of them are one chain, and end together. An application can be wrong about which token is the newest,
+because an answer was lost or two of its processes refreshed at once. So a used refresh token goes on answering the
+tokens that were made of it; only much later it means that somebody else has it too."""
 
 _SETTINGS_HEAD = """\
 # Settings
@@ -153,15 +164,23 @@ def order_lifecycle_md() -> str:
 
 
 def _diagram() -> Iterator[str]:
-    edges: dict[tuple[str, str], list[str]] = {}
-    for move in status.MOVES:
-        for source in _statuses(move.sources) or ["[*]"]:
-            for target in _statuses(move.targets) or [source]:
-                edges.setdefault((source, target), []).append(move.name)
-    for (source, target), names in edges.items():
-        yield f"    {source} --> {target}: {', '.join(names)}"
+    yield from _edges(
+        (source, target, move.name)
+        for move in status.MOVES
+        for source in _statuses(move.sources) or ["[*]"]
+        for target in _statuses(move.targets) or [source]
+    )
     for final in status.FINAL:
         yield f"    {final} --> [*]"
+
+
+def _edges(moves: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """The arrows of a picture, each with the names of all moves from its source to its target."""
+    edges: dict[tuple[str, str], list[str]] = {}
+    for source, target, name in moves:
+        edges.setdefault((source, target), []).append(name)
+    for (source, target), names in edges.items():
+        yield f"    {source} --> {target}: {', '.join(names)}"
 
 
 def _statuses(states: Iterable[status.State]) -> list[str]:
@@ -183,6 +202,51 @@ def _states(states: Iterable[status.State]) -> str:
     for state in states:
         by_status.setdefault(state.status, []).append(f"`{state.payment_detail}`")
     return "; ".join(f"{name}: {', '.join(details)}" for name, details in by_status.items())
+
+
+def token_lifecycle_md() -> str:
+    """The life of a chain of tokens: the diagram, the states and the moves."""
+    return "\n".join(
+        [
+            _TOKENS_HEAD,
+            "",
+            "```mermaid",
+            "stateDiagram-v2",
+            *_edges(
+                (source, move.target.name if move.target is not None else source, move.name)
+                for move in lifecycle.MOVES
+                for source in [state.name for state in move.sources] or ["[*]"]
+            ),
+            f"    {lifecycle.WITHDRAWN.name} --> [*]",
+            "```",
+            "",
+            "## States",
+            "",
+            *_table(("State", "Good for something"), ((f"`{one.name}`", one.good) for one in lifecycle.STATES)),
+            "",
+            "## Moves",
+            "",
+            *_table(
+                ("Move", "From", "To", "When what is presented", "Answer", "Reason in the log"),
+                map(_token_move, lifecycle.MOVES),
+            ),
+            "",
+            "What stands in no row changes nothing. Who is suspended, and addresses, verifiers and scopes that differ,",
+            "are refused before and move nothing. What has ended is forgotten later: [what is kept](retention.md).",
+            "",
+        ]
+    )
+
+
+def _token_move(move: lifecycle.Move) -> tuple[str, ...]:
+    return (
+        f"`{move.name}`",
+        ", ".join(f"`{source.name}`" for source in move.sources) or _NONE,
+        f"`{move.target.name}`" if move.target is not None else "itself",
+        move.when,
+        move.answer,
+        f"`{move.reason}`" if move.reason else "",
+    )
 
 
 def settings_md() -> str:
@@ -238,6 +302,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_md,
     "order-lifecycle.md": order_lifecycle_md,
     "settings.md": settings_md,
+    "token-lifecycle.md": token_lifecycle_md,
 }
 
 

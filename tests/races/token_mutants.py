@@ -14,8 +14,9 @@ PROVEN = "tests/contract/test_oauth_proven.py"
 OAUTH_RACES = "tests/races/test_oauth_races.py"
 TOKENS = "tests/races/test_promises_tokens.py"
 
-CLAIM = """
-    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND revoked_ms IS NULL AND expired_ms IS NULL""\"
+GUARD = '{lifecycle.REFRESH.guard("token_chains")}'
+CLAIM = f"""
+    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND {GUARD}""\"
 
 # open -> expired"""
 
@@ -218,7 +219,7 @@ TOKEN_MUTANTS = (
         "a refresh that waited for a revocation makes one",
         "oauth/store.py",
         CLAIM,
-        CLAIM.replace(" AND revoked_ms IS NULL", ""),
+        CLAIM.replace(GUARD, "expired_ms IS NULL"),
         OAUTH_RACES,
         "waits_for_a_revocation and postgres",
     ),
@@ -227,7 +228,7 @@ TOKEN_MUTANTS = (
         "a refresh that waited for another node's refusal makes a successor",
         "oauth/store.py",
         CLAIM,
-        CLAIM.replace(" AND expired_ms IS NULL", ""),
+        CLAIM.replace(GUARD, "revoked_ms IS NULL"),
         OAUTH_RACES,
         "another_nodes_refusal and postgres",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk import ids
+from paydesk.oauth import lifecycle
 from paydesk.storage.database import Transaction
 
 
@@ -32,8 +33,9 @@ GET = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 AND authoriza
 LIST = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 ORDER BY authorization_id"
 
 # standing -> withdrawn; the first instant stays.
-WITHDRAW = """UPDATE authorizations SET withdrawn_ms = $3
-    WHERE seller_id = $1 AND authorization_id = $2 AND withdrawn_ms IS NULL RETURNING application_id"""
+WITHDRAW = f"""UPDATE authorizations SET withdrawn_ms = $3
+    WHERE seller_id = $1 AND authorization_id = $2 AND {lifecycle.WITHDRAW.guard("authorizations")}
+    RETURNING application_id"""
 
 
 async def create(tx: Transaction, *, seller_id: int, application_id: int, scope: str, now_ms: int) -> Authorization:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from paydesk.oauth import lifecycle
 from paydesk.oauth.tokens import Chain, Generation
 from paydesk.secrets import digest
 from paydesk.storage.database import Row, Transaction
@@ -69,8 +70,8 @@ CODE = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.w
     WHERE c.seller_id = $1 AND c.digest = $2"""
 
 # fresh -> exchanged: of many who present a code at once, this lets one through.
-CLAIM_CODE = """UPDATE codes SET exchanged_ms = $3, chain_id = $4
-    WHERE seller_id = $1 AND digest = $2 AND exchanged_ms IS NULL AND expired_ms IS NULL"""
+CLAIM_CODE = f"""UPDATE codes SET exchanged_ms = $3, chain_id = $4
+    WHERE seller_id = $1 AND digest = $2 AND {lifecycle.EXCHANGE.guard("codes")}"""
 
 # fresh, exchanged -> expired: once it was refused as expired it stays so.
 EXPIRE_CODE = "UPDATE codes SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
@@ -82,16 +83,16 @@ INSERT_CHAIN = """INSERT INTO token_chains
 
 # generation g -> g + 1: of many who redeem a refresh token at once, this lets one make the successor, and none once
 # the chain is revoked or its newest token was refused as expired.
-CLAIM_SUCCESSOR = """UPDATE token_chains SET generation = generation + 1
-    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND revoked_ms IS NULL AND expired_ms IS NULL"""
+CLAIM_SUCCESSOR = f"""UPDATE token_chains SET generation = generation + 1
+    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND {lifecycle.REFRESH.guard("token_chains")}"""
 
 # open -> expired: the newest refresh token was refused as expired and stays so.
-EXPIRE_CHAIN = """UPDATE token_chains SET expired_ms = $4
-    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND revoked_ms IS NULL AND expired_ms IS NULL"""
+EXPIRE_CHAIN = f"""UPDATE token_chains SET expired_ms = $4
+    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND {lifecycle.EXPIRE.guard("token_chains")}"""
 
 # open, expired -> revoked, with all its tokens.
-REVOKE_CHAIN = """UPDATE token_chains SET revoked_ms = $3, revoked_reason = $4
-    WHERE seller_id = $1 AND chain_id = $2 AND revoked_ms IS NULL"""
+REVOKE_CHAIN = f"""UPDATE token_chains SET revoked_ms = $3, revoked_reason = $4
+    WHERE seller_id = $1 AND chain_id = $2 AND {lifecycle.REVOKE.guard("token_chains")}"""
 
 # In: the refresh token of a generation.
 INSERT_REFRESH_TOKEN = """INSERT INTO refresh_tokens
