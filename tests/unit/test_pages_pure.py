@@ -190,8 +190,8 @@ def test_what_is_no_utf_8_comes_back_as_it_was() -> None:
     """A state of any bytes is refused, and told unchanged with the refusal."""
     asked = authorization.read("state=%FF%00x")
     assert authorization.fault(asked, APPLICATION) is not None
-    address = authorization.back(REDIRECT_URI, state=asked.state, issuer=None, error="invalid_request")
-    assert address.endswith("&state=%FF%00x")
+    address = authorization.back(REDIRECT_URI, state=asked.state, issuer="i", error="invalid_request")
+    assert address.endswith("&state=%FF%00x&iss=i")
 
 
 @pytest.mark.parametrize(

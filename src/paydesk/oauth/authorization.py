@@ -140,9 +140,9 @@ def scope(asked: Asked, application: Application) -> str | None:
         return None
 
 
-def back(redirect_uri: str, *, state: str | None, issuer: str | None, **said: str) -> str:
+def back(redirect_uri: str, *, state: str | None, issuer: str, **said: str) -> str:
     """The application's address with what it is told (RFC 6749 section 4.1.2, RFC 9207); its own query is kept."""
-    pairs = {**said, **({"state": state} if state else {}), **({"iss": issuer} if issuer else {})}
+    pairs = {**said, **({"state": state} if state else {}), "iss": issuer}
     separator = "?" if "?" not in redirect_uri else "" if redirect_uri[-1] in "?&" else "&"
     return f"{redirect_uri}{separator}{_encoded(pairs)}"
 

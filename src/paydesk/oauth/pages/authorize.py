@@ -102,5 +102,4 @@ async def _decide(tx: Transaction, seen: Visit, sent: Consent) -> Decision | Ref
 
 
 def _back(call: Call, redirect_uri: str, state: str | None, **said: str) -> Answer:
-    issuer = call.settings.public_url
-    return html.redirect(authorization.back(redirect_uri, state=state, issuer=issuer, **said))
+    return html.redirect(authorization.back(redirect_uri, state=state, issuer=call.settings.issuer, **said))
