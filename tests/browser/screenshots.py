@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from playwright.async_api import Browser
 
@@ -86,7 +86,7 @@ async def _take_all(executable: str) -> None:
 
 
 async def _take(picture: Picture, browser: Browser, shop: Shop) -> None:
-    looks = {"viewport": WINDOW, "color_scheme": picture.scheme, "device_scale_factor": 2}
+    looks: dict[str, Any] = {"viewport": WINDOW, "color_scheme": picture.scheme, "device_scale_factor": 1}
     async with visiting(browser, shop, picture.language, **looks) as window:
         await picture.state(window)
         await window.page.evaluate("document.activeElement.blur()")

@@ -15,6 +15,7 @@ from browser.visit import Visit
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 WIDTHS = (320, 390, 1280)
+TABS_MAX = 8
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
@@ -64,18 +65,19 @@ async def test_by_keyboard_alone(visit: Open) -> None:
     await keyboard.type(PASSWORD)
     await keyboard.press("Enter")
     await window.button("consent.agree").wait_for()
-    assert await reach(window, window.words("signed_in.not_you")) < await reach(window, window.words("consent.agree"))
+    await reach(window, window.words("signed_in.not_you"))
+    await reach(window, window.words("consent.agree"))
     await keyboard.press("Enter")
     assert "code" in await window.arrive()
 
 
-async def reach(window: Visit, name: str) -> int:
-    """Press Tab until the field or button of that name has the focus, visibly; how many presses that took."""
-    for presses in range(12):
+async def reach(window: Visit, name: str) -> None:
+    """Press Tab until the field or button of that name has the focus, visibly."""
+    for _ in range(TABS_MAX):
         focused = await window.page.evaluate(FOCUSED)
         if focused["name"] == name:
             assert focused["outline"] != "none", name
-            return presses
+            return
         await window.page.keyboard.press("Tab")
     raise AssertionError(f"{name} can't be reached with Tab")
 
