@@ -39,6 +39,22 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in _anchors(target), link
 
 
+def test_every_picture_is_shown_and_small() -> None:
+    """A page shows a picture that exists, with a text for who can't see it; none is left over, none is heavy."""
+    shown = {
+        (page.parent / name).resolve(): text
+        for page in PAGES
+        for text, name in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", page.read_text())
+    }
+    assert all(picture.exists() and text for picture, text in shown.items())
+    pictures = set((ROOT / "docs" / "images").iterdir())
+    assert pictures
+    assert pictures <= set(shown)
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG"), picture
+        assert picture.stat().st_size < 100_000, picture
+
+
 def test_generated_pages_are_up_to_date() -> None:
     """What `make check` refuses, a test refuses too."""
     assert generated.stale() == {}
