@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from playwright.async_api import Browser
 
-from browser import chromium, states
+from browser import chromium
 from browser.shop import HOME, Shop, open_shop
 from browser.visit import Visit, visiting
 from paydesk.clock import MovableClock
@@ -50,13 +50,21 @@ async def _consent(window: Visit) -> None:
     await window.button("consent.agree").wait_for()
 
 
+async def _applications(window: Visit) -> None:
+    await window.ask()
+    await window.sign_in()
+    await window.press("consent.agree")
+    await window.arrive()
+    await window.list_applications()
+
+
 PICTURES = (
     Picture("sign-in", _sign_in, "en"),
     Picture("consent", _consent, "en"),
     Picture("consent-dark", _consent, "en", "dark"),
     Picture("consent-pt", _consent, "pt"),
     Picture("consent-es", _consent, "es"),
-    Picture("applications", states.applications, "en"),
+    Picture("applications", _applications, "en"),
 )
 
 

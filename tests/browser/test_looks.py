@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 
 from browser.conftest import Open
+from browser.journey import journey
 from browser.shop import EMAIL, PASSWORD
-from browser.states import STATES
 from browser.visit import Visit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -19,30 +19,28 @@ TABS_MAX = 8
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
-@pytest.mark.parametrize("state", STATES)
-async def test_nothing_is_cut_off(visit: Open, state: str, language: str) -> None:
+async def test_nothing_is_cut_off(visit: Open, language: str) -> None:
     """No page is wider than its window, on the smallest phone as on a desk, also where its texts are twice as large."""
     window = await visit(language)
-    await STATES[state](window)
-    for width in WIDTHS:
-        await window.page.set_viewport_size({"width": width, "height": 700})
-        assert await window.overflow() <= 0, width
-    await window.page.set_viewport_size({"width": 640, "height": 700})
-    await window.page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
-    assert await window.overflow() <= 0, "enlarged"
+    async for place in journey(window):
+        for width in WIDTHS:
+            await window.page.set_viewport_size({"width": width, "height": 700})
+            assert await window.overflow() <= 0, (place, width)
+        await window.page.set_viewport_size({"width": 640, "height": 700})
+        await window.page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
+        assert await window.overflow() <= 0, f"{place}, enlarged"
 
 
-@pytest.mark.parametrize("state", STATES)
-async def test_accessible_by_day_and_by_night(visit: Open, state: str) -> None:
+async def test_accessible_by_day_and_by_night(visit: Open) -> None:
     """The rules of WCAG 2.2 AA find nothing: labels, headings, landmarks, contrast, sizes of targets."""
     window = await visit("pt", java_script_enabled=True)
-    await STATES[state](window)
-    backgrounds = set()
-    for scheme in ("light", "dark"):
-        await window.page.emulate_media(color_scheme=scheme)
-        backgrounds.add(await window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        assert violations(await Axe().run(window.page, options=RULES)) == [], scheme
-    assert len(backgrounds) == 2
+    async for place in journey(window):
+        backgrounds = set()
+        for scheme in ("light", "dark"):
+            await window.page.emulate_media(color_scheme=scheme)
+            backgrounds.add(await window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+            assert violations(await Axe().run(window.page, options=RULES)) == [], (place, scheme)
+        assert len(backgrounds) == 2, place
 
 
 def violations(found: Any) -> list[str]:

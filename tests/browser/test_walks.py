@@ -145,7 +145,7 @@ async def test_a_question_is_answered_once(visit: Open, shop: Shop, language: st
     form = await window.page.content()
     await window.press("consent.agree")
     await window.arrive()
-    await window.page.goto(f"{shop.service.base_url}/applications")
+    await window.list_applications()
     await window.page.set_content(form)
     await window.press("consent.agree")
     await window.sees("error.request_decided.title")
@@ -194,7 +194,7 @@ async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
     await agreed(window)
     token = (await shop.tokens())["access_token"]
     assert (await shop.service.request("GET", "/terminals/v1/list", token=token)).status == 200
-    await window.page.goto(f"{shop.service.base_url}/applications")
+    await window.list_applications()
     await window.sees("applications.title")
     await window.page.get_by_text(APPLICATION).first.wait_for()
     await window.page.get_by_role("button", name=window.words("applications.withdraw")).first.click()
@@ -202,10 +202,10 @@ async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
     assert (await shop.service.request("GET", "/terminals/v1/list", token=token)).status == 401
 
 
-async def test_the_list_asks_to_sign_in(visit: Open, shop: Shop, language: str) -> None:
+async def test_the_list_asks_to_sign_in(visit: Open, language: str) -> None:
     """The list of applications is for the seller alone: who comes without a session signs in and is led to it."""
     window = await visit(language)
-    await window.page.goto(f"{shop.service.base_url}/applications")
+    await window.list_applications()
     await window.sees("sign_in.title")
     await window.sign_in()
     await window.sees("applications.title")

@@ -31,6 +31,10 @@ class Visit:
         """The application sends the seller to the authorization page."""
         await self.page.goto(self.shop.address(**changes))
 
+    async def list_applications(self) -> None:
+        """The seller looks who acts for them."""
+        await self.page.goto(f"{self.shop.service.base_url}/applications")
+
     async def sign_in(self, password: str = PASSWORD) -> None:
         """Fill in the form and send it."""
         await self.page.get_by_label(self.words("sign_in.email"), exact=True).fill(EMAIL)
