@@ -11,7 +11,7 @@ SHOWN = ("code", "state", "scope", "iss", "error", "error_description")
 
 _STYLE = """
 :root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 4rem auto; padding: 0 1rem }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 48rem; margin: 4rem auto; padding: 0 1rem }
 dt { font-weight: 600; margin-top: 1rem }
 pre { padding: 1rem; overflow-x: auto; border: 1px solid GrayText; border-radius: .5rem; user-select: all }
 dd { margin: 0; overflow-wrap: anywhere; font-family: ui-monospace, monospace; user-select: all }
@@ -46,8 +46,9 @@ Was there a <code>code_challenge</code>? Then add <code>-d code_verifier=…</co
 _EXCHANGE = """\
 C=.paydesk/credentials.json
 of() { grep -oE "\\"$1\\": \\"[^\\"]+" $C | cut -d'"' -f4; }
-curl -sS "$(of base_url)/oauth/token" -d grant_type=authorization_code -d test_token=true \\
-  -d client_id="$(of client_id)" -d client_secret="$(of client_secret)" -d redirect_uri="$(of redirect_uri)" \\
+curl -sS "$(of base_url)/oauth/token" -d test_token=true \\
+  -d grant_type=authorization_code -d redirect_uri="$(of redirect_uri)" \\
+  -d client_id="$(of client_id)" -d client_secret="$(of client_secret)" \\
   -d code=CODE"""
 # What is shown to be pasted into a shell is a code and nothing else.
 _CODE = re.compile(r"TG-[0-9a-f]{40}-[0-9]{1,19}", re.ASCII)
