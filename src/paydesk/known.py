@@ -35,7 +35,7 @@ class Known:
         self._promised_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
         self._subjects: OrderedDict[str, OrderedDict[str, int]] = OrderedDict()
         self._count = 0
-        if signals is not None:
+        if signals is not None and seconds:
             signals.listen(self._prefix, self._heard)
 
     def __len__(self) -> int:
@@ -48,6 +48,8 @@ class Known:
 
     def add(self, subject: str, place: str) -> None:
         """The subject is there now; every node is to know, and is told when that is news."""
+        if not self._promised_ns:
+            return
         places = self._subjects.get(subject)
         known_until = places.get(place, 0) if places is not None else 0
         if known_until - self._monotonic() >= self._promised_ns:
@@ -62,8 +64,6 @@ class Known:
 
     def _put(self, subject: str, place: str) -> None:
         """Where there is no room, the subject that was not seen for the longest loses a place."""
-        if not self._promised_ns:
-            return
         places = self._subjects.setdefault(subject, OrderedDict())
         self._count += place not in places
         places[place] = self._monotonic() + self._promised_ns + self._promised_ns // LONGER_SHARE

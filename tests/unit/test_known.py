@@ -80,3 +80,14 @@ def test_other_nodes_hear_of_it_once_in_a_while(hand: HandClock) -> None:
     hand.advance(24 * HOUR - 60 * 60)
     assert other.has("7", "2001:db8:1:2::/64")
     assert not other.has("7", "192.0.2.1")
+
+
+def test_who_remembers_nobody_neither_tells_nor_hears() -> None:
+    """With no time there is nothing that other nodes should know, however often somebody is let in."""
+    signals, told = Signals(), list[str]()
+    signals.carry = told.extend
+    known = Known("known-client", 0, signals)
+    known.add("7", "192.0.2.1")
+    signals.wake_here(("known-client:7:192.0.2.1",))
+    assert told == []
+    assert len(known) == 0
