@@ -330,3 +330,19 @@ async def test_an_unknown_application(service: Service) -> None:
         assert await owner.refused(method, path) == (400, "invalid_path_param"), path
     assert await owner.refused("PUT", f"applications/{unknown}", {}) == (405, "method_not_allowed")
     assert await audited(service) == []
+
+
+async def test_the_audit_trail_has_one_spelling_of_an_id(service: Service) -> None:
+    """However many zeros an operator writes before it: who looks for a subject finds all that was done to it."""
+    owner = await operator(service)
+    made = await registered(owner)
+    path, seller_path = f"applications/00{made['client_id']}", f"sellers/00{service.seller_id}"
+    added = await owner.did("POST", f"{path}/secrets", {})
+    await owner.did("DELETE", f"{path}/secrets/{added['id']}")
+    await owner.did("PATCH", path, {"name": "Other"})
+    await owner.did("POST", f"{path}/suspend")
+    await owner.did("PATCH", seller_path, {"name": "Other"})
+    await owner.did("POST", f"{seller_path}/password", {})
+    await owner.did("POST", f"{seller_path}/suspend")
+    subjects = [line.subject for line in (await audited(service))[1:]]
+    assert subjects == [made["client_id"]] * 4 + [str(service.seller_id)] * 3

@@ -32,7 +32,7 @@ async def add(call: Call) -> Answer:
     if len(await applications.find_secrets(call.tx, number)) >= GOOD_SECRETS_MAX:
         raise TOO_MANY_SECRETS.because("too many secrets", f"at most {GOOD_SECRETS_MAX} may be good at once")
     made, secret = await applications.add_secret(call.tx, number, call.now_ms)
-    after = await _record(call, "applications.secrets.add", before)
+    after = await _record(call, number, "applications.secrets.add", before)
     return Answer(
         201,
         {
@@ -48,21 +48,22 @@ async def add(call: Call) -> Answer:
 async def remove(call: Call) -> Answer:
     """End a secret at once. Also the last one: whose secret has leaked must not have to wait for anything."""
     application = await held(call)
-    before = await applications.find_secrets(call.tx, application.application_id)
-    if not await applications.remove_secret(call.tx, application.application_id, call.path):
+    number = application.application_id
+    before = await applications.find_secrets(call.tx, number)
+    if not await applications.remove_secret(call.tx, number, call.path):
         raise SECRET_NOT_FOUND.because("unknown secret")
-    await _record(call, "applications.secrets.remove", before)
+    await _record(call, number, "applications.secrets.remove", before)
     return await answer(call, application)
 
 
-async def _record(call: Call, action: str, before: list[ApplicationSecret]) -> list[dict[str, Any]]:
+async def _record(call: Call, number: int, action: str, before: list[ApplicationSecret]) -> list[dict[str, Any]]:
     """Write down which secrets there were and are, never what they say; those that there are."""
-    after = shown_secrets(await applications.find_secrets(call.tx, int(call.paths[0])))
+    after = shown_secrets(await applications.find_secrets(call.tx, number))
     await audit.record(
         call,
         call.tx,
         action,
-        call.paths[0],
+        str(number),
         before={"secrets": shown_secrets(before)},
         after={"secrets": after},
     )

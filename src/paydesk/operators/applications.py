@@ -129,5 +129,6 @@ async def _changed(call: Call, action: str, before: Application) -> Answer:
     after = await applications.get(call.tx, before.application_id)
     assert after is not None, "it is held until the commit"
     if after != before:
-        await audit.record(call, call.tx, action, call.path, before=shown(before), after=shown(after))
+        document = shown(after)
+        await audit.record(call, call.tx, action, document["client_id"], before=shown(before), after=document)
     return await answer(call, after)

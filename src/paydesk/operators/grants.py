@@ -38,7 +38,8 @@ async def withdraw(call: Call) -> Answer:
     if await withdrawal.withdraw(call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms):
         was = {"client_id": str(found.application_id), "scope": found.scope, "created_date": rfc3339(found.created_ms)}
         after = {**was, "withdrawn_date": rfc3339(call.now_ms)}
-        await audit.record(call, call.tx, "grants.withdraw", call.path, before=was, after=after)
+        grant_id = f"{authorization_id}-{seller_id}"
+        await audit.record(call, call.tx, "grants.withdraw", grant_id, before=was, after=after)
     return Answer(204)
 
 

@@ -83,7 +83,7 @@ async def set_password(call: Call) -> Answer:
         seller = await _held(call, tx)
         await sellers.change_password(tx, seller.seller_id, password_hash)
         await sessions.end_all(tx, seller.seller_id, call.now_ms)
-        await audit.record(call, tx, "sellers.password", call.path)
+        await audit.record(call, tx, "sellers.password", str(seller.seller_id))
         return shown(seller)
 
     answer = await call.database.write(work)
@@ -132,7 +132,7 @@ async def _changed(call: Call, action: str, before: Seller) -> Answer:
     after = await sellers.get(call.tx, before.seller_id)
     assert after is not None, "they are held until the commit"
     if after != before:
-        await audit.record(call, call.tx, action, call.path, before=shown(before), after=shown(after))
+        await audit.record(call, call.tx, action, str(after.seller_id), before=shown(before), after=shown(after))
     return Answer(200, shown(after))
 
 
