@@ -134,6 +134,14 @@ def test_the_first_operator_is_made_on_the_database(database_url: str, tmp_path:
     assert token not in after
 
 
+@pytest.mark.parametrize("name", ["", "a\nb", "\udcff"])
+def test_the_first_operator_has_a_name_that_a_service_would_take(name: str, tmp_path: Path) -> None:
+    """It is exit code 2 where not, in the same words, before any database is opened."""
+    ended = command("operators", "create", "--name", name, folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "'$.name' - must" in ended.stderr
+
+
 def test_refused(folder: Path) -> None:
     """What the service refuses is exit code 1, in its own words; nothing is on standard output."""
     client_id = credentials(folder)["client_id"]
@@ -159,6 +167,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
         (("apps", "show", ""), "must not be empty"),
         (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "Either"),
         (("operators", "revoke"), "OPERATOR_ID"),
+        (("grants", "revoke", ""), "must not be empty"),
     ):
         ended = command(*arguments, folder=tmp_path, **known)
         assert (ended.returncode, ended.stdout) == (2, ""), arguments

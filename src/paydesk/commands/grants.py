@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import operators
+from paydesk.commands.client import operators, segment
 from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, show, show_list
 
 app = group("Grants: which applications may act for which sellers.")
@@ -36,5 +35,5 @@ def revoke(
     credentials: CredentialsFile = None,
 ) -> None:
     """Withdraw a grant for its seller: its tokens end at once, orders under way go on. Again does no harm."""
-    operators(credentials).request("DELETE", f"/operator/v1/grants/{urllib.parse.quote(grant_id, safe='')}")
+    operators(credentials).request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
     show({"id": grant_id.upper(), "withdrawn": True}, as_json=as_json)

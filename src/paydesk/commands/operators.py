@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,7 +83,15 @@ def revoke(
 
 def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
     from paydesk.clock import SystemClock
+    from paydesk.http import body
     from paydesk.operators import people
+    from paydesk.operators.schemas import OperatorRequest
+
+    # The rules that a service goes by.
+    asked = {"name": name, "role": role}
+    _, faults = body.validate(OperatorRequest, asked, json.dumps(asked).encode())
+    if faults:
+        raise WrongUsage("; ".join(fault.detail for fault in faults))
 
     async def work() -> dict[str, Any]:
         async with opened(load_settings(settings_file)) as database:
