@@ -85,10 +85,24 @@ async def test_a_stranger_behind_the_same_address_locks_no_known_browser_out(thr
 
 
 async def test_a_known_browser_may_not_guess_for_ever(throttle: SignInThrottle) -> None:
-    """It has a budget of its own, which takes nothing from anybody's."""
-    assert fail(throttle, OWNER, STRANGE, known_browser=True) == 3
-    assert fail(throttle, OWNER, HOME, known_browser=True) == 0
-    assert throttle.refusal(OWNER, STRANGE) is None
+    """It has a budget of its own, which takes nothing from anybody's; then it has what unknown ones have."""
+    for _ in range(3):
+        assert throttle.refusal(OWNER, STRANGE, known_browser=True) is None
+        throttle.failed(OWNER, STRANGE, known_browser=True)
+    assert fail(throttle, OWNER, STRANGE) == 3
+    assert throttle.refusal(OWNER, STRANGE, known_browser=True) is not None
+    for number in range(100):
+        fail(throttle, OWNER, f"203.0.113.{number}", known_browser=True)
+    assert throttle.refusal(OWNER, "192.0.2.1", known_browser=True) is not None
+
+
+async def test_who_signed_in_once_locks_no_known_browser_out(throttle: SignInThrottle) -> None:
+    """A browser of before, wherever it guesses from, leaves the seller the address where they sign in."""
+    throttle.succeeded(OWNER, HOME)
+    for number in range(100):
+        fail(throttle, OWNER, f"203.0.113.{number}", known_browser=True)
+    assert throttle.refusal(OWNER, HOME, known_browser=True) is None
+    assert fail(throttle, OWNER, HOME, known_browser=True) == 3
 
 
 async def test_a_success_forgets_what_was_mistyped(throttle: SignInThrottle) -> None:
@@ -102,6 +116,7 @@ async def test_a_success_forgets_what_was_mistyped(throttle: SignInThrottle) -> 
     throttle.succeeded(OWNER, HOME)
     assert fail(throttle, OWNER, HOME) == 3
     assert throttle.refusal(OWNER, HOME, known_browser=True) is not None
+    assert fail(throttle, OWNER, STRANGE, known_browser=True) == 3
 
 
 async def test_a_seller_of_ones_own_buys_no_guesses(throttle: SignInThrottle) -> None:

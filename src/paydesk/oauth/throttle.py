@@ -99,7 +99,8 @@ class SignInThrottle:
     """Failed sign-ins by (e-mail, address), by address, and by e-mail over all addresses.
 
     A known browser, and an address from which this seller has signed in lately, have a budget of their own: they feel
-    nothing of what strangers do with the seller's e-mail address.
+    nothing of what strangers do with the seller's e-mail address. A browser whose budget is used up is one that is not
+    known: whoever signed in once, before the password was another, keeps nobody out with it.
     """
 
     def __init__(
@@ -123,9 +124,9 @@ class SignInThrottle:
         `known_browser`: it carries the proof that this very seller has signed in with it before.
         """
         subject, place = _subject(email), network(address)
-        if known_browser:
-            seconds = self._browsers.wait(subject)
-        elif self._known.has(subject, place):
+        if self._has_own_budget(subject, known_browser):
+            return None
+        if self._known.has(subject, place):
             seconds = self._pairs.wait((subject, place))
         else:
             seconds = max(self._pairs.wait((subject, place)), self._addresses.wait(place), self._emails.wait(subject))
@@ -136,7 +137,7 @@ class SignInThrottle:
     def failed(self, email: str, address: str, *, known_browser: bool = False) -> None:
         """The password was wrong, or there is nobody of that e-mail address."""
         subject, place = _subject(email), network(address)
-        if known_browser:
+        if self._has_own_budget(subject, known_browser):
             self._browsers.charge(subject)
             return
         self._pairs.charge((subject, place))
@@ -159,6 +160,9 @@ class SignInThrottle:
     def knows(self, email: str, address: str, *, known_browser: bool = False) -> bool:
         """Whether this is no stranger's try: the browser is known, or the address is."""
         return known_browser or self._known.has(_subject(email), network(address))
+
+    def _has_own_budget(self, subject: str, known_browser: bool) -> bool:  # noqa: FBT001 - private
+        return known_browser and not self._browsers.wait(subject)
 
 
 def _subject(email: str) -> str:
