@@ -41,7 +41,7 @@ async def test_a_hash_of_other_parameters_is_good_and_is_to_be_replaced() -> Non
     assert await verify_password(stored, "correct horse")
 
 
-@pytest.mark.parametrize("stored", [QUICK, "no hash", None])
+@pytest.mark.parametrize("stored", [QUICK, "no hash", None], ids=["a quick one", "none of ours", "nobody"])
 async def test_a_wrong_password_is_not_told_sooner(stored: str | None) -> None:
     """However quickly the hash was compared, the answer comes on the half second."""
     loop = asyncio.get_running_loop()
