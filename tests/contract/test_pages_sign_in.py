@@ -14,7 +14,7 @@ from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
 from parties import other_seller
 from paydesk.clock import MovableClock
-from paydesk.oauth import sellers, sessions
+from paydesk.oauth import passwords, sellers, sessions
 from paydesk.oauth.passwords import hash_password, needs_rehash
 from paydesk.secrets import digest
 from paydesk.settings import Settings
@@ -315,3 +315,16 @@ async def test_too_many_tries(database: Database) -> None:
         forged = {BROWSER: known.cookies[BROWSER].replace(".", "0.")}
         assert (await Browser(service, cookies=forged).sign_in("/applications")).status == 429
         assert (await known.sign_in("/applications")).status == 303
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "too much to do"), ("es", "demasiado que hacer"), ("pt", "muito o que fazer")]
+)
+async def test_too_many_at_once(
+    sqlite_service: Service, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+) -> None:
+    """Who finds no room to have a password compared is told so, and when to come again; no database is blamed."""
+    monkeypatch.setattr(passwords, "STRANGERS_MAX", 0)
+    page = await Browser(sqlite_service, {"Accept-Language": language}).sign_in("/applications")
+    assert (page.status, page.headers["retry-after"]) == (503, "1")
+    assert said in page.text
