@@ -67,7 +67,8 @@ async def test_a_verifier_that_agrees_is_taken(scene: Scene) -> None:
 
 async def test_empty_parameters_count_as_left_out(scene: Scene) -> None:
     """A client that writes every parameter it knows is not refused for those it leaves empty."""
-    await scene.tokens(refresh_token="", code_verifier="")
+    body = await scene.tokens(refresh_token="", code_verifier="", scope="")
+    assert body["scope"] == ALL_SCOPES
 
 
 async def test_without_offline_access_there_is_no_refresh_token(scene: Scene) -> None:

@@ -137,7 +137,7 @@ OF_ALL: list[Row] = [
     (10, WITHDRAW, "unauthorized_client", "authorization withdrawn"),
     (10, TAKE_OFFLINE_ACCESS, "unauthorized_client", "offline_access taken from the application"),
     (11, given(redirect_uri="https://else.example"), "invalid_grant", "redirect_uri"),
-    (12, given(scope=""), "invalid_scope", "scope is empty or has a space too many"),
+    (12, given(scope=" "), "invalid_scope", "scope is empty or has a space too many"),
     (12, given(scope="read  write"), "invalid_scope", "scope is empty or has a space too many"),
     (12, given(scope="read read"), "invalid_scope", "scope is doubled"),
     (12, given(scope="read admin"), "invalid_scope", "scope is unknown"),

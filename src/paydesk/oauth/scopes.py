@@ -35,9 +35,9 @@ def canonical(text: str) -> str:
 def narrow(granted: str, requested: str | None) -> str:
     """What is asked for out of what was granted, in alphabetical order; all of it where nothing is asked for.
 
-    Raises INVALID_SCOPE where `requested` is malformed or wider than `granted`.
+    An empty `requested` asks for nothing (RFC 6749 section 3.2). Raises INVALID_SCOPE where `requested` is malformed or wider than `granted`.
     """
-    if requested is None:
+    if not requested:
         return granted
     try:
         scope = canonical(requested)
