@@ -35,7 +35,8 @@ def canonical(text: str) -> str:
 def narrow(granted: str, requested: str | None) -> str:
     """What is asked for out of what was granted, in alphabetical order; all of it where nothing is asked for.
 
-    An empty `requested` asks for nothing (RFC 6749 section 3.2). Raises INVALID_SCOPE where `requested` is malformed or wider than `granted`.
+    An empty `requested` asks for nothing (RFC 6749 section 3.2). Raises INVALID_SCOPE where it is malformed or wider
+    than `granted`.
     """
     if not requested:
         return granted
