@@ -158,7 +158,7 @@ def is_exchange(world: World, body: Mapping[str, Any]) -> bool:
 
 def within(scope: str, asked: Any) -> bool:
     """Whether the scope is what was asked for, and no more than was granted."""
-    return set(scope.split()) == set((GRANTED if asked is None else asked).split()) <= set(GRANTED.split())
+    return set(scope.split()) == set((asked or GRANTED).split()) <= set(GRANTED.split())
 
 
 async def redeemed(world: World, sent: Sent) -> None:
