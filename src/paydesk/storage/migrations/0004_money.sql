@@ -1,0 +1,48 @@
+-- Money that goes back, and outcomes that are asked for. What the version before wrote has the columns' defaults.
+
+-- Reserved by refunds that are under way: paid_minor - refunded_minor - refunding_minor is what is left.
+ALTER TABLE orders ADD COLUMN refunding_minor bigint NOT NULL DEFAULT 0;
+
+ALTER TABLE refunds ADD COLUMN live smallint NOT NULL DEFAULT 0;
+ALTER TABLE refunds ADD COLUMN attempts bigint NOT NULL DEFAULT 0;
+ALTER TABLE refunds ADD COLUMN next_ms bigint NOT NULL DEFAULT 0;
+ALTER TABLE refunds ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;  -- by the machine's clock
+ALTER TABLE inquiries ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
+ALTER TABLE reversals ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
+
+CREATE INDEX refunds_due ON refunds (next_ms, seller_id) WHERE status = 'processing';
+
+-- The simulated acquirer's book, in tables of its own, so that the two books can be compared.
+CREATE TABLE simulator_payments (
+    seller_id          bigint   NOT NULL,
+    payment_id         text     NOT NULL,
+    terminal_id        text     NOT NULL,
+    live               smallint NOT NULL,
+    amount_minor       bigint   NOT NULL,
+    currency           text     NOT NULL,
+    outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
+    detail             text,
+    reference_id       text     NOT NULL,
+    authorization_code text,
+    card               text,               -- JSON
+    installments       bigint   NOT NULL,
+    known_ms           bigint   NOT NULL,  -- a late answer: an inquiry finds nothing before
+    reversed_ms        bigint,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, payment_id)
+);
+
+CREATE TABLE simulator_movements (
+    seller_id          bigint   NOT NULL,
+    movement_key       text     NOT NULL,
+    kind               text     NOT NULL CHECK (kind IN ('refund', 'reversal')),
+    payment_id         text     NOT NULL,
+    amount_minor       bigint   NOT NULL,
+    outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
+    detail             text,
+    reference_id       text     NOT NULL,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, movement_key)
+);
+
+CREATE INDEX simulator_movements_payment ON simulator_movements (seller_id, payment_id);
