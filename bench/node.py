@@ -14,7 +14,7 @@ import uvloop
 
 from bench import seed
 from paydesk import logs, node, settings
-from paydesk.app import build_app
+from paydesk.app import acquirers_of, build_app
 from paydesk.clock import SystemClock
 from paydesk.http import server
 from paydesk.workers import WorkerContext, run_all
@@ -27,12 +27,13 @@ async def serve(database_url: str, port: int) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     async with node.database_of(chosen) as database:
         clock, stop = SystemClock(), asyncio.Event()
-        app = build_app(chosen, database, seed.KEYS, clock, development=False, state={})
+        acquirers = acquirers_of(chosen, database, clock)
+        app = build_app(chosen, database, seed.KEYS, clock, development=False, state={"acquirers": acquirers})
         node.stop_on_signals(stop)
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(WorkerContext(database, chosen, clock, seed.KEYS), stop),
+            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=acquirers), stop),
         )
 
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from bench import seed
 from bench.seed import Sizes
 from paydesk import logs, node, settings
-from paydesk.app import build_app
+from paydesk.app import acquirers_of, build_app
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
@@ -72,7 +72,8 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await migrate(database, clock.now_ms())
         if not seed_file.exists():
             seed_file.write_text(json.dumps(await seed.seed(database, clock.now_ms(), sizes)))
-        state = {"readiness": Readiness(database, seed.KEYS, clock)}
+        acquirers = acquirers_of(chosen, database, clock)
+        state = {"readiness": Readiness(database, seed.KEYS, clock), "acquirers": acquirers}
         app = build_app(chosen, database, seed.KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
         app.routes.insert(0, Route("/noop", NoOp()))
         node.stop_on_signals(stop)
@@ -81,7 +82,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(WorkerContext(database, chosen, clock, seed.KEYS), stop),
+            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=acquirers), stop),
         )
 
 

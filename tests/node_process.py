@@ -20,7 +20,7 @@ from typing import Any
 
 from forks import Fork, Forks
 from paydesk import crash_points, logs, node, settings
-from paydesk.app import build_app
+from paydesk.app import acquirers_of, build_app
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.reply import Receive, Scope, Send
@@ -120,9 +120,10 @@ async def serve(database_url: str, port: int) -> None:
     async with node.database_of(chosen) as database:
         # Asked anew each time, so that a test can move the machine's clock.
         clock, stop = WatchedClock(lambda: time.time_ns()), asyncio.Event()  # noqa: PLW0108 - that is the point
-        app = build_app(chosen, database, KEYS, clock, development=False, state={})
+        acquirers = acquirers_of(chosen, database, clock)
+        app = build_app(chosen, database, KEYS, clock, development=False, state={"acquirers": acquirers})
         node.stop_on_signals(stop)
-        context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True)
+        context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True, acquirers=acquirers)
         await node.run_together(
             stop,
             server.serve(armed(app), server.bind("127.0.0.1", port), chosen, lambda: None, stop),

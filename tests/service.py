@@ -18,7 +18,7 @@ import structlog
 
 import conformance
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
-from paydesk.app import EVERY_SURFACE, build_app
+from paydesk.app import EVERY_SURFACE, acquirers_of, build_app
 from paydesk.clock import Clock, SystemClock
 from paydesk.http import server
 from paydesk.keys import Keys
@@ -248,11 +248,12 @@ async def running(
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     if is_public:
         settings = settings.model_copy(update={"public_url": base_url})
-    app = build_app(settings, database, keys, clock, development=development, state=state or {}, surfaces=surfaces)
+    shared = {"acquirers": acquirers_of(settings, database, clock), **(state or {})}
+    app = build_app(settings, database, keys, clock, development=development, state=shared, surfaces=surfaces)
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:
-        context = WorkerContext(database, settings, clock, keys, loopback_allowed=True)
+        context = WorkerContext(database, settings, clock, keys, loopback_allowed=True, acquirers=shared["acquirers"])
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()
     connector = aiohttp.TCPConnector(limit=connections_max)

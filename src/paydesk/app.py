@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.routing import Route, Router
 
+from paydesk.acquiring.acquirers import Acquirers, configured
 from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
 from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
@@ -19,6 +20,7 @@ from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
 from paydesk.keys import Keys
+from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.proven import ProvenClients
 from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
@@ -62,6 +64,7 @@ def build_app(
         state={
             "gateway": Gateway(database.signals),
             "readiness": Readiness(database, keys, clock),
+            "acquirers": acquirers_of(settings, database, clock),
             "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
             **_throttles(settings, database.signals),
             **state,
@@ -70,6 +73,20 @@ def build_app(
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
     routes = [Route(path, PathEndpoint(operations, service)) for path, operations in _by_path(offered).items()]
     return Router(routes, redirect_slashes=False, default=_not_found)
+
+
+def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
+    """Who moves the money, by the settings. Raises `StartRefused`."""
+    try:
+        return configured(
+            database,
+            clock,
+            acquirer=settings.acquirer,
+            script=settings.simulator_script,
+            seed=settings.simulator_seed,
+        )
+    except ValueError as error:
+        raise StartRefused(f"simulator_script: {error}.") from None
 
 
 class PathEndpoint:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paydesk import keys, logs, node, seed
-from paydesk.app import build_app
+from paydesk.app import acquirers_of, build_app
 from paydesk.clock import MovableClock
 from paydesk.credentials import Minting
 from paydesk.http import server
@@ -69,9 +69,10 @@ async def run(options: Options, settings: Settings) -> None:
             fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
-            state: dict[str, Any] = {"fleet": fleet, "loopback_allowed": True}
+            acquirers = acquirers_of(settings, database, clock)
+            state: dict[str, Any] = {"fleet": fleet, "loopback_allowed": True, "acquirers": acquirers}
             app = build_app(settings, database, server_keys, clock, development=True, state=state)
-            context = WorkerContext(database, settings, clock, server_keys, loopback_allowed=True)
+            context = WorkerContext(database, settings, clock, server_keys, loopback_allowed=True, acquirers=acquirers)
             await node.run_together(
                 stop,
                 server.serve(app, listener, settings, ready.set, stop),

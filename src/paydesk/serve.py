@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from paydesk import keys, logs, node
-from paydesk.app import build_app
+from paydesk.app import acquirers_of, build_app
 from paydesk.doors import Doors
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
@@ -40,13 +40,14 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
         await check_database(database)
         clock, stop = WatchedClock(), asyncio.Event()
         readiness = Readiness(database, server_keys, clock)
+        acquirers = acquirers_of(settings, database, clock)
         build = partial(
             build_app,
             database=database,
             keys=server_keys,
             clock=clock,
             development=False,
-            state={"readiness": readiness},
+            state={"readiness": readiness, "acquirers": acquirers},
         )
         with closing(inherited or Doors.made(settings, beside=beside)) as doors:
             node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
@@ -57,7 +58,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
                 stop,
                 server.serve(clients, doors.clients, settings, doors.opened, stop),
                 server.serve(operators, doors.operators, settings, doors.opened, stop),
-                run_all(WorkerContext(database, settings, clock, server_keys), stop),
+                run_all(WorkerContext(database, settings, clock, server_keys, acquirers=acquirers), stop),
             )
 
 

@@ -157,6 +157,14 @@ class Settings(BaseModel):
     acquirer: Literal["none", "simulator"] = Field(
         "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
     )
+    simulator_script: str = Field(
+        "",
+        max_length=2000,
+        description="What the simulated acquirer does beside cards and amounts: `docs/simulator.md`.",
+    )
+    simulator_seed: int = Field(
+        0, ge=0, le=2**63 - 1, description="Another seed, another fate of what the script leaves to chance."
+    )
     connections_max: Positive = Field(
         5000, description="Open connections; one more ends the one without a request for the longest, or gets 503."
     )

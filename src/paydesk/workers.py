@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from paydesk import retention
+from paydesk.acquiring.acquirers import NOBODY, Acquirers
 from paydesk.clock import Clock
 from paydesk.keys import Keys
 from paydesk.orders import expiry
@@ -34,6 +35,7 @@ class WorkerContext:
     clock: Clock
     keys: Keys
     loopback_allowed: bool = False
+    acquirers: Acquirers = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

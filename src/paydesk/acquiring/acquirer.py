@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment as the acquirer knows it: by our ids, never by what a terminal called it. The amount is the original."""
+    """A payment as the acquirer knows it: by our ids, never by what a terminal called it; its original amount."""
 
     merchant_id: int
     """The seller."""
@@ -22,6 +22,7 @@ class Payment:
     """PAY + the order's ULID: the key under which it was, or was not, authorized."""
     amount_minor: int
     currency: str
+    installments: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +91,7 @@ class Acquirer(Protocol):
         """Give a part or all of it back, once under `key`."""
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Undo the approval under `payment.payment_id` and `reference_id`, once under `key`; after it nothing is left
-        of it, also where it is authorized later: whoever reverses what isn't there forbids it."""
+        """Undo the approval under `payment.payment_id` and `reference_id`, once under `key`: nothing is left of it.
+
+        Whoever reverses what isn't there forbids it: it will not be authorized later either.
+        """

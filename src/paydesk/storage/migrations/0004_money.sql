@@ -27,7 +27,8 @@ CREATE TABLE simulator_payments (
     card               text,               -- JSON
     installments       bigint   NOT NULL,
     known_ms           bigint   NOT NULL,  -- a late answer: an inquiry finds nothing before
-    reversed_ms        bigint,
+    refunded_minor     bigint   NOT NULL DEFAULT 0,
+    reversed_ms        bigint,             -- of what was never authorized too: it is forbidden from then on
     created_ms         bigint   NOT NULL,
     PRIMARY KEY (seller_id, payment_id)
 );
@@ -41,8 +42,22 @@ CREATE TABLE simulator_movements (
     outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
     detail             text,
     reference_id       text     NOT NULL,
+    known_ms           bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
     PRIMARY KEY (seller_id, movement_key)
 );
 
 CREATE INDEX simulator_movements_payment ON simulator_movements (seller_id, payment_id);
+
+-- How often something was asked, where its answer depends on that.
+CREATE TABLE simulator_asks (
+    seller_id          bigint   NOT NULL,
+    operation          text     NOT NULL CHECK (operation IN ('payment', 'inquiry', 'refund', 'reversal')),
+    ask_key            text     NOT NULL,
+    ordinal            bigint   NOT NULL,  -- the seller's first of its operation is 1
+    asked              bigint   NOT NULL,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, operation, ask_key)
+);
+
+CREATE INDEX simulator_asks_ordinal ON simulator_asks (seller_id, operation, ordinal);

@@ -1,0 +1,72 @@
+"""A simulated acquirer on a test's database, and payments to ask it about."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+from paydesk import ids
+from paydesk.acquiring import rules
+from paydesk.acquiring.acquirer import Approved, Card, Payment
+from paydesk.acquiring.cards import CARDS
+from paydesk.acquiring.simulator import Simulator
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+
+SELLER = 1_000_000_001
+START_MS = 1_800_000_000_000
+_numbers = itertools.count(1)
+
+
+class Sleeper:
+    """Sleeps no time at all, and remembers for how long it was asked to."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        """Note it."""
+        self.slept.append(seconds)
+
+
+class Bank:
+    """A simulator with a clock that a test moves; `again` is the same one in another process."""
+
+    def __init__(self, database: Database, script: str = "", seed: int = 0, clock: MovableClock | None = None) -> None:
+        self.database, self.clock, self.sleeper = database, clock or MovableClock(frozen_ms=START_MS), Sleeper()
+        self._script, self._seed = script, seed
+        self.simulator = Simulator(database, self.clock, script=rules.parse(script), seed=seed, sleep=self.sleeper)
+
+    def again(self) -> Bank:
+        """Another process with the same settings, on the same database."""
+        return Bank(self.database, self._script, self._seed, self.clock)
+
+    async def approved(self, **changes: Any) -> tuple[Payment, Approved]:
+        """A payment that was approved."""
+        payment = new_payment(**changes)
+        outcome = await self.simulator.authorize(payment, card())
+        assert isinstance(outcome, Approved), outcome
+        return payment, outcome
+
+    async def row(self, sql: str, *args: Any) -> tuple[Any, ...] | None:
+        """One row."""
+        row = await self.database.read(lambda tx: tx.one(sql, *args))
+        return tuple(row) if row is not None else None
+
+
+def new_payment(amount_minor: int = 2490, **changes: Any) -> Payment:
+    """A payment that nobody has asked about."""
+    payment = Payment(SELLER, "PAYDESK_VIRTUAL__1", f"PAY{ids.ulid(START_MS)}", amount_minor, "BRL")
+    return replace(payment, **changes)
+
+
+def new_key(kind: str = "REF") -> str:
+    """A key that nobody has used."""
+    return f"{kind}{next(_numbers):026d}"
+
+
+def card(name: str = "visa_approved") -> Card:
+    """A card of the tray, as it is presented."""
+    one = CARDS[name]
+    return Card(one.brand, one.type, one.first_digits, one.last_digits, "contactless")
