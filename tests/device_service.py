@@ -24,6 +24,10 @@ connection drops) or `silent` (done, no answer)."""
 
 JsonObject = dict[str, Any]
 
+DECLINED = {"9001": "rejected_by_issuer", "9002": "insufficient_amount", "9006": "high_risk"}
+SILENT = ("9021", "9022")
+"""What the acquirer makes of a card, by its last digits; every other is approved."""
+
 
 def order(amount: str = "24.90", **more: Any) -> JsonObject:
     """An order as a terminal is offered it."""
@@ -56,6 +60,8 @@ class DeviceService:
         self.grant_seconds = 60.0
         self.behind_seconds = 0.0
         self.verdicts: dict[str, str] = {}
+        self.charges: dict[str, JsonObject] = {}
+        """What the acquirer answered, by payment id."""
         self.boots: list[str] = []
         self._messages: asyncio.Queue[JsonObject] = asyncio.Queue()
         self._changed = asyncio.Condition()
@@ -63,7 +69,7 @@ class DeviceService:
 
     def offer(self, lease_id: str, amount: str = "24.90", **more: Any) -> Lease:
         """Let the terminal's next poll bring this order."""
-        lease = self.leases.setdefault(lease_id, Lease(order(amount, **more)))
+        lease = self.leases.setdefault(lease_id, Lease(order(amount, payment_id=f"PAY-{lease_id}", **more)))
         self.say({"type": "order", "lease_id": lease_id, "time": self._now(), "order": lease.order})
         return lease
 
@@ -97,6 +103,7 @@ class DeviceService:
         app.router.add_post(f"{base}/leases/{{lease}}/progress", self._progress, name="progress")
         app.router.add_post(f"{base}/leases/{{lease}}/cancel-result", self._cancel_result, name="cancel-result")
         app.router.add_put(f"{base}/leases/{{lease}}/results/{{result}}", self._result, name="result")
+        app.router.add_post("/virtual/v1/acquirer/payments", self._acquirer, name="acquirer")
         server = TestServer(app, port=port)
         await server.start_server()
         try:
@@ -196,6 +203,17 @@ class DeviceService:
             lease.until = self._now(self.grant_seconds)
         return web.json_response({"go": True, "until": lease.until})
 
+    async def _acquirer(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        digits, key = body["card"]["last_digits"], body["payment_id"]
+        if digits in DECLINED:
+            decided = {"outcome": "declined", "status_detail": DECLINED[digits]}
+        else:
+            number = str(10**13 + len(self.charges))
+            decided = {"outcome": "approved", "authorization_code": "831000", "reference_id": number}
+        answer = self.charges.setdefault(key, {**decided, "amount": body["amount"]})
+        return web.json_response({"outcome": "unknown"} if digits in SILENT else answer)
+
     def _now(self, later_seconds: float = 0) -> str:
         return rfc3339(int((time.time() - self.behind_seconds + later_seconds) * 1000))
 
@@ -216,7 +234,8 @@ class DeviceService:
             return web.json_response({"error": "result_conflict", "recorded": True}, status=409)
         if len(lease.results) > 1:
             return web.json_response({"error": "order_finished", "recorded": True}, status=409)
-        lease.state = {"approved": "processed", "declined": "failed", "canceled": "canceled"}[content["outcome"]]
+        ends = {"approved": "processed", "declined": "failed", "canceled": "canceled", "unknown": "check"}
+        lease.state = ends[content["outcome"]]
         return web.json_response({"order": {"id": "ORD1", "status": lease.state}, "print": True})
 
 

@@ -156,3 +156,28 @@ def _has_come(path: Path, point: str) -> bool:
     if not entries:
         return False
     return entries[0].result is not None if point == "result" else entries[0].step == point
+
+
+@pytest.mark.parametrize("script", ["no_answer:0s", "late:0s"])
+async def test_an_unknown_outcome(service: Service, fleet: Fleet, script: str) -> None:
+    """The book has the payment, the terminal knows nothing of it, and the order waits for the acquirer's word."""
+    terminal = await _terminal(service, fleet, script)
+    order_id = await _create(service, terminal)
+    async with asyncio.timeout(5):
+        while (await service.get(order_id))["status_detail"] in ("created", "at_terminal"):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    sql = "SELECT outcome, terminal_id FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
+    row = await service.database.read(lambda tx: tx.one(sql, service.seller_id, f"PAY{order_id[3:]}"))
+    assert row is not None
+    assert tuple(row) == ("approved", terminal.id)
+
+
+async def test_the_order_has_the_numbers_of_the_book(service: Service, fleet: Fleet) -> None:
+    """Reference, code and installments are those of the acquirer."""
+    terminal = await _terminal(service, fleet, "approve:0s")
+    order = await _until(service, await _create(service, terminal), "processed")
+    (payment,) = order["transactions"]["payments"]
+    sql = "SELECT reference_id, authorization_code FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
+    row = await service.database.read(lambda tx: tx.one(sql, service.seller_id, payment["id"]))
+    assert row is not None
+    assert tuple(row) == (payment["reference_id"], payment["authorization_code"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from paydesk.acquiring.cards import CARDS
 from paydesk.orders.status import FAILED_DETAILS
-from paydesk.virtual import scripts
+from paydesk.virtual import cards, scripts
 from paydesk.virtual.scripts import Script
 
 
@@ -18,6 +19,8 @@ from paydesk.virtual.scripts import Script
         ("decline:2s", Script("decline", "rejected_by_issuer", 2)),
         *((f"decline:{detail}", Script("decline", detail)) for detail in FAILED_DETAILS),
         ("decline:card_disabled:0.2s", Script("decline", "card_disabled", 0.2)),
+        ("no_answer", Script("no_answer")),
+        ("late:0.1s", Script("late", "", 0.1)),
         ("cancel", Script("cancel")),
         ("ignore", Script("ignore")),
         ("hold", Script("hold")),
@@ -53,19 +56,38 @@ def test_every_script_is_described() -> None:
     assert set(scripts.DESCRIPTIONS) == set(scripts.STEPS)
 
 
-def test_an_approval_is_what_the_protocol_asks_for() -> None:
-    """An approved result pays the very amount, with six and four digits and a reference of its own."""
-    order = {"amount": "10", "payment_method": {"default_type": "debit_card"}}
-    first, second = (scripts.parse("approve").outcome(order) for _ in range(2))
-    assert (first["outcome"], first["status_detail"], first["paid_amount"]) == ("approved", "accredited", "10")
-    assert first["payment_method"] == {"id": "debvisa", "type": "debit_card", "installments": 1}
-    assert first["card"]["entry_mode"] == "contactless"
-    assert [len(first["card"][digits]) for digits in ("first_digits", "last_digits")] == [6, 4]
-    assert first["reference_id"].isdigit()
-    assert first["reference_id"] != second["reference_id"]
+def test_every_script_that_pays_presents_its_card() -> None:
+    """The card says to the acquirer what is to come of it; six digits and four are shown, and how they were read."""
+    for text, name in {"approve": "visa_approved", "no_answer": "no_answer", "late": "late"}.items():
+        card = scripts.parse(text).presented({"amount": "10"})["card"]
+        assert card["last_digits"] == CARDS[name].last_digits
+        assert (len(card["first_digits"]), card["entry_mode"]) == (6, "contactless")
+    for detail in FAILED_DETAILS:
+        card = scripts.parse(f"decline:{detail}").presented({"amount": "10"})["card"]
+        assert (card["last_digits"], card["entry_mode"]) == (CARDS[detail].last_digits, "chip")
 
 
-def test_a_decline_carries_its_detail() -> None:
-    """A declined result names why."""
-    outcome = scripts.parse("decline:high_risk").outcome({"amount": "1.00"})
-    assert (outcome["outcome"], outcome["status_detail"]) == ("declined", "high_risk")
+@pytest.mark.parametrize("text", ["approve", "decline:high_risk"])
+def test_an_order_may_want_a_debit_card(text: str) -> None:
+    """Then the card is one, and means the same."""
+    wanted = {"default_type": "debit_card"}
+    shown = scripts.parse(text).presented({"amount": "10", "payment_method": wanted})
+    assert shown["payment_method"] == {"id": "debvisa", "type": "debit_card", "installments": 1}
+    if text != "approve":
+        assert shown["card"]["last_digits"] == CARDS["high_risk"].last_digits
+
+
+def test_results_are_what_the_protocol_asks_for() -> None:
+    """Each answer of the acquirer is a result; what is none is an unknown outcome."""
+    order, shown = {"amount": "10"}, scripts.parse("approve").presented({"amount": "10"})
+    told = {"outcome": "approved", "amount": "10.00", "authorization_code": "831000", "reference_id": "41"}
+    approved = cards.result(order, shown, told)
+    assert (approved["outcome"], approved["status_detail"], approved["paid_amount"]) == ("approved", "accredited", "10")
+    assert (approved["reference_id"], approved["authorization_code"]) == ("41", "831000")
+    assert approved["card"] == shown["card"]
+    declined = cards.result(order, shown, {"outcome": "declined", "status_detail": "high_risk"})
+    assert (declined["outcome"], declined["status_detail"]) == ("declined", "high_risk")
+    assert cards.result(order, shown, {"outcome": "not_sent"})["status_detail"] == "processing_error"
+    assert (
+        cards.result(order, shown, {"outcome": "unknown"}) == cards.result(order, shown, {}) == {"outcome": "unknown"}
+    )

@@ -87,7 +87,16 @@ async def test_an_order_is_paid(bench: Bench, service: DeviceService) -> None:
     assert _only(lease)["paid_amount"] == "24.90"
     await service.until_told("printing")
     calls = [name for name, _ in service.calls if name != "next"]
-    assert calls == ["hello", "ack", "card_requested", "card_presented", "authorizing", "result", "printing"]
+    assert calls == [
+        "hello",
+        "ack",
+        "card_requested",
+        "card_presented",
+        "authorizing",
+        "acquirer",
+        "result",
+        "printing",
+    ]
 
 
 async def test_orders_follow_each_other(bench: Bench, service: DeviceService) -> None:
@@ -170,7 +179,18 @@ async def test_a_new_order_ends_the_one_before(bench: Bench, service: DeviceServ
     assert [entry.lease_id for entry in bench.entries()] == ["L2"]
 
 
-@pytest.mark.parametrize("call", ["hello", "next", "ack", "card_requested", "authorizing", "result"])
+@pytest.mark.parametrize("script", ["no_answer:0s", "late:0s"])
+async def test_an_unknown_outcome_is_said_to_be_unknown(bench: Bench, service: DeviceService, script: str) -> None:
+    """An acquirer that has charged and does not answer is not asked again: the service finds out."""
+    await bench.start(script)
+    lease = service.offer("L1")
+    await service.until_state(lease, "check")
+    await bench.until_empty()
+    assert _only(lease) == {"outcome": "unknown"}
+    assert len(service.told("acquirer")) == 1
+
+
+@pytest.mark.parametrize("call", ["hello", "next", "ack", "card_requested", "authorizing", "acquirer", "result"])
 @pytest.mark.parametrize("fault", ["lost", 503, 429])
 async def test_lost_answers_are_asked_for_again(bench: Bench, service: DeviceService, call: str, fault: Fault) -> None:
     """Whichever answer is lost or late, the order ends once, by one result."""
@@ -229,6 +249,9 @@ async def test_a_recorded_refusal_ends_the_reporting(bench: Bench, service: Devi
         ("authorizing", ["hang"], "canceled"),
         ("authorizing", ["silent"], "failed"),
         ("authorizing", ["lost", "hang"], "failed"),
+        ("acquirer", ["hang"], "processed"),
+        ("acquirer", ["silent"], "processed"),
+        ("acquirer", ["lost", 503, "hang"], "processed"),
         ("result", ["hang"], "processed"),
         ("result", ["silent"], "processed"),
         ("result", [503, "hang"], "processed"),
@@ -240,7 +263,7 @@ async def test_a_restart_at_any_point(
     """Stopped at any call, a terminal that starts again ends the order once, and charges nothing it is not sure of.
 
     Asked for the grant and not granted, the service takes the order back. Granted without hearing of it, the terminal
-    says that it never went to the acquirer.
+    says that it never went to the acquirer. Where it may have gone there it asks again, and is told the same.
     """
     service.faults[call].extend(faults)
     await bench.start()
@@ -253,6 +276,7 @@ async def test_a_restart_at_any_point(
     await service.until_state(lease, ends)
     await bench.until_empty()
     assert len(lease.results) == (0 if ends == "canceled" else 1)
+    assert len(service.charges) == (1 if ends == "processed" else 0)
     if ends == "failed":
         assert _only(lease) == {"outcome": "declined", "status_detail": "processing_error"}
 
@@ -272,6 +296,52 @@ async def test_a_restart_at_the_acquirer_reports_the_same_outcome(bench: Bench, 
     await bench.start()
     await service.until_state(lease, "processed")
     assert lease.results == {held.result_id: held.result}
+
+
+async def test_a_charge_that_nobody_told_of_in_time_is_unknown(bench: Bench, service: DeviceService) -> None:
+    """A restart after the grant's end does not ask the acquirer any more: only the service may find out."""
+    service.faults["acquirer"].append("silent")
+    await bench.start()
+    lease = service.offer("L1")
+    await service.until_told("acquirer")
+    await bench.stop()
+    service.behind_seconds = -3600
+    await bench.start()
+    await service.until_state(lease, "check")
+    assert _only(lease) == {"outcome": "unknown"}
+    assert len(service.told("acquirer")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "charged", "ends"), [(401, False, "failed"), (401, True, "check"), (503, False, "check")]
+)
+async def test_an_acquirer_that_does_not_take_it(
+    bench: Bench, service: DeviceService, answer: int, *, charged: bool, ends: str
+) -> None:
+    """Refused at first, nothing was charged; refused after an answer was lost, or away for good, nobody knows."""
+    service.grant_seconds = 0.5 if answer == 503 else 60
+    service.faults["acquirer"].extend((["lost"] if charged else []) + [answer] * 500)
+    await bench.start()
+    lease = service.offer("L1")
+    await service.until_state(lease, ends)
+    assert len(service.charges) == charged
+
+
+@pytest.mark.parametrize("verdict", ["forget", "abort"])
+async def test_a_charge_is_forgotten_where_the_service_knows(
+    bench: Bench, service: DeviceService, verdict: str
+) -> None:
+    """An order that ended by the acquirer's word to the service is not asked about again."""
+    service.faults["acquirer"].append("silent")
+    await bench.start()
+    lease = service.offer("L1")
+    await service.until_told("acquirer")
+    await bench.stop()
+    service.verdicts["L1"] = verdict
+    await bench.start()
+    await bench.until_empty()
+    assert lease.results == {}
+    assert len(service.told("acquirer")) == 1
 
 
 async def test_a_result_is_repeated_word_for_word(bench: Bench, service: DeviceService) -> None:

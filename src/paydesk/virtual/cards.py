@@ -1,45 +1,59 @@
-"""What a virtual terminal tells of a payment: the cards it knows, and the result for each way a payment can end."""
+"""What a virtual terminal presents to the acquirer, and the result that it reports for each answer."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from paydesk.acquiring.cards import CARDS
 
 JsonObject = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A card out of the tray: its brand and type as on the wire, and the digits that may be shown."""
-
-    brand: str
-    type: str
-    first_digits: str
-    last_digits: str
+APPROVED, APPROVED_DEBIT = "visa_approved", "debvisa_approved"
 
 
-VISA = Card("visa", "credit_card", "423564", "5682")
-DEBIT_VISA = Card("debvisa", "debit_card", "400276", "3704")
+def presented(order: Mapping[str, Any], name: str, entry_mode: str) -> JsonObject:
+    """The payment method and the card of that name; as a debit card where the order wants one.
 
-
-def approved(order: Mapping[str, Any]) -> JsonObject:
-    """The acquirer approved the order's amount, without a tip."""
+    The last digits, by which the acquirer knows a test card, stay those of the name.
+    """
+    wanted = order.get("payment_method") or {}
+    is_debit = wanted.get("default_type") == "debit_card"
+    if is_debit and name == APPROVED:
+        name = APPROVED_DEBIT
+    brand = CARDS[APPROVED_DEBIT] if is_debit else CARDS[name]
     return {
-        "outcome": "approved",
-        "status_detail": "accredited",
-        **_paid_with(order, "contactless"),
-        "paid_amount": order["amount"],
-        "authorization_code": f"{secrets.randbelow(10**6):06d}",
-        # Fourteen digits: no card number has so many, so nobody takes it for one.
-        "reference_id": str(10**13 + secrets.randbelow(9 * 10**13)),
+        "payment_method": {
+            "id": brand.brand,
+            "type": brand.type,
+            "installments": wanted.get("default_installments", 1),
+        },
+        "card": {
+            "first_digits": brand.first_digits,
+            "last_digits": CARDS[name].last_digits,
+            "entry_mode": entry_mode,
+        },
     }
 
 
-def declined(order: Mapping[str, Any], detail: str) -> JsonObject:
-    """The acquirer declined for the reason that `detail` names."""
-    return {"outcome": "declined", "status_detail": detail, **_paid_with(order, "chip")}
+def result(order: Mapping[str, Any], shown: JsonObject, answer: Mapping[str, Any]) -> JsonObject:
+    """The result of what the acquirer answered about the order; what isn't an answer is an unknown outcome."""
+    match answer.get("outcome"):
+        case "approved":
+            return {
+                "outcome": "approved",
+                "status_detail": "accredited",
+                **shown,
+                "paid_amount": order["amount"],
+                "authorization_code": answer["authorization_code"],
+                "reference_id": answer["reference_id"],
+            }
+        case "declined":
+            return {"outcome": "declined", "status_detail": answer["status_detail"], **shown}
+        case "not_sent":
+            return never_charged()
+        case _:
+            return unknown()
 
 
 def never_charged() -> JsonObject:
@@ -47,19 +61,11 @@ def never_charged() -> JsonObject:
     return {"outcome": "declined", "status_detail": "processing_error"}
 
 
+def unknown() -> JsonObject:
+    """The terminal went to the acquirer and has no answer."""
+    return {"outcome": "unknown"}
+
+
 def canceled() -> JsonObject:
     """The buyer or the cashier pressed the red key before the grant."""
     return {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
-
-
-def _paid_with(order: Mapping[str, Any], entry_mode: str) -> JsonObject:
-    wanted = order.get("payment_method") or {}
-    card = DEBIT_VISA if wanted.get("default_type") == "debit_card" else VISA
-    return {
-        "payment_method": {
-            "id": card.brand,
-            "type": card.type,
-            "installments": wanted.get("default_installments", 1),
-        },
-        "card": {"first_digits": card.first_digits, "last_digits": card.last_digits, "entry_mode": entry_mode},
-    }

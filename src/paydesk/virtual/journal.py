@@ -33,6 +33,8 @@ class Entry(msgspec.Struct, frozen=True):
     """Up to when the grant lets it go to the acquirer; empty without a grant."""
     result_id: str = ""
     result: dict[str, Any] | None = None
+    presented: dict[str, Any] | None = None
+    """What the acquirer is asked with; written down before it is asked, so from then on it may have been charged."""
 
 
 class _File(msgspec.Struct):

@@ -48,7 +48,7 @@ class Link:
     """What one start of a terminal, with a boot id of its own, says to the service."""
 
     def __init__(self, http: aiohttp.ClientSession, base_url: str, device_token: Secret) -> None:
-        self._http, self._base, self._token = http, base_url.rstrip("/") + "/device/v1", device_token
+        self._http, self._base, self._token = http, base_url.rstrip("/"), device_token
         self.boot_id = str(uuid4())
         self._service_time: tuple[datetime, float] | None = None
 
@@ -90,6 +90,10 @@ class Link:
         """Send a result. It is taken from an earlier session and under a revoked token too, so neither ends here."""
         return await self._call("PUT", f"/leases/{lease_id}/results/{result_id}", result)
 
+    async def ask_acquirer(self, request: dict[str, Any]) -> Reply:
+        """Ask for the authorization, under the payment's id. The acquirer is somebody else, behind another door."""
+        return await self._send("POST", "/virtual/v1/acquirer/payments", request, CALL_SECONDS_MAX)
+
     def is_before(self, until: str) -> bool:
         """Whether the instant is yet to come by the service's clock, as far as it has been told."""
         end = _instant(until)
@@ -112,11 +116,17 @@ class Link:
     async def _call(
         self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float = CALL_SECONDS_MAX
     ) -> Reply:
+        sent = time.monotonic()
+        content = None if body is None else {"boot_id": self.boot_id, **body}
+        reply = await self._send(method, f"/device/v1{path}", content, seconds_max)
+        self._learn_time(reply, sent)
+        return reply
+
+    async def _send(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
         from aiohttp import ClientError, ClientTimeout
 
-        content = None if body is None else msgspec.json.encode({"boot_id": self.boot_id, **body})
+        content = None if body is None else msgspec.json.encode(body)
         headers = {"Authorization": f"Bearer {self._token.reveal()}", "Content-Type": "application/json"}
-        sent = time.monotonic()
         try:
             async with self._http.request(
                 method,
@@ -132,7 +142,6 @@ class Link:
             raise Away(f"{type(error).__name__}: {error}") from None
         if reply.status in (408, 429) or reply.status >= 500:
             raise Away(f"{method} was answered with {reply.status} {reply.code}")
-        self._learn_time(reply, sent)
         return reply
 
     def _learn_time(self, reply: Reply, sent: float) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Operation, Query
-from paydesk.virtual import callback, handlers, inbox
-from paydesk.virtual.schemas import CLOCK, INBOX, ClockMove
+from paydesk.virtual import acquirer, callback, handlers, inbox
+from paydesk.virtual.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -55,6 +55,29 @@ OPERATIONS: tuple[Operation, ...] = (
         query=tuple(Query(name, {"type": "string"}, f"Shown as `{name}`.") for name in callback.SHOWN),
         development=True,
         media_type="text/html",
+    ),
+    Operation(
+        method="POST",
+        path="/virtual/v1/acquirer/payments",
+        name="acquirer_authorize",
+        summary="Ask the simulated acquirer for an authorization",
+        surface="device",
+        handler=acquirer.authorize,
+        answer=ACQUIRER_ANSWER,
+        example={
+            "outcome": "approved",
+            "amount": "24.90",
+            "authorization_code": "831000",
+            "reference_id": "41150199898610",
+        },
+        transaction="none",
+        body=AcquirerRequest,
+        errors=(PROPERTY_VALUE,),
+        development=True,
+        description=(
+            "Where virtual terminals go once they are granted, as a real one goes to its own acquirer. `payment_id` is"
+            " the key: asked again, it answers the same and charges nothing. `docs/simulator.md` has its cards."
+        ),
     ),
     Operation(
         method="GET",

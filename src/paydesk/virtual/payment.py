@@ -1,6 +1,7 @@
 """One order at a virtual terminal, from its acknowledgement to a result in the journal.
 
-To ask the acquirer is to let the script decide: only within a grant, once, and in the same write that keeps the grant.
+The acquirer is asked within a grant alone, under the payment's id, and the journal says so before it is asked and what
+came of it after: a crash in between asks again under the same key, which charges nothing twice.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ async def play(device: Device, entry: Entry, script: Script) -> bool:
 async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None:
     """Write the result of the order down, under an id of its own, before anything is sent."""
     async with device.asking:
-        await device.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
+        await _keep(device, entry, result)
 
 
 async def insist(pace: Pace, call: Callable[[], Awaitable[Reply]]) -> Reply:
@@ -86,11 +87,46 @@ async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> 
         until = str(reply.body.get("until", ""))
         if reply.status != 200 or reply.body.get("go") is not True:
             return await _lost(device, entry, AUTHORIZING, reply)
-        result = script.outcome(entry.order) if device.link.is_before(until) else cards.never_charged()
-        await device.journal.put(
-            msgspec.structs.replace(entry, step=AUTHORIZING, until=until, result=result, result_id=str(uuid4()))
-        )
+        entry = msgspec.structs.replace(entry, step=AUTHORIZING, until=until)
+        if not device.link.is_before(until):
+            await _keep(device, entry, cards.never_charged())
+            return True
+        entry = msgspec.structs.replace(entry, presented=script.presented(entry.order))
+        await device.journal.put(entry)
+        await _keep(device, entry, await _ask(device, entry))
         return True
+
+
+async def ask_again(device: Device, entry: Entry) -> None:
+    """Find out what became of a payment that may have been charged, and write it down."""
+    async with device.asking:
+        await _keep(device, entry, await _ask(device, entry, may_be_charged=True))
+
+
+async def _ask(device: Device, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
+    """The result of asking the acquirer. Without an answer before the grant ends, or with a silent one: unknown."""
+    assert entry.presented is not None, "what the acquirer is asked with is written down before"
+    request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **entry.presented}
+    failures = 0
+    while device.link.is_before(entry.until):
+        try:
+            reply = await device.link.ask_acquirer(request)
+        except Away:
+            may_be_charged = True
+            await device.pace.back_off(failures)
+            failures += 1
+            continue
+        answer = reply.body if reply.status == 200 else {"outcome": "not_sent"}
+        if reply.status != 200:
+            _log.warning("the acquirer refused to be asked", lease_id=entry.lease_id, status=reply.status)
+        if may_be_charged and answer.get("outcome") == "not_sent":
+            break
+        return cards.result(entry.order, entry.presented, answer)
+    return cards.unknown()
+
+
+async def _keep(device: Device, entry: Entry, result: dict[str, Any]) -> None:
+    await device.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
 
 
 async def _lost(device: Device, entry: Entry, at: str, reply: Reply) -> bool:

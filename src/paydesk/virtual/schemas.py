@@ -8,6 +8,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic_core import PydanticCustomError
 
 from paydesk.durations import typed_seconds
+from paydesk.ids import ULID_PATTERN
+from paydesk.money import AMOUNT_PATTERN
+from paydesk.orders.reports import Card, PaymentMethod
+from paydesk.orders.status import FAILED_DETAILS
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
@@ -40,6 +44,32 @@ class ClockMove(BaseModel):
             raise PydanticCustomError("property_value", "must have exactly one of freeze, advance and resume")
         return self
 
+
+class AcquirerRequest(BaseModel):
+    """`POST /virtual/v1/acquirer/payments`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    payment_id: Annotated[str, Field(pattern=f"^PAY{ULID_PATTERN}$", examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
+    amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])]
+    payment_method: PaymentMethod
+    card: Card
+
+
+ACQUIRER_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "required": ["outcome"],
+    "properties": {
+        "outcome": {
+            "enum": ["approved", "declined", "unknown", "not_sent"],
+            "description": "`unknown`: no answer came, it may have happened. `not_sent`: nothing can have happened.",
+        },
+        "status_detail": {"enum": list(FAILED_DETAILS), "description": "Why it is declined."},
+        "amount": {"type": "string"},
+        "authorization_code": {"type": "string"},
+        "reference_id": {"type": "string"},
+    },
+}
 
 CLOCK: dict[str, Any] = {
     "type": "object",

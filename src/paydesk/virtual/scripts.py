@@ -19,6 +19,8 @@ DETAIL_DEFAULT = "rejected_by_issuer"
 DESCRIPTIONS = {
     "approve": "A visa is tapped and approved.",
     "decline": f"A visa is inserted and declined: decline:<detail>, by default {DETAIL_DEFAULT}.",
+    "no_answer": "A visa is tapped; it is charged, and the acquirer's answer gets lost: the outcome is unknown.",
+    "late": "A visa is tapped; it is charged, and the acquirer tells nobody for half a minute.",
     "cancel": "The buyer presses the red key.",
     "ignore": "Asks for orders and acknowledges none: they stay created.",
     "hold": "Acknowledges, asks for a card and waits for a cancel or the expiry.",
@@ -27,13 +29,15 @@ DESCRIPTIONS = {
 STEPS: Mapping[str, tuple[str, ...]] = {
     "approve": ("card_requested", "card_presented", "authorizing"),
     "decline": ("card_requested", "card_presented", "pin_requested", "pin_entered", "authorizing", "card_removal"),
+    "no_answer": ("card_requested", "card_presented", "authorizing"),
+    "late": ("card_requested", "card_presented", "authorizing"),
     "cancel": ("card_requested",),
     "ignore": (),
     "hold": ("card_requested",),
 }
 
 _SPEED = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)s", re.ASCII)
-_TIMED = ("approve", "decline", "cancel")
+_TIMED = ("approve", "decline", "no_answer", "late", "cancel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,12 @@ class Script:
         """How long each step takes."""
         return self.seconds / max(len(self.steps), 1)
 
-    def outcome(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """What the acquirer answers about the order; drawn anew at each call, so call it once and write it down."""
+    def presented(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """The card that the buyer presents for the order, which says to the acquirer what is to come of it."""
         assert "authorizing" in self.steps, f"{self.name} never goes to the acquirer"
-        return cards.approved(order) if self.name == "approve" else cards.declined(order, self.detail)
+        if self.name == "decline":
+            return cards.presented(order, self.detail, "chip")
+        return cards.presented(order, cards.APPROVED if self.name == "approve" else self.name, "contactless")
 
 
 def parse(text: str) -> Script:
@@ -87,4 +93,6 @@ def parse(text: str) -> Script:
 
 def available() -> str:
     """One line that says which scripts there are."""
-    return "approve, decline:<detail>, cancel (each may end in a speed, as approve:0.05s), ignore, hold"
+    return (
+        "approve, decline:<detail>, no_answer, late, cancel (each may end in a speed, as approve:0.05s), ignore, hold"
+    )

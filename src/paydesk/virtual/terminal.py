@@ -17,7 +17,7 @@ from paydesk.virtual.journal import Entry, Journal
 from paydesk.virtual.link import Away, Ended, Link
 from paydesk.virtual.messages import CancelAsked, Expired, Message, ModeChanged, OrderOffered, Verdict
 from paydesk.virtual.pace import Pace
-from paydesk.virtual.payment import Device, conclude, insist, play
+from paydesk.virtual.payment import Device, ask_again, conclude, insist, play
 from paydesk.virtual.reporter import Reporter
 
 EARLY_SECONDS, BREATH_SECONDS = 1.0, 0.2
@@ -104,12 +104,11 @@ class Terminal:
         elif verdict.verdict == "resume":
             await self._begin(entry)
         elif verdict.verdict in ("forget", "abort"):
-            await self._give_up(entry.lease_id)
+            await self._give_up(entry.lease_id, is_over=True)
         elif verdict.verdict == "hold":
-            # Granted, and the journal has no outcome: by its own book this terminal never went to the acquirer.
             await self._stop_payment()
-            await conclude(self._device, entry, cards.never_charged())
-            self._reporter.due(entry.lease_id)
+            self._lease_id = entry.lease_id
+            self._payment = self._in_background(self._hold(entry), "payment")
         else:
             self._log.warning("a verdict is not known here", lease_id=entry.lease_id, verdict=verdict.verdict)
 
@@ -161,16 +160,28 @@ class Terminal:
             # The poll that is under way learns the same and ends the session.
             return
 
+    async def _hold(self, entry: Entry) -> None:
+        """Granted, and the journal has no outcome: find out what was charged, where anything can have been."""
+        if entry.presented is None:
+            # By its own book this terminal never went to the acquirer.
+            await conclude(self._device, entry, cards.never_charged())
+        else:
+            await ask_again(self._device, entry)
+        self._reporter.due(entry.lease_id)
+
     def _report(self, entry: Entry) -> None:
         at_the_acquirer = self._lease_id == entry.lease_id and self._payment is not None and not self._payment.done()
         if entry.result is not None and not at_the_acquirer:
             self._reporter.due(entry.lease_id)
 
-    async def _give_up(self, lease_id: str) -> bool:
-        """Stop working on the order and cross it out; False when it has a result, which is reported all the same."""
+    async def _give_up(self, lease_id: str, *, is_over: bool = False) -> bool:
+        """Stop working on the order and cross it out; False when it may be charged, which is reported all the same.
+
+        `is_over`: the service knows how it ended, so that a result alone is still to be told.
+        """
         async with self._asking:
             entry = self._journal.entries.get(lease_id)
-            if entry is not None and entry.result is not None:
+            if entry is not None and (entry.result is not None or (entry.presented is not None and not is_over)):
                 return False
             if lease_id == self._lease_id:
                 await self._stop_payment()

@@ -1,0 +1,119 @@
+"""The simulated acquirer's door: what a virtual terminal asks it, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from acquirer_scene import new_payment
+from paydesk.acquiring.cards import CARDS
+from paydesk.storage.database import Database
+from service import Reply, Service, Terminal, running
+
+PATH = "/virtual/v1/acquirer/payments"
+
+
+@pytest.fixture
+async def service(database: Database) -> AsyncIterator[Service]:
+    """A running service for development."""
+    async with running(database, development=True, workers=False) as service:
+        yield service
+
+
+@pytest.fixture
+async def terminal(service: Service) -> Terminal:
+    """A terminal for test orders."""
+    return await service.terminal()
+
+
+def _body(card: str = "visa_approved", payment_id: str = "", **changes: Any) -> dict[str, Any]:
+    one = CARDS[card]
+    return {
+        "payment_id": payment_id or new_payment().payment_id,
+        "amount": "24.90",
+        "payment_method": {"id": one.brand, "type": one.type, "installments": 2},
+        "card": {"first_digits": one.first_digits, "last_digits": one.last_digits, "entry_mode": "chip"},
+        **changes,
+    }
+
+
+async def _ask(service: Service, terminal: Terminal, body: dict[str, Any]) -> Reply:
+    return await service.request("POST", PATH, body, token=terminal.token, key=None)
+
+
+async def _book(service: Service) -> list[tuple[Any, ...]]:
+    sql = "SELECT payment_id, terminal_id, live, amount_minor, currency, outcome, installments FROM simulator_payments"
+    return [tuple(row) for row in await service.database.read(lambda tx: tx.all(sql))]
+
+
+async def test_it_charges_once(service: Service, terminal: Terminal) -> None:
+    """The payment's id is the key: asked again, many at once and one by one, it answers the same."""
+    body = _body()
+    replies = await asyncio.gather(*(_ask(service, terminal, body) for _ in range(20)))
+    first = replies[0]
+    assert first.status == 200
+    assert first.body["outcome"] == "approved"
+    assert first.body["amount"] == "24.90"
+    assert {reply.raw for reply in replies} == {first.raw}
+    assert (await _ask(service, terminal, body)).raw == first.raw
+    assert await _book(service) == [(body["payment_id"], terminal.id, 0, 2490, "BRL", "approved", 2)]
+
+
+@pytest.mark.parametrize(
+    ("card", "answer"),
+    [
+        ("insufficient_amount", {"outcome": "declined", "status_detail": "insufficient_amount"}),
+        ("wrong_pin", {"outcome": "declined", "status_detail": "max_attempts_exceeded"}),
+        ("no_answer", {"outcome": "unknown"}),
+        ("late", {"outcome": "unknown"}),
+    ],
+)
+async def test_cards(service: Service, terminal: Terminal, card: str, answer: dict[str, str]) -> None:
+    """The card decides."""
+    assert (await _ask(service, terminal, _body(card))).body == answer
+
+
+async def test_amounts(service: Service, terminal: Terminal) -> None:
+    """So does the amount, and what was not sent is not charged."""
+    assert (await _ask(service, terminal, _body(amount="99900.05"))).body["status_detail"] == "card_disabled"
+    assert (await _ask(service, terminal, _body(amount="99900.22"))).body == {"outcome": "not_sent"}
+    assert [row[5] for row in await _book(service)] == ["declined"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"amount": "0.00"}, "property_value"),
+        ({"amount": "1.234"}, "property_value"),
+        ({"payment_id": "ORD01J67CQQH5904WDBVZEM4JMEP3"}, "property_value"),
+        ({"card": {"first_digits": "4235", "last_digits": "5682"}}, "property_value"),
+        ({"number": "4235647728025682"}, "unsupported_properties"),
+    ],
+)
+async def test_wrong_requests(service: Service, terminal: Terminal, change: dict[str, Any], code: str) -> None:
+    """They are refused, and nothing is charged."""
+    reply = await _ask(service, terminal, {**_body(), **change})
+    assert (reply.status, reply.code) == (400, code)
+    assert await _book(service) == []
+
+
+async def test_who_may_ask(service: Service, terminal: Terminal) -> None:
+    """A terminal with a good token alone, and none of the live kind where live orders have no simulator."""
+    stranger = Terminal(terminal.id, f"PDT-{'0' * 40}-{service.seller_id}")
+    assert (await _ask(service, stranger, _body())).status == 401
+    assert (await _ask(service, Terminal("", service.access_token), _body())).status == 401
+    live = await service.terminal(live=True)
+    assert (await _ask(service, live, _body())).status == 403
+    await service.scene.run("UPDATE device_tokens SET revoked_ms = 1 WHERE seller_id = $1", service.seller_id)
+    service.database.signals.wake([f"device:{terminal.id}"])
+    assert (await _ask(service, terminal, _body())).status == 401
+    assert await _book(service) == []
+
+
+async def test_the_door_is_for_development(database: Database) -> None:
+    """Elsewhere there is nothing."""
+    async with running(database, workers=False) as service:
+        assert (await _ask(service, await service.terminal(), _body())).status == 404
