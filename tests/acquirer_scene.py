@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paydesk import ids
 from paydesk.acquiring import rules
@@ -12,7 +12,11 @@ from paydesk.acquiring.acquirer import Approved, Card, Payment
 from paydesk.acquiring.cards import CARDS
 from paydesk.acquiring.simulator import Simulator
 from paydesk.clock import MovableClock
+from paydesk.money import minor_units
 from paydesk.storage.database import Database
+
+if TYPE_CHECKING:
+    from service import Service
 
 SELLER = 1_000_000_001
 START_MS = 1_800_000_000_000
@@ -70,3 +74,22 @@ def card(name: str = "visa_approved") -> Card:
     """A card of the tray, as it is presented."""
     one = CARDS[name]
     return Card(one.brand, one.type, one.first_digits, one.last_digits, "contactless")
+
+
+async def paid(service: Service, bank: Bank, amount: str = "24.90", *, reported: bool = True) -> Payment:
+    """An order that a terminal was granted and that its acquirer approved; with `reported` the service knows it."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order_id = (await service.create(terminal, amount=amount)).body["id"]
+    lease_id = order_id[3:]
+    assert (await device.ack(lease_id)).status == 200
+    assert (await device.authorizing(lease_id)).body["go"] is True
+    amount_minor = minor_units(amount, 2)
+    assert amount_minor is not None
+    payment = Payment(service.seller_id, terminal.id, f"PAY{lease_id}", amount_minor, "BRL")
+    outcome = await bank.simulator.authorize(payment, card())
+    assert isinstance(outcome, Approved), outcome
+    if reported:
+        reply = await device.approve(lease_id, amount, reference_id=outcome.reference_id)
+        assert reply.status == 200, reply
+    return payment

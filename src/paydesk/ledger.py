@@ -1,4 +1,4 @@
-"""Reads off a database what must always hold: histories, payments, refunds, notifications, keys and tokens.
+"""Reads off a database what must always hold: histories, payments, refunds, both books, notifications, keys, tokens.
 
 It only reads, in pages, each page on one snapshot; `paydesk doctor` prints what it finds.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
+from paydesk.ledger_books import BOOK_RULES
 from paydesk.ledger_rules import (
     CHAIN_RULES,
     HISTORIES,
@@ -52,7 +53,7 @@ async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
     now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
     found = await _sweep(database, NEXT_ORDERS, "", ORDER_RULES, now)
     found += await _sweep(database, NEXT_CHAINS, b"", CHAIN_RULES, now)
-    found += await database.read(lambda tx: _broken(tx, WHOLE_RULES, (), now), heavy=True)
+    found += await database.read(lambda tx: _broken(tx, (*WHOLE_RULES, *BOOK_RULES), (), now), heavy=True)
     return found[:FINDINGS_MAX]
 
 

@@ -44,7 +44,7 @@ ALLOWED = {
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""
-ALLOWED_MODULES = ("paydesk.ledger", "paydesk.ledger_rules")
+ALLOWED_MODULES = ("paydesk.ledger", "paydesk.ledger_books", "paydesk.ledger_rules")
 """They hold the whole database against the rules."""
 
 _VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", re.IGNORECASE)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from pathlib import Path
 
 import pytest
 
 from acquirer_scene import Bank, card, new_key, new_payment
+from faulty_database import FaultyDatabase
 from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Unknown
 from paydesk.acquiring.cards import AMOUNTS, CARDS
 from paydesk.orders.status import FAILED_DETAILS
-from paydesk.storage.database import Database
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Unavailable
 
 
 @pytest.fixture
@@ -43,14 +47,14 @@ async def test_the_first_under_a_key_decides(bank: Bank) -> None:
     assert isinstance(await bank.simulator.authorize(other, card()), Approved)
 
 
-@pytest.mark.parametrize("detail", FAILED_DETAILS)
-async def test_every_detail_has_a_card_and_an_amount(bank: Bank, detail: str) -> None:
+async def test_every_detail_has_a_card_and_an_amount(bank: Bank) -> None:
     """Each declines with the detail, and an inquiry says so too."""
-    payment = new_payment()
-    assert await bank.simulator.authorize(payment, card(detail)) == Declined(detail)
-    assert await bank.simulator.inquire(payment) == Declined(detail)
-    amount = next(amount for amount, script in AMOUNTS.items() if script == f"payment:decline:{detail}")
-    assert await bank.simulator.authorize(new_payment(amount), card()) == Declined(detail)
+    for detail in FAILED_DETAILS:
+        payment = new_payment()
+        assert await bank.simulator.authorize(payment, card(detail)) == Declined(detail)
+        assert await bank.simulator.inquire(payment) == Declined(detail)
+        amount = next(amount for amount, script in AMOUNTS.items() if script == f"payment:decline:{detail}")
+        assert await bank.simulator.authorize(new_payment(amount), card()) == Declined(detail)
 
 
 async def test_cards_that_are_approved(bank: Bank) -> None:
@@ -198,34 +202,34 @@ async def test_what_is_not_sent_or_not_heard_has_not_happened(bank: Bank) -> Non
         assert isinstance(await bank.again().simulator.authorize(payment, card()), Approved)
 
 
-@pytest.mark.parametrize(
-    ("amount", "told"),
-    [
-        (9_990_030, [Declined, Declined]),
-        (9_990_031, [Unknown, Approved]),
-        (9_990_032, [Unknown, Approved]),
-        (9_990_033, [NotSent, Approved]),
-        (9_990_036, [Approved, Approved]),
-    ],
-)
-async def test_refunds_by_the_payments_amount(bank: Bank, amount: int, told: list[type]) -> None:
+REFUNDS: dict[int, list[type]] = {
+    9_990_030: [Declined, Declined],
+    9_990_031: [Unknown, Approved],
+    9_990_032: [Unknown, Approved],
+    9_990_033: [NotSent, Approved],
+    9_990_036: [Approved, Approved],
+}
+
+
+async def test_refunds_by_the_payments_amount(bank: Bank) -> None:
     """What becomes of a refund is said by the payment, whichever part it gives back."""
-    payment, _ = await bank.approved(amount_minor=amount)
-    for part in (amount - 100, 100):
-        key = new_key()
-        outcomes = [await bank.simulator.refund(payment, key=key, amount_minor=part) for _ in told]
-        assert [type(outcome) for outcome in outcomes] == told
+    for amount, told in REFUNDS.items():
+        payment, _ = await bank.approved(amount_minor=amount)
+        for part in (amount - 100, 100):
+            key = new_key()
+            outcomes = [await bank.simulator.refund(payment, key=key, amount_minor=part) for _ in told]
+            assert [type(outcome) for outcome in outcomes] == told, amount
 
 
-@pytest.mark.parametrize(("amount", "said"), [(9_990_034, Approved), (9_990_035, Declined)])
-async def test_refunds_that_are_decided_late(bank: Bank, amount: int, said: type) -> None:
+async def test_refunds_that_are_decided_late(bank: Bank) -> None:
     """Unknown for half a minute, then what it was from the beginning."""
-    payment, _ = await bank.approved(amount_minor=amount)
-    key = new_key()
-    for _ in range(2):
-        assert isinstance(await bank.simulator.refund(payment, key=key, amount_minor=100), Unknown)
-    bank.clock.advance(30_000)
-    assert isinstance(await bank.simulator.refund(payment, key=key, amount_minor=100), said)
+    for amount, said in ((9_990_034, Approved), (9_990_035, Declined)):
+        payment, _ = await bank.approved(amount_minor=amount)
+        key = new_key()
+        for _ in range(2):
+            assert isinstance(await bank.simulator.refund(payment, key=key, amount_minor=100), Unknown)
+        bank.clock.advance(30_000)
+        assert isinstance(await bank.simulator.refund(payment, key=key, amount_minor=100), said)
 
 
 @pytest.mark.parametrize(
@@ -249,3 +253,61 @@ async def test_inquiries_that_need_several_tries(bank: Bank) -> None:
     payment, approved = await bank.approved(amount_minor=9_990_026)
     assert [type(await bank.simulator.inquire(payment)) for _ in range(3)] == [NotSent] * 3
     assert await bank.simulator.inquire(payment) == approved
+
+
+async def _fates(bank: Bank, count: int = 40) -> list[type]:
+    return [type(await bank.simulator.authorize(new_payment(), card())) for _ in range(count)]
+
+
+async def test_a_seed_repeats_a_run(migrated_file: Path, tmp_path: Path) -> None:
+    """The same requests in the same order have the same fate on another database, whatever their ids are."""
+    fates = []
+    for number, seed in enumerate((1, 1, 2)):
+        database = await open_database(f"sqlite:{shutil.copy(migrated_file, tmp_path / f'{number}.db')}")
+        bank = Bank(database, "payment:decline:high_risk@30 payment:lost@30 payment:not_sent@10", seed)
+        fates.append(await _fates(bank))
+        await database.close()
+    assert fates[0] == fates[1] != fates[2]
+    assert set(fates[0]) == {Approved, Declined, Unknown, NotSent}
+
+
+async def test_chance_is_drawn_once_for_a_key(database: Database) -> None:
+    """Whoever asks again, in another process too, has the fate of the first time."""
+    bank = Bank(database, "payment:decline:high_risk@50", 3)
+    payments = [new_payment() for _ in range(20)]
+    first = [await bank.simulator.authorize(payment, card()) for payment in payments]
+    again = [await bank.again().simulator.authorize(payment, card()) for payment in reversed(payments)]
+    assert again[::-1] == first
+    assert {type(outcome) for outcome in first} == {Approved, Declined}
+
+
+async def test_a_script_is_for_what_card_and_amount_leave_open(database: Database) -> None:
+    """Card before amount before script."""
+    bank = Bank(database, "payment:decline:high_risk refund:decline:processing_error")
+    assert await bank.simulator.authorize(new_payment(), card()) == Declined("high_risk")
+    assert await bank.simulator.authorize(new_payment(9_990_002), card()) == Declined("insufficient_amount")
+    assert await bank.simulator.authorize(new_payment(9_990_002), card("card_disabled")) == Declined("card_disabled")
+
+
+async def test_counted_requests_at_once(database: Database) -> None:
+    """Of many at once under one key exactly so many are lost as the script says."""
+    bank = Bank(database, "payment:not_sent:2 payment:unheard:3 payment:lost:4")
+    payment = new_payment()
+    banks = (bank.simulator, bank.again().simulator)
+    outcomes = await asyncio.gather(*(banks[number % 2].authorize(payment, card()) for number in range(20)))
+    assert [sum(isinstance(one, kind) for one in outcomes) for kind in (NotSent, Unknown, Approved)] == [2, 7, 11]
+
+
+async def test_a_book_that_is_out_of_reach(database: Database) -> None:
+    """Nothing is raised: nobody knows what came of it."""
+    faulty = FaultyDatabase(database)
+    bank = Bank(faulty)
+    payment = new_payment()
+    faulty.fault = Unavailable("away")
+    for outcome in (
+        await bank.simulator.authorize(payment, card()),
+        await bank.simulator.inquire(payment),
+        await bank.simulator.refund(payment, key=new_key(), amount_minor=1),
+        await bank.simulator.reverse(payment, key=new_key(), amount_minor=1),
+    ):
+        assert isinstance(outcome, Unknown)

@@ -1,0 +1,112 @@
+"""The simulated acquirer's rules: what may be written, what comes of it, and that a seed repeats it."""
+
+from __future__ import annotations
+
+import pytest
+
+from paydesk.acquiring import cards, rules
+from paydesk.acquiring.acquirer import Card
+from paydesk.acquiring.rules import Plan, Rule
+from paydesk.orders.status import FAILED_DETAILS
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("payment:decline:high_risk", Rule("payment", "decline", "high_risk")),
+        ("refund:decline:processing_error@2.5", Rule("refund", "decline", "processing_error", 2.5)),
+        ("payment:lost", Rule("payment", "lost", 1)),
+        ("reversal:unheard:3", Rule("reversal", "unheard", 3)),
+        ("inquiry:not_sent:1000@0", Rule("inquiry", "not_sent", 1000, 0)),
+        ("refund:late:30s@50", Rule("refund", "late", 30_000, 50)),
+        ("payment:delay:0.25s", Rule("payment", "delay", 250)),
+    ],
+)
+def test_rules_are_read(text: str, rule: Rule) -> None:
+    """Operation, behaviour, argument and share."""
+    assert rules.parse(text) == (rule,)
+
+
+def test_a_script_is_several_rules() -> None:
+    """Spaces and commas separate them; nothing is a script too."""
+    assert len(rules.parse("payment:lost@10, refund:late:5s  reversal:not_sent:2")) == 3
+    assert rules.parse("  ") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lost", "operations payment, inquiry, refund, reversal"),
+        ("payment:explode", "behaviours decline"),
+        ("payout:lost", "no rule"),
+        ("payment:decline", "insufficient_amount"),
+        ("payment:decline:poor", "insufficient_amount"),
+        ("reversal:decline:high_risk", "never declined"),
+        ("inquiry:decline:high_risk", "never declined"),
+        ("payment:lost:0", "from 1 to 1000"),
+        ("payment:lost:1001", "from 1 to 1000"),
+        ("payment:late", "needs seconds"),
+        ("payment:late:30", "needs seconds"),
+        ("payment:late:86401s", "needs seconds"),
+        ("payment:lost@101", "more than 100"),
+        ("payment:lost@-1", "no rule"),
+        ("payment:lost " * 51, "more than 50"),
+    ],
+)
+def test_wrong_rules_say_what_may_be_written(text: str, said: str) -> None:
+    """The message names the rule and what it could be."""
+    with pytest.raises(ValueError, match=said):
+        rules.parse(text)
+
+
+def test_the_first_that_says_something_counts() -> None:
+    """Several behaviours go together; of two that say the same thing the first does."""
+    script = rules.parse("payment:decline:high_risk payment:decline:card_disabled payment:delay:2s payment:lost:2")
+    planned = rules.plan(script)
+    assert planned == Plan("high_risk", lost=2, delay_ms=2000)
+    assert planned.is_counted
+    assert not Plan("high_risk", delay_ms=1).is_counted
+
+
+def test_only_rules_of_the_operation_count() -> None:
+    """A refund is not late because payments are."""
+    script = rules.parse("payment:late:1s refund:lost")
+    assert rules.of_operation(script, "refund") == rules.parse("refund:lost")
+
+
+def test_a_seed_repeats_chance() -> None:
+    """The same seed, the same fate, request by request; another seed, another; the share is about what was asked."""
+    script = rules.parse("payment:decline:high_risk@20")
+    fates = {seed: [bool(rules.plan(script, seed, ordinal).detail) for ordinal in range(2000)] for seed in (1, 2)}
+    assert fates[1] == [bool(rules.plan(script, 1, ordinal).detail) for ordinal in range(2000)]
+    assert fates[1] != fates[2]
+    assert 300 < sum(fates[1]) < 500
+    assert rules.depend_on_chance(script)
+    assert not rules.depend_on_chance(rules.parse("payment:lost"))
+    never = rules.parse("payment:lost@0")
+    assert all(rules.plan(never, 1, ordinal) == Plan() for ordinal in range(100))
+
+
+def test_two_rules_of_the_same_share_are_drawn_apart() -> None:
+    """One does not bring the other."""
+    script = rules.parse("payment:lost@50 payment:delay:1s@50")
+    seen = {(planned.lost, planned.delay_ms) for planned in (rules.plan(script, 7, n) for n in range(50))}
+    assert seen == {(0, 0), (1, 0), (0, 1000), (1, 1000)}
+
+
+def test_cards_are_told_apart_by_their_last_digits() -> None:
+    """Each has its own, every failed detail has a card, and an unknown card is as good as an approved one."""
+    digits = [card.last_digits for card in cards.CARDS.values()]
+    assert len(set(digits)) == len(digits)
+    for detail in FAILED_DETAILS:
+        one = cards.CARDS[detail]
+        shown = Card("master", "credit_card", "503143", one.last_digits, "chip")
+        assert rules.plan(cards.rules_of_card(shown)).detail == detail
+    assert cards.rules_of_card(Card("visa", "credit_card", "423564", "1111", "chip")) == ()
+    assert cards.rules_of_card(None) == ()
+
+
+def test_every_card_and_amount_has_rules_that_can_be_read() -> None:
+    """The tables hold rules alone."""
+    for script in (*cards.AMOUNTS.values(), *(card.script for card in cards.CARDS.values())):
+        rules.parse(script)
