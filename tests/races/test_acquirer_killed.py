@@ -1,0 +1,116 @@
+"""`kill -9` of the simulated acquirer: asked again, it tells the same, and its book has each thing once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
+from acquirer_scene import SELLER, Bank, new_key, new_payment
+from forks import Forks
+from paydesk.acquiring.acquirer import Approved, NotSent, Outcome, Unknown
+from paydesk.ledger_books import BOOK_RULES
+from paydesk.storage.connect import open_database
+from paydesk_process import environment
+
+KILLS = 6
+SIGKILLED = -signal.SIGKILL
+BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "book_against_itself")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """The parent of the processes that are killed."""
+    forks = Forks("acquirer_process")
+    yield forks
+    forks.end()
+
+
+@contextlib.asynccontextmanager
+async def _bank(database_url: str) -> AsyncIterator[Bank]:
+    database = await open_database(database_url)
+    yield Bank(database)
+    await database.close()
+
+
+async def _told(bank: Bank, operation: str, payment_id: str, key: str) -> Outcome:
+    """What it is told in the end."""
+    for _ in range(10):
+        outcome = await ask(bank, operation, payment_of(payment_id), key)
+        if not isinstance(outcome, Unknown | NotSent):
+            return outcome
+    raise AssertionError(f"no answer to {operation} {key}")
+
+
+@pytest.mark.parametrize("operation", ["payment", "refund", "reversal"])
+async def test_before_and_after_the_commit(database_url: str, forks: Forks, tmp_path: Path, operation: str) -> None:
+    """Killed at either side of it and asked again, it has charged, refunded or reversed once."""
+    for label in ("before_commit", "after_commit"):
+        payment_id, key = new_payment().payment_id, new_key()
+        if operation != "payment":
+            async with _bank(database_url) as bank:
+                assert isinstance(await ask(bank, "payment", payment_of(payment_id), ""), Approved)
+        fork = forks.start([database_url, operation, label, payment_id, key], environment(), tmp_path / "log")
+        assert fork.wait() == SIGKILLED, (tmp_path / "log").read_text()
+        async with _bank(database_url) as bank:
+            sql = "SELECT COUNT(*) FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
+            if operation != "payment":
+                sql = sql.replace("payments", "movements")
+            there = await bank.row(sql, SELLER, payment_id)
+            assert there == (int(label == "after_commit"),)
+            outcome = await _told(bank, operation, payment_id, key)
+            assert isinstance(outcome, Approved)
+            assert await _told(bank.again(), operation, payment_id, key) == outcome
+            assert await bank.row(sql, SELLER, payment_id) == (1,)
+            assert await bank.row(BOOK_AGAINST_ITSELF) is None
+
+
+async def test_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) -> None:
+    """Whatever was told stays told, refunds stay within the payment, and the book agrees with itself."""
+    seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
+    print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
+    moments, log, run = random.Random(seed), tmp_path / "log", str(seed)
+    for number in range(KILLS):
+        arguments = [database_url, "everything", str(seed + number), run, ""]
+        before = log.stat().st_size if log.exists() else 0
+        fork = forks.start(arguments, environment(), log)
+        _wait_until_it_tells(log, before)
+        time.sleep(moments.uniform(0, 0.15))  # noqa: ASYNC251 - nothing else runs here
+        fork.send_signal(signal.SIGKILL)
+        assert fork.wait() == SIGKILLED, log.read_text()
+    async with _bank(database_url) as bank:
+        final = {
+            (operation, payment_id, key): await _told(bank, operation, payment_id, key)
+            for operation, payment_id, key in dict.fromkeys(requests(run, seed))
+        }
+        reversed_ids = {payment_id for operation, payment_id, _ in final if operation == "reversal"}
+        told = 0
+        for line in log.read_text().splitlines():
+            operation, payment_id, key, outcome = line.split(" ", 3)
+            if outcome.startswith(("Unknown", "NotSent")):
+                continue
+            told += 1
+            if operation != "payment" or payment_id not in reversed_ids:
+                assert outcome == str(final[operation, payment_id, key]), line
+        assert told > KILLS
+        assert await bank.row(BOOK_AGAINST_ITSELF) is None
+        refunded = await bank.row(
+            "SELECT MAX(refunded_minor), SUM(refunded_minor) FROM simulator_payments WHERE seller_id = $1", SELLER
+        )
+        assert refunded is not None
+        assert refunded[0] <= AMOUNT_MINOR
+        assert refunded[1] > 0
+
+
+def _wait_until_it_tells(log: Path, before: int) -> None:
+    deadline = time.monotonic() + 30
+    while not log.exists() or log.stat().st_size <= before:
+        assert time.monotonic() < deadline, "the acquirer tells nothing"
+        time.sleep(0.005)  # Another process gives no sign of its own.
