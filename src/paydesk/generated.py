@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from paydesk.acquiring import guide
 from paydesk.api import OPERATIONS
 from paydesk.errors import ErrorKind
 from paydesk.http import openapi
@@ -279,6 +280,11 @@ def limits_md() -> str:
     return "\n".join([_LIMITS_HEAD, "", *table, "", _LIMITS_TAIL, ""])
 
 
+def simulator_md() -> str:
+    """The simulated acquirer: its cards, amounts and scripts."""
+    return guide.page(_table)
+
+
 def _shown(default: Any) -> str:
     if default is None or default == ():
         return _NONE
@@ -302,6 +308,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_md,
     "order-lifecycle.md": order_lifecycle_md,
     "settings.md": settings_md,
+    "simulator.md": simulator_md,
     "token-lifecycle.md": token_lifecycle_md,
 }
 

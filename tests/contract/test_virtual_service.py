@@ -11,6 +11,7 @@ import pytest
 
 from oauth_scene import START_MS
 from paydesk.clock import MovableClock, SystemClock
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.virtual import journal as journals
 from paydesk.virtual.fleet import Fleet
@@ -52,8 +53,8 @@ async def _create(service: Service, terminal: Terminal, **fields: Any) -> str:
     return order_id
 
 
-async def _until(service: Service, order_id: str, status: str) -> dict[str, Any]:
-    async with asyncio.timeout(5):
+async def _until(service: Service, order_id: str, status: str, seconds_max: float = 5) -> dict[str, Any]:
+    async with asyncio.timeout(seconds_max):
         while True:
             order = await service.get(order_id)
             if order["status"] == status:
@@ -150,12 +151,39 @@ async def test_a_restart_in_the_middle_of_a_payment(service: Service, fleet: Fle
     await again.stop()
 
 
+async def test_a_restart_while_the_acquirer_is_asked(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """The terminal asks again under the payment's id, and is told what was decided: charged once, and processed."""
+    slow = Settings(simulator_script="payment:delay:2s")
+    async with running(database, clock=clock, development=True, settings=slow) as service:
+        terminal = await service.terminal()
+        path = journals.path_of(tmp_path / "terminals", terminal.id)
+        fleet = Fleet(service.base_url, tmp_path / "terminals")
+        await fleet.start()
+        await fleet.add(terminal.id, terminal.token, "approve:0s")
+        order_id = await _create(service, terminal)
+        async with asyncio.timeout(5):
+            while not _has_come(path, "presented"):  # noqa: ASYNC110  # a file has no event to wait for
+                await asyncio.sleep(0.01)
+        await fleet.stop()
+        again = Fleet(service.base_url, tmp_path / "terminals")
+        await again.start()
+        order = await _until(service, order_id, "processed", 15)
+        await again.stop()
+        (payment,) = order["transactions"]["payments"]
+        sql = "SELECT COUNT(*), MAX(reference_id) FROM simulator_payments WHERE seller_id = $1"
+        row = await database.read(lambda tx: tx.one(sql, service.seller_id))
+        assert row is not None
+        assert tuple(row) == (1, payment["reference_id"])
+
+
 def _has_come(path: Path, point: str) -> bool:
     journal = journals.read(path)
     entries = list(journal.entries.values()) if journal is not None else []
     if not entries:
         return False
-    return entries[0].result is not None if point == "result" else entries[0].step == point
+    if point in ("result", "presented"):
+        return getattr(entries[0], point) is not None
+    return entries[0].step == point
 
 
 @pytest.mark.parametrize("script", ["no_answer:0s", "late:0s"])

@@ -110,15 +110,16 @@ def _rule(word: str) -> Rule:
             f"{word!r} is no rule: <operation>:<behaviour>[:<argument>][@<percent>], operations"
             f" {', '.join(OPERATIONS)}, behaviours {', '.join(BEHAVIOURS)}"
         )
-    if behaviour == "decline" and operation in ("inquiry", "reversal"):
-        raise ValueError(f"{word!r}: an {operation} is never declined" if operation == "inquiry" else _REVERSAL)
+    if (operation, behaviour) in _NEVER:
+        raise ValueError(f"{word!r}: {operation} knows no {behaviour}")
     share = 100.0 if percent is None else float(percent)
     if share > 100:
         raise ValueError(f"{word!r}: {percent} percent are more than 100")
     return Rule(operation, behaviour, _ARGUMENTS[behaviour](word, argument), share)
 
 
-_REVERSAL = "a reversal is never declined: it undoes what is there, and forbids what is not"
+# A reversal undoes what is there and forbids what is not; an inquiry changes nothing that could be told later.
+_NEVER = (("inquiry", "decline"), ("inquiry", "late"), ("reversal", "decline"))
 
 
 def _detail(word: str, argument: str | None) -> str:

@@ -1,0 +1,33 @@
+"""Who moves the money of which orders."""
+
+from __future__ import annotations
+
+import pytest
+
+from paydesk.acquiring.acquirers import NOBODY, configured
+from paydesk.acquiring.simulator import Simulator
+from paydesk.app import acquirers_of
+from paydesk.clock import SystemClock
+from paydesk.node import StartRefused
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database
+
+
+async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqlite_url: str) -> None:
+    """Without an acquirer live orders have none; with the simulated one, in development, one of their own."""
+    database = await open_database(sqlite_url)
+    for acquirer, live in (("none", False), ("simulator", True)):
+        acquirers = configured(database, SystemClock(), acquirer=acquirer)
+        assert isinstance(acquirers.of(False), Simulator)
+        assert isinstance(acquirers.of(True), Simulator) == live
+        assert acquirers.of(True) is not acquirers.of(False)
+    assert NOBODY.of(False) is NOBODY.of(True) is None
+    await database.close()
+
+
+async def test_a_script_that_is_none_stops_the_start(sqlite_url: str) -> None:
+    """The setting is named, with what could be written."""
+    database = await open_database(sqlite_url)
+    with pytest.raises(StartRefused, match="simulator_script: 'payment:explode' is no rule"):
+        acquirers_of(Settings(simulator_script="payment:explode"), database, SystemClock())
+    await database.close()
