@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import paydesk
 from paydesk.acquiring.acquirers import NOBODY, configured
 from paydesk.acquiring.simulator import Simulator
 from paydesk.app import acquirers_of
@@ -31,3 +35,14 @@ async def test_a_script_that_is_none_stops_the_start(sqlite_url: str) -> None:
     with pytest.raises(StartRefused, match="simulator_script: 'payment:explode' is no rule"):
         acquirers_of(Settings(simulator_script="payment:explode"), database, SystemClock())
     await database.close()
+
+
+def test_the_book_is_nobody_elses() -> None:
+    """Only the acquirer itself, and whoever compares the books, names its tables."""
+    sources = Path(paydesk.__file__).parent
+    named = {
+        path.relative_to(sources).as_posix()
+        for path in sources.rglob("*.py")
+        if re.search(r"simulator_(payments|movements|asks)", path.read_text())
+    }
+    assert named == {"acquiring/store.py", "ledger_books.py"}

@@ -1,0 +1,78 @@
+"""The simulated acquirer on two nodes of one PostgreSQL: whoever is first under a key decides for both."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from acquirer_process import PAYMENTS, ask, payment_of, requests
+from acquirer_scene import SELLER, Bank, card, new_key, new_payment
+from paydesk.acquiring.acquirer import Approved, NotSent, Unknown
+from paydesk.ledger_books import BOOK_RULES
+from paydesk.storage.connect import open_database
+
+RUNS = 3
+BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "book_against_itself")
+
+
+@pytest.fixture
+async def banks(postgres_url: str) -> AsyncIterator[list[Bank]]:
+    """The acquirer as two nodes have it, each with connections of its own."""
+    async with AsyncExitStack() as stack:
+        databases = [await open_database(postgres_url) for _ in range(2)]
+        for database in databases:
+            stack.push_async_callback(database.close)
+        yield [Bank(database) for database in databases]
+
+
+async def test_one_key_on_two_nodes(banks: list[Bank]) -> None:
+    """One effect, one answer, whichever node was asked, and with whichever card."""
+    for _ in range(10):
+        payment = new_payment(1000)
+        names = ("visa_approved", "high_risk", "card_disabled", "amex_approved")
+        outcomes = await asyncio.gather(
+            *(banks[number % 2].simulator.authorize(payment, card(names[number % 4])) for number in range(40))
+        )
+        assert len(set(outcomes)) == 1
+        key = new_key()
+        refunds = await asyncio.gather(
+            *(banks[number % 2].simulator.refund(payment, key=key, amount_minor=300) for number in range(40))
+        )
+        assert len(set(refunds)) == 1
+
+
+async def test_parts_on_two_nodes(banks: list[Bank]) -> None:
+    """Refunds that are together too much, from both at once, take exactly what there is."""
+    for _ in range(5):
+        payment = new_payment(1000)
+        assert isinstance(await banks[0].simulator.authorize(payment, card()), Approved)
+        outcomes = await asyncio.gather(
+            *(banks[number % 2].simulator.refund(payment, key=new_key(), amount_minor=100) for number in range(30))
+        )
+        assert sum(isinstance(outcome, Approved) for outcome in outcomes) == 10
+    assert await banks[0].row(BOOK_AGAINST_ITSELF) is None
+
+
+async def test_everything_at_once_on_two_nodes(banks: list[Bank]) -> None:
+    """Payments, parts and reversals in an order of chance: every answer is an answer, and the same for its key."""
+    for run in range(RUNS):
+        asked = requests(f"N{run}", random.randrange(10**9))
+        outcomes = await asyncio.gather(
+            *(
+                ask(banks[place % 2], operation, payment_of(payment_id), key)
+                for place, (operation, payment_id, key) in enumerate(asked)
+            )
+        )
+        assert not [outcome for outcome in outcomes if isinstance(outcome, Unknown | NotSent)]
+        told: dict[tuple[str, str], set[object]] = {}
+        for (operation, _, key), outcome in zip(asked, outcomes, strict=True):
+            told.setdefault((operation, key), set()).add(outcome)
+        # A payment is told as approved before its reversal and as declined after it; a movement never changes.
+        assert not [key for key, answers in told.items() if key[0] != "payment" and len(answers) > 1]
+    assert await banks[0].row(BOOK_AGAINST_ITSELF) is None
+    count = await banks[0].row("SELECT COUNT(*) FROM simulator_payments WHERE seller_id = $1", SELLER)
+    assert count == (RUNS * PAYMENTS,)
