@@ -9,8 +9,14 @@ import os
 import signal
 from typing import Literal, get_args
 
-Label = Literal["before_claim", "after_claim", "after_effect", "before_commit", "after_commit", "before_answer"]
-LABELS: tuple[Label, ...] = get_args(Label)
+RequestLabel = Literal["before_claim", "after_claim", "after_effect", "before_commit", "after_commit", "before_answer"]
+StepLabel = Literal["intent_committed", "claimed", "answer_stored", "asked", "outcome_committed"]
+Label = RequestLabel | StepLabel
+LABELS: tuple[RequestLabel, ...] = get_args(RequestLabel)
+"""Those that every request reaches."""
+STEP_LABELS: tuple[StepLabel, ...] = get_args(StepLabel)
+"""Between the steps of whatever asks the acquirer: the intent is committed by a request, or a worker has claimed it and
+the answer to its request is stored; the acquirer has answered; what came of it is committed."""
 
 _armed: dict[str, int] = {}
 
@@ -23,7 +29,7 @@ def reached(label: Label) -> None:
 
 def arm(label: Label, times: int = 1) -> None:
     """End the process by SIGKILL when `label` is reached for the `times`-th time from now. For tests alone."""
-    assert label in LABELS, f"no crash point is called {label}"
+    assert label in LABELS + STEP_LABELS, f"no crash point is called {label}"
     assert times > 0, "a crash point is reached once or more"
     _armed[label] = times
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -110,6 +110,27 @@ class Call(msgspec.Struct):
 Handler = Callable[[Call], Awaitable[Handled]]
 
 
+class End(Protocol):
+    """The last of the three steps."""
+
+    def __call__(self, call: Call, intent: Any, outcome: Any, /, *, late: bool) -> Awaitable[Handled]:
+        """Commit what came of it; `late`: an answer was given meanwhile, and stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How an operation is handled that asks a stranger, who may be slow or silent: no transaction waits for him.
+
+    `begin` is a unit of work that commits the intent with the idempotency key, or refuses. `ask` runs in no
+    transaction. `end` is a unit of work too; what it answers, a refusal included, is fixed under the key: once, so that
+    where a worker took the intent up meanwhile, and answered, that answer is the one that is given.
+    """
+
+    begin: Callable[[Call], Awaitable[Any]]
+    ask: Callable[[Call, Any], Awaitable[Any]]
+    end: End
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One row of the interface: routing, authorization, validation, OpenAPI and docs are derived from it.
@@ -123,7 +144,7 @@ class Operation:
     name: str
     summary: str
     surface: Surface
-    handler: Handler
+    handler: Handler | Steps
     status: int = 200
     further_statuses: tuple[int, ...] = ()
     """Other statuses of success, with the same body; 204 has none."""

@@ -142,6 +142,12 @@ class Settings(BaseModel):
     )
     offer_again_seconds: Positive = Field(10, description="An order offered and not acknowledged is offered again.")
     results_per_lease_max: Positive = Field(20, description="Results that a terminal may report for one lease.")
+    refund_answer_seconds: Positive = Field(
+        5, description="A refund that the acquirer has not decided so soon is answered as `processing`."
+    )
+    refund_unsent_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
+        24, description="A refund that could not be sent to the acquirer for so long fails, and may be asked for again."
+    )
     webhook_timeout_seconds: Positive = Field(22, description="A delivery's time from name look-up to last byte.")
     webhook_retry_seconds: tuple[Positive, ...] = Field(
         (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400),

@@ -12,7 +12,7 @@ from paydesk import retention
 from paydesk.acquiring.acquirers import NOBODY, Acquirers
 from paydesk.clock import Clock
 from paydesk.keys import Keys
-from paydesk.orders import expiry
+from paydesk.orders import expiry, refund_worker
 from paydesk.settings import Settings
 from paydesk.storage import statistics
 from paydesk.storage.database import Database, Locked, Unavailable
@@ -50,6 +50,7 @@ WORKERS = (
     Worker("orders.expiry", expiry.run),
     Worker("orders.unknown", expiry.run_unknown),
     Worker("orders.silent", expiry.run_silent),
+    Worker("orders.refunds", refund_worker.run),
     Worker("terminals.untold", untold.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),

@@ -20,6 +20,7 @@ from paydesk.operation import Operation
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Unavailable
 from raw_http import exchange, head
+from refund_scene import DECLINED, UNHEARD, only, paid, part_of, refund
 from service import Reply, Service, order_body, running
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]
@@ -93,6 +94,9 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
         return replace(attempt, body=order_body(terminal.id))
     if operation.name == "setup_terminals":
         return replace(attempt, body={"terminals": [{"id": terminal.id, "operating_mode": "STANDALONE"}]})
+    if operation.name == "refund_order":
+        order_id = await paid(service)
+        return replace(attempt, path=operation.path.replace("{order_id}", order_id), body=part_of(order_id, "5.00"))
     if "{order_id}" in operation.path:
         order_id = (await service.create(terminal)).body["id"]
         return replace(attempt, path=operation.path.replace("{order_id}", order_id), body={})
@@ -177,7 +181,11 @@ async def _half_an_object(attempt: Attempt) -> Reply:
 
 @way("required_properties")
 async def _one_field(attempt: Attempt) -> Reply:
-    fields = {"create_order": {"type": "point"}, "setup_terminals": {"terminals": [{"operating_mode": "PDV"}]}}
+    fields: dict[str, Any] = {
+        "create_order": {"type": "point"},
+        "setup_terminals": {"terminals": [{"operating_mode": "PDV"}]},
+        "refund_order": {"transactions": [{"amount": "5.00"}]},
+    }
     return await attempt.send(body=fields[attempt.operation.name])
 
 
@@ -206,6 +214,7 @@ async def _no_items(attempt: Attempt) -> Reply:
     spoiled: dict[str, Any] = {
         "create_order": {"transactions": {"payments": []}},
         "setup_terminals": {"terminals": []},
+        "refund_order": {"transactions": []},
     }
     return await attempt.send(body={**attempt.body, **spoiled[attempt.operation.name]})
 
@@ -213,11 +222,18 @@ async def _no_items(attempt: Attempt) -> Reply:
 @way("maximum_items")
 async def _many_items(attempt: Attempt) -> Reply:
     mode = {"id": "T", "operating_mode": "PDV"}
+    part = {"id": f"PAY{UNKNOWN_ORDER[3:]}", "amount": "1"}
     spoiled: dict[str, Any] = {
         "create_order": {"transactions": {"payments": [{"amount": "1"}] * 2}},
         "setup_terminals": {"terminals": [mode] * 51},
+        "refund_order": {"transactions": [part] * 2},
     }
     return await attempt.send(body={**attempt.body, **spoiled[attempt.operation.name]})
+
+
+@way("refund_order/minimum_properties")
+async def _empty_part(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"transactions": [{}]})
 
 
 @way("minimum_properties")
@@ -231,7 +247,8 @@ async def _key_of_another_request(attempt: Attempt) -> Reply:
     assert (await attempt.send(key=key)).status == attempt.operation.status
     if attempt.operation.headers:
         return await attempt.send(key=key, headers={attempt.operation.headers[0].name: "at_terminal"})
-    return await attempt.send(key=key, body={**attempt.body, "description": "another"})
+    other = {} if attempt.operation.name == "refund_order" else {**attempt.body, "description": "another"}
+    return await attempt.send(key=key, body=other)
 
 
 @way("resource_locked")
@@ -295,6 +312,52 @@ async def _at_terminal(attempt: Attempt) -> Reply:
     order_id = (await attempt.service.create(terminal)).body["id"]
     assert (await device.ack(order_id[3:])).status == 200
     return await replace(attempt, path=f"/v1/orders/{order_id}/cancel").send()
+
+
+@way("transaction_not_found")
+async def _payment_of_another_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body=part_of(UNKNOWN_ORDER, "1.00"))
+
+
+@way("order_already_refunded")
+async def _refunded(attempt: Attempt) -> Reply:
+    assert (await attempt.send(body={})).status == 201
+    return await attempt.send()
+
+
+@way("cannot_refund_order")
+async def _declined_by_the_acquirer(attempt: Attempt) -> Reply:
+    order_id = await paid(attempt.service, DECLINED)
+    return await replace(attempt, path=f"/v1/orders/{order_id}/refund").send(body={})
+
+
+@way("refund_period_exceeded")
+async def _paid_long_ago(attempt: Attempt) -> Reply:
+    await _change_order(attempt, "paid_ms = 1")
+    return await attempt.send()
+
+
+@way("partial_refund_forbidden_with_tips")
+async def _part_of_a_tip(attempt: Attempt) -> Reply:
+    await _change_order(attempt, "tip_minor = 100")
+    return await attempt.send()
+
+
+@way("refund_amount_exceeds")
+async def _too_much(attempt: Attempt) -> Reply:
+    return await attempt.send(body=part_of(f"ORD{attempt.body['transactions'][0]['id'][3:]}", "24.91"))
+
+
+@way("refund_in_progress")
+async def _beside_another(attempt: Attempt) -> Reply:
+    order_id = await paid(attempt.service, UNHEARD)
+    assert only(await refund(attempt.service, order_id, "1.00"))["status"] == "processing"
+    return await refund(attempt.service, order_id)
+
+
+async def _change_order(attempt: Attempt, change: str) -> None:
+    sql = f"UPDATE orders SET {change} WHERE seller_id = $1 AND order_id = $2"
+    await attempt.service.scene.run(sql, attempt.service.seller_id, attempt.path.split("/")[3])
 
 
 @way("terminal_not_found")

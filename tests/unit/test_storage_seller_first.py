@@ -31,6 +31,8 @@ ALLOWED = {
     "orders.store.SILENT": _EVERYBODYS,
     "orders.store.NOT_GIVEN_BACK": _EVERYBODYS,
     "orders.store.UNTOLD": "finds, of all sellers, whose terminals have not heard of their order",
+    "orders.refund_store.SELLERS_DUE": _EVERYBODYS,
+    "orders.refund_store.NEXT_DUE": _EVERYBODYS,
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,

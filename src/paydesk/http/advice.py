@@ -57,6 +57,15 @@ ADVICE = {
     "forbidden_checking_terminal_owner": "Take the terminal from GET /terminals/v1/list, asked with the same token.",
     "terminal_not_in_pdv_mode": "Set its mode with PATCH /terminals/v1/setup.",
     "already_queued_order_on_terminal": "Wait for the order in the way or cancel it; the same key may be tried again.",
+    "transaction_not_found": "Take the payment's id from the order: it is PAY and the order's id without ORD.",
+    "order_already_refunded": "There is nothing left to give back.",
+    "cannot_refund_order": (
+        "`details` says why. What the acquirer declined stays declined under this key: use a new key to ask again."
+    ),
+    "refund_period_exceeded": "Give the money back in another way.",
+    "partial_refund_forbidden_with_tips": "Refund the whole order: send no body.",
+    "refund_amount_exceeds": "Ask for at most what `details` says is left.",
+    "refund_in_progress": "Wait for the other refund to end, then repeat; the same key may be tried again.",
     "cannot_cancel_order": "Read the order: its status says what became of it.",
     "order_already_canceled": "Nothing; the order is canceled.",
     # Terminals

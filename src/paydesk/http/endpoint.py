@@ -19,15 +19,16 @@ from paydesk.clock import Clock
 from paydesk.crash_points import reached
 from paydesk.errors import ErrorKind, Refusal
 from paydesk.http import body, idempotency, request_log, shared
-from paydesk.http.idempotency import Key, Stored
+from paydesk.http.in_steps import InSteps
 from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
-from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, request_id, send_reply
+from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
 from paydesk.http.request import Disconnected, Request, form_or_json
 from paydesk.keys import KeyMissing, Keys
+from paydesk.late_answers import Key
 from paydesk.oauth import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
-from paydesk.operation import Call, Caller, Operation, Surface
+from paydesk.operation import Call, Caller, Operation, Steps, Surface
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
@@ -71,6 +72,9 @@ class Endpoint:
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._own_headers = [header.name.lower() for header in operation.headers]
         self._path = PathRules(operation)
+        handler = operation.handler
+        self._in_steps = InSteps(handler, service.database, self._outcome) if isinstance(handler, Steps) else None
+        self._handle = handler if not isinstance(handler, Steps) else handler.begin
         self._is_of_orders = operation.path.startswith("/v1/orders")
         self._loopback_only = operation.development and operation.surface == "public"
 
@@ -161,7 +165,11 @@ class Endpoint:
         key = Key(caller.seller_id, caller.application_id, int(caller.live), operation.name, path, key_value)
         own_headers = [request.headers.get(name, "") for name in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
-        return await self._run_once(call, key, digest)
+        touches = self._touches(call)
+        touches = touches and (*touches, f"key:{tuple(key)}")
+        if self._in_steps is not None:
+            return await self._in_steps.run(call, key, digest, touches)
+        return await self._run_once(call, key, digest, touches)
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
         """Who calls, and not too often."""
@@ -223,12 +231,12 @@ class Endpoint:
     async def _run(self, call: Call) -> Reply:
         operation, database = self.operation, self.service.database
         if operation.transaction == "none":
-            return self._outcome(await operation.handler(call))
+            return self._outcome(await self._handle(call))
 
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
-            reply = self._outcome(await operation.handler(call))
+            reply = self._outcome(await self._handle(call))
             reached("after_effect")
             return reply
 
@@ -236,15 +244,15 @@ class Endpoint:
             return await database.write(work, touches=self._touches(call))
         return await database.read(work, heavy=operation.transaction == "heavy")
 
-    async def _run_once(self, call: Call, key: Key, digest: bytes) -> Reply:
+    async def _run_once(self, call: Call, key: Key, digest: bytes, touches: tuple[str, ...]) -> Reply:
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
             stored = await idempotency.claim(tx, key, digest, call.now_ms)
             if stored is not None:
-                return _replayed(stored)
+                return replayed(stored.status, stored.body)
             reached("after_claim")
-            reply = await self._handled(call)
+            reply = self._outcome(await idempotency.unless_it_wrote(call, self._handle))
             reached("after_effect")
             if reply.refusal is not None:
                 await idempotency.release(tx, key)
@@ -252,18 +260,7 @@ class Endpoint:
                 idempotency.keep(tx, key, reply.status, reply.body)
             return reply
 
-        touches = self._touches(call)
-        return await self.service.database.write(work, touches=touches and (*touches, f"key:{tuple(key)}"))
-
-    async def _handled(self, call: Call) -> Reply:
-        """The handler's reply; a refusal that it raised before it wrote needs no more than the key's release."""
-        writes = call.tx.writes
-        try:
-            return self._outcome(await self.operation.handler(call))
-        except Refusal as refusal:
-            if call.tx.writes != writes:
-                raise
-            return self._outcome(refusal)
+        return await self.service.database.write(work, touches=touches)
 
     def _touches(self, call: Call) -> tuple[str, ...]:
         return tuple(self.operation.touches(call)) if self.operation.touches is not None else ()
@@ -276,10 +273,6 @@ class Endpoint:
 async def _next_tick(started: float) -> None:
     every = INVALID_CLIENT_EVERY_SECONDS
     await asyncio.sleep(every - (time.perf_counter() - started) % every)
-
-
-def _replayed(stored: Stored) -> Reply:
-    return Reply(stored.status, stored.body, (("x-idempotent-replayed", "true"),))
 
 
 def _check_scope(scope: str, caller: Caller) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeVar
 
 import msgspec
 
@@ -17,8 +18,13 @@ from paydesk.errors import (
     IDEMPOTENCY_KEY_ALREADY_USED,
     INVALID_IDEMPOTENCY_KEY_LENGTH,
     RESOURCE_LOCKED,
+    Refusal,
 )
+from paydesk.late_answers import MINE, Key
+from paydesk.operation import Call
 from paydesk.storage.database import Transaction
+
+T = TypeVar("T")
 
 _VISIBLE = re.compile("[!-~]{1,64}")
 
@@ -27,15 +33,19 @@ INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object
                               created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING RETURNING 1"""
 
-_MINE = """
-WHERE seller_id = $1 AND application_id = $2 AND live = $3 AND operation = $4 AND object_id = $5
-  AND idempotency_key = $6"""
+# Answered -> answered once more.
+REPLAY = f"""
+UPDATE idempotency_keys SET replays = replays + 1 {MINE} AND answer IS NOT NULL RETURNING digest, status, answer"""
 
-REPLAY = f"UPDATE idempotency_keys SET replays = replays + 1 {_MINE} RETURNING digest, status, answer"
+# While its first request is still running.
+REQUESTED = f"SELECT digest FROM idempotency_keys {MINE}"
 
-KEEP = f"UPDATE idempotency_keys SET status = $7, answer = $8 {_MINE}"
+# Held, so that nobody fixes another answer before the commit.
+HOLD = f"SELECT status, answer FROM idempotency_keys {MINE} FOR UPDATE"
 
-RELEASE = f"DELETE FROM idempotency_keys {_MINE}"
+KEEP = f"UPDATE idempotency_keys SET status = $7, answer = $8 {MINE}"
+
+RELEASE = f"DELETE FROM idempotency_keys {MINE}"
 
 # Out: keys of operation $4 that were claimed before $2 are gone, at most $3.
 PRUNE = """
@@ -44,17 +54,6 @@ DELETE FROM idempotency_keys
        SELECT application_id, live, operation, object_id, idempotency_key FROM idempotency_keys
         WHERE seller_id = $1 AND operation = $4 AND created_ms < $2
         ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
-
-
-class Key(NamedTuple):
-    """Whose key it is and for what, as the primary key of its row: the same key elsewhere is another one."""
-
-    seller_id: int
-    application_id: int
-    live: int
-    operation: str
-    object_id: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +86,19 @@ async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored
     if await tx.one(CLAIM, *key, digest, now_ms) is not None:
         return None
     row = await tx.one(REPLAY, *key)
-    if row is None or row[1] is None:
-        # Released between the two statements, or still to be answered: the caller tries again.
-        raise RESOURCE_LOCKED.because("the key's first request is still running")
-    stored_digest, status, answer = row
-    if stored_digest != digest:
+    requested = row or await tx.one(REQUESTED, *key)
+    if requested is not None and requested[0] != digest:
         raise IDEMPOTENCY_KEY_ALREADY_USED.because("same key, other request")
-    return Stored(status, answer)
+    if row is None:
+        # Still to be answered, or released between the statements: the caller tries again.
+        raise RESOURCE_LOCKED.because("the key's first request is still running")
+    return Stored(row[1], row[2])
+
+
+async def held(tx: Transaction, key: Key) -> Stored | None:
+    """What the key was answered meanwhile, or None; nobody else answers it until the end of the transaction."""
+    row = await tx.one(HOLD, *key)
+    return Stored(row[0], row[1]) if row is not None and row[1] is not None else None
 
 
 def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
@@ -104,6 +109,17 @@ def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
 async def release(tx: Transaction, key: Key) -> None:
     """A refusal binds no key, also where it keeps something else."""
     await tx.run(RELEASE, *key)
+
+
+async def unless_it_wrote(call: Call, handle: Callable[[Call], Awaitable[T]]) -> T | Refusal:
+    """What the handler answers; a refusal that it raised before it wrote needs no more than the key's release."""
+    writes = call.tx.writes
+    try:
+        return await handle(call)
+    except Refusal as refusal:
+        if call.tx.writes != writes:
+            raise
+        return refusal
 
 
 async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int, *, operation: str) -> int:

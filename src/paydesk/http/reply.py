@@ -63,6 +63,11 @@ def refused(refusal: Refusal, surface: str, headers: Mapping[str, str] = _NO_HEA
     return Reply(refusal.kind.status, body, refusal_headers(refusal, surface), refusal=refusal)
 
 
+def replayed(status: int, body: bytes) -> Reply:
+    """An answer that was stored, and that it was given before."""
+    return Reply(status, body, (("x-idempotent-replayed", "true"),))
+
+
 def refusal_headers(refusal: Refusal, surface: str) -> tuple[tuple[str, str], ...]:
     """The refusal's own headers, and those that its kind and its surface ask for."""
     headers = refusal.headers

@@ -65,12 +65,12 @@ async def _clear_the_way(call: Call, terminal_id: str) -> None:
 
 async def get(call: Call) -> Handled:
     """The order as it is."""
-    return Answer(200, shown(await _found(call)))
+    return Answer(200, shown(await found(call)))
 
 
 async def cancel(call: Call) -> Handled:
     """Cancel an order: at once while it is created, by asking the terminal, with the extra header, once it is there."""
-    order = await store.expire_overdue(call.tx, await _found(call), call.now_ms)
+    order = await store.expire_overdue(call.tx, await found(call), call.now_ms)
     canceled = await store.move(call.tx, status.CANCEL, order, call.now_ms)
     if canceled is not None:
         return Answer(200, shown(canceled))
@@ -79,7 +79,7 @@ async def cancel(call: Call) -> Handled:
         if asked is not None:
             return Answer(202, shown(asked))
     # Returned, not raised: an order that was overdue is expired now, and stays so.
-    return _not_canceled(await _found(call))
+    return _not_canceled(await found(call))
 
 
 async def _ask_terminal(call: Call, order: Order) -> Order | None:
@@ -103,7 +103,8 @@ def _in_the_way(call: Call, standing: Order) -> Refusal:
     return ALREADY_QUEUED_ORDER_ON_TERMINAL.because(f"{standing.order_id} is {standing.status}", *details)
 
 
-async def _found(call: Call) -> Order:
+async def found(call: Call) -> Order:
+    """The order of the path, which must be the caller's own and of its kind. Raises `order_not_found`."""
     order = await store.find(call.tx, call.caller.seller_id, call.path)
     if order is None or bool(order.live) != call.caller.live:
         raise ORDER_NOT_FOUND.because("unknown order" if order is None else "other mode")

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.ids import ORDER_ID_PATTERN, ULID_PATTERN
+from paydesk.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.orders import handlers
+from paydesk.orders import handlers, refunds
 from paydesk.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
+    CANNOT_REFUND_ORDER,
     FORBIDDEN_CHECKING_TERMINAL_OWNER,
     ORDER_ALREADY_CANCELED,
+    ORDER_ALREADY_REFUNDED,
     ORDER_NOT_FOUND,
+    PARTIAL_REFUND_FORBIDDEN_WITH_TIPS,
+    REFUND_AMOUNT_EXCEEDS,
+    REFUND_IN_PROGRESS,
+    REFUND_PERIOD_EXCEEDED,
     TERMINAL_NOT_IN_PDV_MODE,
+    TRANSACTION_NOT_FOUND,
 )
-from paydesk.orders.schemas import CancelRequest, OrderRequest
+from paydesk.orders.schemas import CancelRequest, OrderRequest, RefundRequest
 from paydesk.orders.status import STATES, STATUSES
 
 TIME = {"type": "string", "format": "date-time"}
@@ -24,7 +31,7 @@ PAYMENT: dict[str, Any] = {
     "type": "object",
     "required": ["id", "amount", "status", "status_detail"],
     "properties": {
-        "id": {"type": "string", "pattern": f"^PAY{ULID_PATTERN}$"},
+        "id": {"type": "string", "pattern": PAYMENT_ID_PATTERN},
         "amount": TEXT,
         "status": {"enum": list(STATUSES)},
         "status_detail": {"enum": list(dict.fromkeys(state.payment_detail for state in STATES))},
@@ -42,6 +49,18 @@ PAYMENT: dict[str, Any] = {
         "tip_amount": TEXT,
         "refunded_amount": TEXT,
         "origin": {"enum": ["customer", "terminal", "acquirer", "network", "service"]},
+    },
+}
+REFUND: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "transaction_id", "amount", "status", "created_date"],
+    "properties": {
+        "id": {"type": "string", "pattern": REFUND_ID_PATTERN},
+        "transaction_id": {"type": "string", "pattern": PAYMENT_ID_PATTERN},
+        "reference_id": TEXT,
+        "amount": TEXT,
+        "status": {"enum": ["processing", "processed", "failed"]},
+        "created_date": TIME,
     },
 }
 ORDER: dict[str, Any] = {
@@ -87,7 +106,24 @@ ORDER: dict[str, Any] = {
         "transactions": {
             "type": "object",
             "required": ["payments"],
-            "properties": {"payments": {"type": "array", "items": PAYMENT, "minItems": 1, "maxItems": 1}},
+            "properties": {
+                "payments": {"type": "array", "items": PAYMENT, "minItems": 1, "maxItems": 1},
+                "refunds": {"type": "array", "items": REFUND, "minItems": 1},
+            },
+        },
+    },
+}
+REFUND_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "status", "status_detail", "transactions"],
+    "properties": {
+        "id": {"type": "string", "pattern": ORDER_ID_PATTERN},
+        "status": {"enum": list(STATUSES)},
+        "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
+        "transactions": {
+            "type": "object",
+            "required": ["refunds"],
+            "properties": {"refunds": {"type": "array", "items": REFUND, "minItems": 1, "maxItems": 1}},
         },
     },
 }
@@ -117,6 +153,24 @@ EXAMPLE: dict[str, Any] = {
     "transactions": {
         "payments": [
             {"id": "PAY01J67CQQH5904WDBVZEM4JMEP3", "amount": "24.90", "status": "created", "status_detail": "created"}
+        ]
+    },
+}
+
+REFUND_EXAMPLE: dict[str, Any] = {
+    "id": EXAMPLE["id"],
+    "status": "processed",
+    "status_detail": "partially_refunded",
+    "transactions": {
+        "refunds": [
+            {
+                "id": "REF01J67D5XJVM2Z0S9C3HQ4T8W1N",
+                "transaction_id": EXAMPLE["transactions"]["payments"][0]["id"],
+                "reference_id": "115019989861",
+                "amount": "5.00",
+                "status": "processed",
+                "created_date": "2026-01-31T15:02:11.480Z",
+            }
         ]
     },
 }
@@ -186,5 +240,38 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=ORDER,
         example=_at("canceled", "canceled", "canceled_by_api"),
         errors=(ORDER_NOT_FOUND, ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/orders/{order_id}/refund",
+        name="refund_order",
+        summary="Refund an order, whole or in part",
+        description=(
+            "Without a body all that is left is given back. The acquirer has a few seconds for its decision: confirmed,"
+            " the refund is `processed`; declined, 409 `cannot_refund_order`, and the key is used up; undecided, the"
+            " refund is `processing` and GET, or a notification, tells what became of it. A repeat with the same key"
+            " is given the same answer and moves nothing. The order is `refunded` when all of it is back."
+        ),
+        surface="application",
+        scope="write",
+        idempotent=True,
+        handler=refunds.STEPS,
+        touches=handlers.order_of,
+        status=201,
+        body=RefundRequest,
+        body_required=False,
+        path_pattern=ORDER_ID_PATTERN,
+        answer=REFUND_ANSWER,
+        example=REFUND_EXAMPLE,
+        errors=(
+            ORDER_NOT_FOUND,
+            TRANSACTION_NOT_FOUND,
+            ORDER_ALREADY_REFUNDED,
+            CANNOT_REFUND_ORDER,
+            REFUND_PERIOD_EXCEEDED,
+            PARTIAL_REFUND_FORBIDDEN_WITH_TIPS,
+            REFUND_AMOUNT_EXCEEDS,
+            REFUND_IN_PROGRESS,
+        ),
     ),
 )

@@ -11,9 +11,11 @@ from pydantic_core import PydanticCustomError
 from paydesk import card_numbers
 from paydesk.clock import rfc3339
 from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
+from paydesk.ids import PAYMENT_ID_PATTERN
 from paydesk.money import AMOUNT_PATTERN, CURRENCIES, decimal_string, minor_units
 
 if TYPE_CHECKING:
+    from paydesk.orders.refund_store import Refund
     from paydesk.orders.store import Order
 
 # The context that the models are validated with: the seller's currency, and the smallest amount in minor units.
@@ -38,12 +40,19 @@ def _duration(text: str) -> str:
 
 
 def _amount(text: str, info: ValidationInfo) -> str:
-    context = info.context or {}
-    currency = CURRENCIES[context.get(CURRENCY, "BRL")]
+    return _at_least((info.context or {}).get(AMOUNT_MINOR_MIN, 1), text, info)
+
+
+def _part(text: str, info: ValidationInfo) -> str:
+    # The smallest amount is one of payments: what goes back may be less.
+    return _at_least(1, text, info)
+
+
+def _at_least(least: int, text: str, info: ValidationInfo) -> str:
+    currency = CURRENCIES[(info.context or {}).get(CURRENCY, "BRL")]
     minor = minor_units(text, currency.decimals)
     if minor is None:
         raise _refuse(f"must have at most {currency.decimals} decimals, as {currency.code} has")
-    least = context.get(AMOUNT_MINOR_MIN, 1)
     if minor <= 0:
         raise _refuse("must be above zero")
     if minor < least:
@@ -154,6 +163,19 @@ class OrderRequest(Model):
     capture_mode: Literal["automatic", "automatic_async"] | None = None
 
 
+class RefundPartRequest(Model):
+    """The part that is to be given back, and of which payment."""
+
+    id: Annotated[str, Field(pattern=PAYMENT_ID_PATTERN, examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
+    amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["5.00"]), AfterValidator(_part)]
+
+
+class RefundRequest(Model):
+    """`POST /v1/orders/{order_id}/refund`: one part of the payment; without it, all that is left."""
+
+    transactions: Annotated[list[RefundPartRequest], Field(min_length=1, max_length=1)] | None = None
+
+
 class CancelRequest(Model):
     """`POST /v1/orders/{order_id}/cancel` takes no body; an empty object is the same."""
 
@@ -186,7 +208,7 @@ def shown(order: Order) -> dict[str, Any]:
         "last_updated_date": rfc3339(order.updated_ms),
         "integration_data": _raw(order.integration_data.encode()),
         "config": _raw(order.config.encode()),
-        "transactions": {"payments": [_payment(order)]},
+        "transactions": _transactions(order, _payment(order)),
     }
     return document
 
@@ -205,13 +227,55 @@ def notified(order: Order) -> dict[str, Any]:
     payment = _payment(order)
     if order.reference_id is not None:
         payment["reference"] = {"id": order.reference_id}
-    data["transactions"] = {"payments": [payment]}
+    data["transactions"] = _transactions(order, payment)
     return data
+
+
+def refund_answered(order: Order, refund: Refund) -> dict[str, Any]:
+    """What a refund is answered: where the order stands, and this refund alone."""
+    return {
+        "id": order.order_id,
+        "status": order.status,
+        "status_detail": order.status_detail,
+        "transactions": {"refunds": [refund_shown(refund)]},
+    }
+
+
+def refund_shown(refund: Refund) -> dict[str, Any]:
+    """A refund as every answer shows it."""
+    shown_refund: dict[str, Any] = {"id": refund.refund_id, "transaction_id": refund.payment_id}
+    if refund.reference_id is not None:
+        shown_refund["reference_id"] = refund.reference_id
+    return {
+        **shown_refund,
+        "amount": refund.amount,
+        "status": refund.status,
+        "created_date": rfc3339(refund.created_ms),
+    }
+
+
+def with_refund(refunds: str | None, refund: Refund) -> str:
+    """The refunds of an order as they are shown, with this one as it is now."""
+    others = msgspec.json.decode(refunds) if refunds is not None else []
+    place = next((place for place, other in enumerate(others) if other["id"] == refund.refund_id), len(others))
+    return msgspec.json.encode([*others[:place], refund_shown(refund), *others[place + 1 :]]).decode()
+
+
+def without_refund(refunds: str | None, refund: Refund) -> str | None:
+    """The refunds of an order as they are shown, without this one."""
+    others = [other for other in msgspec.json.decode(refunds or "[]") if other["id"] != refund.refund_id]
+    return msgspec.json.encode(others).decode() if others else None
+
+
+def _transactions(order: Order, payment: dict[str, Any]) -> dict[str, Any]:
+    if order.refunds is None:
+        return {"payments": [payment]}
+    return {"payments": [payment], "refunds": _raw(order.refunds.encode())}
 
 
 def _payment(order: Order) -> dict[str, Any]:
     payment: dict[str, Any] = {
-        "id": f"PAY{order.ulid}",
+        "id": order.payment_id,
         "amount": order.amount,
         "status": order.status,
         "status_detail": order.payment_status_detail,

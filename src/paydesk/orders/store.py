@@ -54,11 +54,18 @@ class Order(msgspec.Struct, frozen=True):
     payment_method: str | None = None
     card: str | None = None
     origin: str | None = None
+    refunding_minor: int = 0
+    refunds: str | None = None
 
     @property
     def ulid(self) -> str:
         """The order's ULID without prefix, which is its lease's id too."""
         return self.order_id[3:]
+
+    @property
+    def payment_id(self) -> str:
+        """The id of its one payment, under which the acquirer knows it."""
+        return f"PAY{self.ulid}"
 
     @property
     def state(self) -> State:

@@ -2,11 +2,17 @@
 
 -- Reserved by refunds that are under way: paid_minor - refunded_minor - refunding_minor is what is left.
 ALTER TABLE orders ADD COLUMN refunding_minor bigint NOT NULL DEFAULT 0;
+-- JSON, as it is shown: none where nothing was ever to be given back, and nobody looks into the table of refunds.
+ALTER TABLE orders ADD COLUMN refunds text;
 
 ALTER TABLE refunds ADD COLUMN live smallint NOT NULL DEFAULT 0;
 ALTER TABLE refunds ADD COLUMN attempts bigint NOT NULL DEFAULT 0;
 ALTER TABLE refunds ADD COLUMN next_ms bigint NOT NULL DEFAULT 0;
 ALTER TABLE refunds ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;  -- by the machine's clock
+ALTER TABLE refunds ADD COLUMN unsent bigint NOT NULL DEFAULT 0;  -- of the attempts, those that surely never left
+-- The idempotency key whose answer it is.
+ALTER TABLE refunds ADD COLUMN application_id bigint NOT NULL DEFAULT 0;
+ALTER TABLE refunds ADD COLUMN idempotency_key text NOT NULL DEFAULT '';
 ALTER TABLE inquiries ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 ALTER TABLE reversals ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 

@@ -1,0 +1,134 @@
+"""The SQL of refunds: reserved on the order, claimed by a worker, ended once. What is left is decided by the UPDATE."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from paydesk.orders.schemas import with_refund, without_refund
+from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
+from paydesk.orders.store import Order
+from paydesk.storage.database import Transaction
+
+SELLERS_MAX = 200
+
+
+class Refund(msgspec.Struct, frozen=True):
+    """One row of `refunds`: money that is to go back, is back, or does not go back. Its columns in their order.
+
+    `refund_id` is its key at the acquirer; the key of the request that asked for it is its `application_id`'s.
+    `attempts` may each have reached the acquirer but for those that are `unsent`.
+    """
+
+    seller_id: int
+    refund_id: str
+    order_id: str
+    application_id: int
+    live: int
+    idempotency_key: str
+    amount: str
+    amount_minor: int
+    status: Literal["processing", "processed", "failed"]
+    created_ms: int
+    attempts: int
+    unsent: int = 0
+    reference_id: str | None = None
+
+    @property
+    def payment_id(self) -> str:
+        """Of which payment it is."""
+        return f"PAY{self.order_id[3:]}"
+
+
+COLUMNS = ", ".join(Refund.__struct_fields__)
+
+# processed -> processed, so much of it spoken for. $3 is the part in minor units, NULL is all that was not given back.
+# One statement decides: what is left, the 90 days, and that an order with a tip is given back as a whole.
+RESERVE = f"""
+UPDATE orders SET refunding_minor = refunding_minor + COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor)
+ WHERE seller_id = $1 AND order_id = $2 AND status = 'processed' AND paid_ms >= $4
+   AND COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor) <= paid_minor - refunded_minor - refunding_minor
+   AND (COALESCE(tip_minor, 0) = 0 OR COALESCE(CAST($3 AS bigint), paid_minor) = paid_minor)
+RETURNING {ORDER_COLUMNS}"""
+
+ADD = f"""
+INSERT INTO refunds ({COLUMNS}, next_ms, claimed_until_ms)
+VALUES ({", ".join(f"${place}" for place in range(1, len(Refund.__struct_fields__) + 1))}, $10, $14)"""
+
+SHOW = "UPDATE orders SET refunds = $3 WHERE seller_id = $1 AND order_id = $2"
+
+# processing -> processed, failed: whoever comes first.
+END = """
+UPDATE refunds SET status = $3, reference_id = $4, ended_ms = $5, claimed_until_ms = 0
+ WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing'"""
+
+# The reservation goes, and nothing is said of it.
+RELEASE = """
+UPDATE orders SET refunding_minor = refunding_minor - $3, refunds = $4 WHERE seller_id = $1 AND order_id = $2"""
+
+# Asked in vain; the claim ends with the attempt that it was made for.
+POSTPONE = """
+UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
+ WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND status = 'processing'"""
+
+# $1 is the time of the schedule, $2 that of the claims.
+SELLERS_DUE = """
+SELECT seller_id FROM refunds WHERE status = 'processing' AND next_ms <= $1 AND claimed_until_ms <= $2
+ GROUP BY seller_id ORDER BY min(next_ms) LIMIT $3"""
+
+NEXT_DUE = "SELECT min(next_ms) FROM refunds WHERE status = 'processing' AND next_ms > $1"
+
+CLAIM = f"""
+UPDATE refunds SET claimed_until_ms = $4, attempts = attempts + 1
+ WHERE seller_id = $1 AND refund_id IN (
+       SELECT refund_id FROM refunds
+        WHERE seller_id = $1 AND status = 'processing' AND next_ms <= $2 AND claimed_until_ms <= $3
+        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED)
+RETURNING {COLUMNS}"""
+
+
+async def reserve(tx: Transaction, order: Order, amount_minor: int | None, paid_after_ms: int) -> Order | None:
+    """Reserve a part of what was paid, or all that is left of it; None where that can't be had."""
+    row = await tx.one(RESERVE, order.seller_id, order.order_id, amount_minor, paid_after_ms)
+    return Order(*row) if row else None
+
+
+def add(tx: Transaction, order: Order, refund: Refund, claimed_until_ms: int) -> None:
+    """Write the refund down, and show it with its order, which the transaction holds."""
+    tx.then(ADD, *msgspec.structs.astuple(refund), claimed_until_ms)
+    tx.then(SHOW, order.seller_id, order.order_id, with_refund(order.refunds, refund))
+
+
+async def end(tx: Transaction, refund: Refund, now_ms: int) -> bool:
+    """The refund is processed or failed now, as it says; False where it had ended before."""
+    return await tx.run(END, refund.seller_id, refund.refund_id, refund.status, refund.reference_id, now_ms) > 0
+
+
+async def release(tx: Transaction, order: Order, refund: Refund) -> None:
+    """Take the refund off its order, which the transaction holds, as if it had never been asked for."""
+    refunds = without_refund(order.refunds, refund)
+    await tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
+
+
+async def postpone(tx: Transaction, refund: Refund, next_ms: int, *, unsent: bool) -> None:
+    """It is asked for again, at `next_ms`; `unsent`: this attempt surely never left."""
+    await tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, int(unsent))
+
+
+async def sellers_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
+    """The sellers with a refund that is due and nobody's, who waits longest first."""
+    return [row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, SELLERS_MAX)]
+
+
+async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
+    """When the next refund is to be asked for again."""
+    row = await tx.one(NEXT_DUE, now_ms)
+    return row[0] if row else None
+
+
+async def claim(
+    tx: Transaction, seller_id: int, *, now_ms: int, wall_ms: int, until_ms: int, limit: int
+) -> list[Refund]:
+    """Take up to `limit` due refunds of the seller until `until_ms`, each for one attempt."""
+    return [Refund(*row) for row in await tx.all(CLAIM, seller_id, now_ms, wall_ms, until_ms, limit)]

@@ -1,0 +1,116 @@
+"""Paid orders and what is given back of them: a till's side, the worker's, and the simulated acquirer's book."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk import ledger
+from paydesk.clock import Clock, SystemClock
+from paydesk.orders.refund_worker import RefundWorker
+from paydesk.settings import Settings
+from paydesk.storage.database import Database, Transaction
+from paydesk.workers import WorkerContext
+from service import KEYS, Device, Reply, Service
+
+DECLINED, LOST, UNHEARD, NOT_SENT, LATE, LATE_DECLINED, SLOW = (f"99900.{number}" for number in range(30, 37))
+"""Amounts of payments whose refunds fare so at the simulated acquirer."""
+
+BOOK = """
+SELECT p.payment_id, p.refunded_minor,
+       COALESCE((SELECT SUM(m.amount_minor) FROM simulator_movements m
+                  WHERE m.seller_id = p.seller_id AND m.payment_id = p.payment_id AND m.kind = 'refund'
+                    AND m.outcome = 'approved'), 0)
+  FROM simulator_payments p"""
+
+OURS = """
+SELECT o.order_id, o.refunded_minor, o.refunding_minor, o.paid_minor,
+       COALESCE((SELECT SUM(r.amount_minor) FROM refunds r
+                  WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processed'), 0),
+       COALESCE((SELECT SUM(r.amount_minor) FROM refunds r
+                  WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processing'), 0)
+  FROM orders o WHERE o.paid_minor IS NOT NULL"""
+
+MISSING = """
+SELECT r.refund_id FROM refunds r
+ WHERE r.status = 'processed' AND NOT EXISTS (
+       SELECT 1 FROM simulator_movements m
+        WHERE m.seller_id = r.seller_id AND m.movement_key = r.refund_id AND m.outcome = 'approved'
+          AND m.amount_minor = r.amount_minor AND m.reference_id = r.reference_id)"""
+
+
+async def pay(device: Device, amount: str = "24.90", *, live: bool = False) -> str:
+    """A paid order on the terminal; its id."""
+    service = device.service
+    token = service.live_access_token if live else ""
+    reply = await service.request("POST", "/v1/orders", body_of(device, amount), token=token)
+    assert reply.status == 201, reply
+    order_id: str = reply.body["id"]
+    assert (await device.ack(order_id[3:])).status == 200
+    assert (await device.authorizing(order_id[3:])).status == 200
+    assert (await device.approve(order_id[3:], amount)).status == 200
+    return order_id
+
+
+def body_of(device: Device, amount: str) -> dict[str, Any]:
+    """The body that creates an order for the terminal."""
+    point = {"terminal_id": device.terminal.id}
+    return {"type": "point", "transactions": {"payments": [{"amount": amount}]}, "config": {"point": point}}
+
+
+async def paid(service: Service, amount: str = "24.90", *, live: bool = False) -> str:
+    """A paid order on a terminal of its own; its id."""
+    return await pay(await service.device(await service.terminal(live=live)), amount, live=live)
+
+
+def part_of(order_id: str, amount: str) -> dict[str, Any]:
+    """The body that asks for a part."""
+    return {"transactions": [{"id": f"PAY{order_id[3:]}", "amount": amount}]}
+
+
+async def refund(service: Service, order_id: str, amount: str | None = None, **options: Any) -> Reply:
+    """Ask for a refund: of a part, or of all that is left."""
+    body = None if amount is None else part_of(order_id, amount)
+    return await service.request("POST", f"/v1/orders/{order_id}/refund", body, **options)
+
+
+def only(reply: Reply) -> dict[str, Any]:
+    """The one refund of an answer."""
+    (shown,) = reply.body["transactions"]["refunds"]
+    return dict(shown)
+
+
+def worker(service: Service, *, wall: Clock | None = None, settings: Settings | None = None) -> RefundWorker:
+    """The worker of a service that runs without it."""
+    from paydesk.app import acquirers_of
+
+    settings = settings or Settings()
+    acquirers = acquirers_of(settings, service.database, service.clock)
+    context = WorkerContext(service.database, settings, service.clock, KEYS, acquirers=acquirers)
+    return RefundWorker(context, wall=wall or SystemClock())
+
+
+async def work(service: Service, **options: Any) -> int:
+    """One turn of the worker, to its end; how many refunds it asked for."""
+    one = worker(service, **options)
+    started = await one.start_due()
+    await one.settle()
+    return started
+
+
+async def books_agree(database: Database) -> None:
+    """Ours is sound in itself, and everything that was given back was given back by the acquirer, and once."""
+
+    async def read(tx: Transaction) -> tuple[list[Any], list[Any], list[Any]]:
+        return await tx.all(OURS), await tx.all(BOOK), await tx.all(MISSING)
+
+    ours, book, missing = await database.read(read)
+    assert not missing, "confirmed here, and not in the acquirer's book"
+    given = {payment_id: (taken, moved) for payment_id, taken, moved in book}
+    for order_id, refunded, refunding, paid_minor, processed, processing in ours:
+        assert (refunded, refunding) == (processed, processing), order_id
+        assert refunded + refunding <= paid_minor, order_id
+        taken, moved = given.get(f"PAY{order_id[3:]}", (0, 0))
+        assert taken == moved <= paid_minor, order_id
+        # What is under way may have happened there already.
+        assert refunded <= taken <= refunded + refunding, order_id
+    assert await ledger.check(database) == []
