@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 from paydesk import ledger
+from paydesk.acquiring.acquirer import Approved, Outcome, Payment
+from paydesk.acquiring.acquirers import Acquirers
+from paydesk.app import acquirers_of
 from paydesk.clock import Clock, SystemClock
 from paydesk.orders.refund_worker import RefundWorker
 from paydesk.settings import Settings
@@ -79,12 +85,44 @@ def only(reply: Reply) -> dict[str, Any]:
     return dict(shown)
 
 
-def worker(service: Service, *, wall: Clock | None = None, settings: Settings | None = None) -> RefundWorker:
-    """The worker of a service that runs without it."""
-    from paydesk.app import acquirers_of
+@dataclass
+class Teller:
+    """An acquirer whose word a test gives, and whose answers it may hold back; without a word it approves."""
 
+    words: list[Outcome] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    closed: bool = False
+    """Whether it lets its callers wait."""
+    opens: asyncio.Event = field(default_factory=asyncio.Event)
+    was_asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def acquirers(self) -> Acquirers:
+        """It, for test orders."""
+        return Acquirers(test=self)
+
+    async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
+        """Its next word."""
+        assert payment.payment_id.startswith("PAY")
+        self.asked.append(key)
+        self.was_asked.set()
+        if self.closed:
+            await self.opens.wait()
+        return self.words.pop(0) if self.words else Approved("115019989861", amount_minor)
+
+    async def authorize(self, *_: Any, **__: Any) -> NoReturn:
+        """Nobody asks for that here."""
+        raise AssertionError
+
+    inquire = reverse = authorize
+
+
+def worker(
+    service: Service, *, wall: Clock | None = None, settings: Settings | None = None, teller: Teller | None = None
+) -> RefundWorker:
+    """The worker of a service that runs without it."""
     settings = settings or Settings()
-    acquirers = acquirers_of(settings, service.database, service.clock)
+    acquirers = teller.acquirers if teller is not None else acquirers_of(settings, service.database, service.clock)
     context = WorkerContext(service.database, settings, service.clock, KEYS, acquirers=acquirers)
     return RefundWorker(context, wall=wall or SystemClock())
 
@@ -95,6 +133,19 @@ async def work(service: Service, **options: Any) -> int:
     started = await one.start_due()
     await one.settle()
     return started
+
+
+async def told(service: Service, order_id: str) -> list[tuple[str, Any]]:
+    """What was told of the order: each notification's action and the refunds in it."""
+    sql = "SELECT body FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"
+    rows = await service.database.read(lambda tx: tx.all(sql, service.seller_id, order_id))
+    bodies = [json.loads(row[0]) for row in rows]
+    return [(body["action"], body["data"]["transactions"].get("refunds")) for body in bodies]
+
+
+async def claims_run_out(service: Service) -> None:
+    """Whoever had claimed a refund is dead: nobody's claim holds."""
+    await service.scene.run("UPDATE refunds SET claimed_until_ms = 0 WHERE seller_id = $1", service.seller_id)
 
 
 async def books_agree(database: Database) -> None:
