@@ -14,6 +14,8 @@ from paydesk.storage.database import Database
 from paydesk.terminals import untold
 from paydesk.workers import WorkerContext
 from recording_database import RecordingDatabase
+from refund_scene import DECLINED, LATE_DECLINED, paid, refund, work
+from refund_scene import worker as worker_of_refunds
 from service import KEYS, Device, Service, Terminal, running
 from webhooks_scene import failing, receiver, step, subscribe, worker
 
@@ -35,6 +37,7 @@ async def statements(database: Database) -> dict[str, tuple[Any, ...]]:
                 await subscribe(database, receiving.url, application_id=application_id, topic=topic)
         recording.asked.clear()
         await _tokens(service)
+        await _refunds(service, clock)
         await _orders(service, clock)
         await _workers(recording, clock)
         clock.advance(181 * DAY_MS)
@@ -71,9 +74,9 @@ async def _orders(service: Service, clock: MovableClock) -> None:
     await service.get(order)
     assert (await service.cancel(order)).status == 200
     device = await service.device(terminal)
-    paid = await _at_terminal(service, terminal, device)
-    assert (await device.authorizing(paid)).status == 200
-    assert (await device.approve(paid)).status == 200
+    lease = await _at_terminal(service, terminal, device)
+    assert (await device.authorizing(lease)).status == 200
+    assert (await device.approve(lease)).status == 200
     assert (await device.next(0)).status == 204
     assert (await service.request("GET", "/terminals/v1/list")).status == 200
     wanted = await service.terminal()
@@ -85,6 +88,19 @@ async def _orders(service: Service, clock: MovableClock) -> None:
     assert (await player.authorizing(await _at_terminal(service, doubtful, player))).status == 200
     assert (await service.create(terminal, expiration_time="PT30S")).status == 201
     clock.advance(45 * SECOND_MS)
+
+
+async def _refunds(service: Service, clock: MovableClock) -> None:
+    """A part is given back, and asked for twice; one is declined at once, one late; the worker comes for that."""
+    order_id = await paid(service)
+    for _ in range(2):
+        assert (await refund(service, order_id, "1.00", key="refund-1")).status == 201
+    assert (await refund(service, await paid(service, DECLINED))).status == 409
+    assert (await refund(service, await paid(service, LATE_DECLINED))).status == 201
+    for _ in range(2):
+        assert await work(service) == 1
+        clock.advance(30 * SECOND_MS)
+    await worker_of_refunds(service)._pause_seconds()
 
 
 async def _at_terminal(service: Service, terminal: Terminal, device: Device) -> str:

@@ -47,6 +47,7 @@ GROWING = {
     "leases",
     "results",
     "inquiries",
+    "refunds",
     "idempotency_keys",
     "deliveries",
     "attempts",
@@ -63,6 +64,8 @@ SMALL_INDEXES = {
     "orders_expiring",
     "orders_granted",
     "orders_cancellation_requested",
+    "refunds_due",
+    "refunds_open",
     "deliveries_due",
     "deliveries_open",
 }
@@ -98,6 +101,8 @@ MORE = (
                              created_ms)
         SELECT seller_id, many, mixed, CAST(mixed AS bytea), 'approved', 'taken', '', 200, '', CAST($4 AS bigint)
           FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO refunds (seller_id, refund_id, order_id, amount, amount_minor, status, created_ms)
+        SELECT seller_id, mixed, many, '1.00', 100, 'processed', CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
     f"""INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms)
         SELECT seller_id, many, 0, '', 1, CAST($4 AS bigint), n, n FROM {bulk.NUMBERS}""",
 )

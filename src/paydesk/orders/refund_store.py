@@ -11,7 +11,7 @@ from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
-SELLERS_MAX = 200
+LOOKED_AT_MAX = 200
 
 
 class Refund(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
 # $1 is the time of the schedule, $2 that of the claims.
 SELLERS_DUE = """
 SELECT seller_id FROM refunds WHERE status = 'processing' AND next_ms <= $1 AND claimed_until_ms <= $2
- GROUP BY seller_id ORDER BY min(next_ms) LIMIT $3"""
+ ORDER BY next_ms LIMIT $3"""
 
 NEXT_DUE = "SELECT min(next_ms) FROM refunds WHERE status = 'processing' AND next_ms > $1"
 
@@ -118,7 +118,7 @@ async def postpone(tx: Transaction, refund: Refund, next_ms: int, *, unsent: boo
 
 async def sellers_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
     """The sellers with a refund that is due and nobody's, who waits longest first."""
-    return [row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, SELLERS_MAX)]
+    return list(dict.fromkeys(row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, LOOKED_AT_MAX)))
 
 
 async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:

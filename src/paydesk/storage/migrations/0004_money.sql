@@ -17,6 +17,7 @@ ALTER TABLE inquiries ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 ALTER TABLE reversals ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 
 CREATE INDEX refunds_due ON refunds (next_ms, seller_id) WHERE status = 'processing';
+CREATE INDEX refunds_open ON refunds (seller_id, next_ms) WHERE status = 'processing';
 
 -- The simulated acquirer's book, in tables of its own, so that the two books can be compared.
 CREATE TABLE simulator_payments (
