@@ -1,0 +1,172 @@
+"""Refunds never exceed what was paid, a key stands for one refund, and the acquirer's book is ours: whoever races.
+
+`RACE_ROUNDS=2000` plays the long form of each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import pytest
+
+from nodes import two_nodes
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+from refund_scene import books_agree, only, pay, refund, worker
+from service import Device, Reply, Service
+
+pytestmark = pytest.mark.usefixtures("batching")
+
+ROUNDS = int(os.environ.get("RACE_ROUNDS", "60"))
+TERMINALS = 20
+SPREAD_SECONDS = 0.01
+HOUR_MS = 3_600_000
+
+Play = Callable[[Service, Service, Device], Awaitable[str]]
+"""One round on one terminal, of which two nodes hear; what it came to."""
+
+
+async def play(database: Database, database_url: str, one_round: Play) -> Counter[str]:
+    """Play the rounds, side by side on all terminals; afterwards both books are the same."""
+    outcomes: Counter[str] = Counter()
+    async with two_nodes(database, database_url) as (one, other):
+
+        async def on_one_terminal() -> None:
+            device = await one.device(await one.terminal())
+            for _ in range(ROUNDS // TERMINALS):
+                outcomes[await one_round(one, other, device)] += 1
+
+        await asyncio.gather(*(on_one_terminal() for _ in range(TERMINALS)))
+    await books_agree(database)
+    assert outcomes.total() == ROUNDS
+    return outcomes
+
+
+async def at_once(*calls: Callable[[], Awaitable[Reply]]) -> list[Reply]:
+    """The replies to calls that begin at once, or each at a random moment."""
+    spread = random.choice((0, SPREAD_SECONDS))
+
+    async def one(call: Callable[[], Awaitable[Reply]]) -> Reply:
+        await asyncio.sleep(random.random() * spread)
+        return await call()
+
+    return list(await asyncio.gather(*(one(call) for call in calls)))
+
+
+def codes(replies: list[Reply]) -> list[str]:
+    """Each reply's status, and its error where it has one."""
+    return sorted(str(reply.status) if reply.status == 201 else reply.code for reply in replies)
+
+
+async def test_eight_parts_that_exceed_the_payment(database: Database, database_url: str) -> None:
+    """Of eight parts of a sixth and a bit six are given back and two are refused, and no more than was paid goes."""
+    outcomes = await play(database, database_url, _eight_parts)
+    assert set(outcomes) == {"six"}
+
+
+async def _eight_parts(one: Service, other: Service, device: Device) -> str:
+    order_id = await pay(device, "10.00")
+    replies = await at_once(*(partial(refund, (one, other)[place % 2], order_id, "1.60") for place in range(8)))
+    refused = [reply for reply in replies if reply.status != 201]
+    assert {reply.code for reply in refused} <= {"refund_in_progress", "refund_amount_exceeds"}, codes(replies)
+    assert {only(reply)["status"] for reply in replies if reply.status == 201} == {"processed"}
+    payment = (await one.get(order_id))["transactions"]["payments"][0]
+    assert (payment["refunded_amount"], payment["status_detail"]) == ("9.60", "partially_refunded")
+    return {6: "six"}.get(8 - len(refused), f"{8 - len(refused)} were given back")
+
+
+async def test_a_whole_refund_against_a_part(database: Database, database_url: str) -> None:
+    """The part goes and the rest after it, or one of the two alone: what was refused may be asked for again."""
+    outcomes = await play(database, database_url, _whole_against_part)
+    assert set(outcomes) <= {
+        "both",
+        "part, whole refund_in_progress",
+        "whole, part refund_in_progress",
+        "whole, part order_already_refunded",
+    }
+    assert len(outcomes) > 1
+
+
+async def _whole_against_part(one: Service, other: Service, device: Device) -> str:
+    order_id = await pay(device, "10.00")
+    key = str(uuid.uuid4())
+    whole, part = await at_once(partial(refund, one, order_id, key=key), partial(refund, other, order_id, "4.00"))
+    order = await other.get(order_id)
+    if whole.status == 201 == part.status:
+        assert (only(whole)["amount"], order["status"]) == ("6.00", "refunded")
+        return "both"
+    if whole.status == 201:
+        assert (only(whole)["amount"], order["status"]) == ("10.00", "refunded")
+        return f"whole, part {part.code}"
+    assert part.status == 201
+    assert order["status_detail"] == "partially_refunded"
+    again = await refund(other, order_id, key=key)
+    assert (again.status, only(again)["amount"]) == (201, "6.00")
+    return f"part, whole {whole.code}"
+
+
+async def test_whole_refunds_under_different_keys(database: Database, database_url: str) -> None:
+    """One of them gives the money back."""
+    outcomes = await play(database, database_url, _whole_against_whole)
+    assert set(outcomes) == {"one"}
+
+
+async def _whole_against_whole(one: Service, other: Service, device: Device) -> str:
+    order_id = await pay(device)
+    replies = await at_once(*(partial(refund, node, order_id) for node in (one, other, one)))
+    refused = {reply.code for reply in replies if reply.status != 201}
+    assert refused <= {"refund_in_progress", "order_already_refunded"}, codes(replies)
+    assert (await one.get(order_id))["status"] == "refunded"
+    return {1: "one"}.get(codes(replies).count("201"), "several")
+
+
+async def test_refunds_under_one_key(database: Database, database_url: str) -> None:
+    """One refund and one answer, which all others repeat, byte for byte."""
+    outcomes = await play(database, database_url, _one_key)
+    assert set(outcomes) == {"one"}
+
+
+async def _one_key(one: Service, other: Service, device: Device) -> str:
+    order_id, key = await pay(device), str(uuid.uuid4())
+    nodes = (one, other) * 3
+    replies = await at_once(*(partial(refund, node, order_id, "5.00", key=key) for node in nodes))
+    assert {(reply.status, reply.raw) for reply in replies} == {(201, replies[0].raw)}, codes(replies)
+    assert sum("x-idempotent-replayed" not in reply.headers for reply in replies) == 1
+    order = await other.get(order_id)
+    assert order["transactions"]["payments"][0]["refunded_amount"] == "5.00"
+    assert order["version"] == 4
+    return {1: "one"}.get(len(order["transactions"]["refunds"]), "several")
+
+
+async def test_a_request_against_the_worker(database: Database, database_url: str) -> None:
+    """A worker that believes every request dead takes its refund up: one movement, and one answer, whoever gives it."""
+    later = MovableClock()
+    later.advance(HOUR_MS)
+
+    async def one_round(one: Service, other: Service, device: Device) -> str:
+        order_id, key = await pay(device), str(uuid.uuid4())
+        taker = worker(other, wall=later)
+        asked = [partial(refund, node, order_id, "5.00", key=key) for node in (one, other)]
+
+        async def take_up() -> None:
+            for _ in range(3):
+                await asyncio.sleep(random.random() * SPREAD_SECONDS)
+                await taker.start_due()
+            await taker.settle()
+
+        replies, _ = await asyncio.gather(at_once(*asked), take_up())
+        assert {(reply.status, reply.raw) for reply in replies} == {(201, replies[0].raw)}
+        assert (await refund(one, order_id, "5.00", key=key)).raw == replies[0].raw
+        order = await one.get(order_id)
+        (shown,) = order["transactions"]["refunds"]
+        assert (shown["status"], order["version"]) == ("processed", 4)
+        return str(only(replies[0])["status"])
+
+    outcomes = await play(database, database_url, one_round)
+    assert set(outcomes) <= {"processed", "processing"}
