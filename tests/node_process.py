@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import signal
 import socket
 import time
@@ -29,6 +30,8 @@ from paydesk_process import environment
 from service import KEYS
 
 START_SECONDS_MAX = 30.0
+CRASH_AT = "CRASH_AT"
+"""The variable that arms a crash point from the start."""
 
 
 @cache
@@ -50,9 +53,11 @@ class NodeProcess:
         self._environment = environment(PAYDESK_LOG_FORMAT="json", **variables)
         self._process: Fork | None = None
 
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        self._process = self._forks.start(self._arguments, self._environment, self.log)
+    def start(self, *, crash_at: str = "") -> None:
+        """Start it, and wait until it answers; one that is to die of what its workers find is not waited for."""
+        self._process = self._forks.start(self._arguments, {**self._environment, CRASH_AT: crash_at}, self.log)
+        if crash_at:
+            return
         deadline = time.monotonic() + START_SECONDS_MAX
         while not self._answers():
             assert self._process.poll() is None, self.log.read_text()[-2000:]
@@ -100,14 +105,19 @@ def free_port() -> int:
         return port
 
 
+def arm(point: str) -> None:
+    """Arm a crash point, `asked`, or for the n-th time that it is reached, `asked:2`."""
+    label, _, times = point.partition(":")
+    crash_points.arm(label, int(times or 1))  # type: ignore[arg-type]  # whatever it is, it is checked there
+
+
 def armed(app: Any) -> Any:
     """The application, before which a request arms the crash point that it names, for the n-th time from now."""
 
     async def arming(scope: Scope, receive: Receive, send: Send) -> None:
         for name, value in scope.get("headers", ()):
             if name == b"x-crash-at":
-                label, _, times = value.decode().partition(":")
-                crash_points.arm(label, int(times or 1))
+                arm(value.decode())
         await app(scope, receive, send)
 
     return arming
@@ -134,4 +144,6 @@ async def serve(database_url: str, port: int) -> None:
 def main(arguments: list[str]) -> None:
     """Serve the database on the port."""
     database_url, port = arguments
+    if os.environ.get(CRASH_AT):
+        arm(os.environ[CRASH_AT])
     asyncio.run(serve(database_url, int(port)))

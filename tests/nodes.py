@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from paydesk.clock import Clock, SystemClock
 from paydesk.settings import Settings
@@ -21,13 +22,17 @@ async def two_nodes(
     clock: Clock | None = None,
     settings: Settings | None = None,
     wakes_url: str | None = None,
+    state: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Service, Service]]:
     """The same service by its two nodes, each with its workers. SQLite has one node: there it is the same twice.
 
     The second hears wakes, and sends them, by way of `wakes_url`.
     """
     clock = clock or SystemClock()
-    async with wakes_carried(database_url, database), running(database, clock=clock, settings=settings) as first:
+    async with (
+        wakes_carried(database_url, database),
+        running(database, clock=clock, settings=settings, state=state) as first,
+    ):
         if database.name == "sqlite":
             yield first, first
             return
@@ -35,7 +40,7 @@ async def two_nodes(
         try:
             async with (
                 wakes_carried(wakes_url or database_url, other),
-                running(other, clock=clock, settings=settings) as second,
+                running(other, clock=clock, settings=settings, state=state) as second,
             ):
                 yield first, replace(first, base_url=second.base_url, database=other)
         finally:

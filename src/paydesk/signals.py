@@ -1,10 +1,10 @@
 """Wakes: who waits for something to change is woken after the commit that changed it.
 
 A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database, and whoever is
-not finds out without it, later. Topics are strings: `deliveries`, `clock`, `stop`, `unheard`, `applications`,
+not finds out without it, later. Topics are strings: `deliveries`, `money`, `clock`, `stop`, `unheard`, `applications`,
 `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `order:<order_id>`,
-`chain:<chain_id>`, `authorization:<authorization_id>`, `known-client:<client>:<address>`,
-`known-seller:<digest>:<address>`.
+`answer:<digest of an idempotency key>`, `chain:<chain_id>`, `authorization:<authorization_id>`,
+`known-client:<client>:<address>`, `known-seller:<digest>:<address>`.
 """
 
 from __future__ import annotations

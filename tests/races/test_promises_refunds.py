@@ -17,8 +17,9 @@ import pytest
 
 from nodes import two_nodes
 from paydesk.clock import MovableClock
+from paydesk.http import in_steps
 from paydesk.storage.database import Database
-from refund_scene import books_agree, only, pay, refund, worker
+from refund_scene import Teller, books_agree, only, pay, refund, worker
 from service import Device, Reply, Service
 
 pytestmark = pytest.mark.usefixtures("batching")
@@ -170,3 +171,22 @@ async def test_a_request_against_the_worker(database: Database, database_url: st
 
     outcomes = await play(database, database_url, one_round)
     assert set(outcomes) <= {"processed", "processing"}
+
+
+async def test_a_repeat_on_another_node_is_woken(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not have to look again to learn of the answer."""
+    monkeypatch.setattr(in_steps, "LOOK_AGAIN_SECONDS", 60)
+    monkeypatch.setattr(in_steps, "REPEAT_WAITS_SECONDS_MAX", 60)
+    teller = Teller(closed=True)
+    async with two_nodes(database, database_url, state={"acquirers": teller.acquirers}) as (one, other):
+        order_id = await pay(await one.device(await one.terminal()))
+        first = asyncio.create_task(refund(one, order_id, key="key"))
+        await teller.was_asked.wait()
+        with other.database.signals.subscribe("never") as never:
+            repeat = asyncio.create_task(refund(other, order_id, key="key"))
+            await never.wait(0.3)
+        teller.opens.set()
+        async with asyncio.timeout(30):
+            assert (await repeat).raw == (await first).raw

@@ -28,10 +28,12 @@ CROSSING: Final = (
     "applications",
     "sellers",
     "known-",
+    "answer:",
     EVERYTHING,
 )
-"""What others wait for or remember. The rest stays: `deliveries`, since this node's worker sends what this node wrote
-and the others look every second; `order:`, which nobody waits on elsewhere; `clock` and `stop`, a process's own."""
+"""What others wait for or remember. The rest stays: `deliveries` and `money`, since this node's worker does what this
+node wrote and the others look every second; `order:`, which nobody waits on elsewhere; `clock` and `stop`, a process's
+own."""
 
 CHANNEL: Final = "paydesk"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest(CAST($1 AS text[])) AS payload"
