@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from acquirer_mutants import ACQUIRER_MUTANTS
 from mutant import Mutant
 from token_mutants import TOKEN_MUTANTS
 
@@ -554,6 +555,7 @@ MUTANTS = (
         "hangs",
     ),
     *TOKEN_MUTANTS,
+    *ACQUIRER_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",
         "a page can be answered any number of times",
