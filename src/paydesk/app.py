@@ -26,6 +26,7 @@ from paydesk.oauth.proven import ProvenClients
 from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operators.bearer import OperatorBearers
+from paydesk.orders import wording
 from paydesk.settings import Settings
 from paydesk.signals import Signals
 from paydesk.storage.bounded import BoundedDatabase
@@ -49,6 +50,7 @@ def build_app(
     surfaces: Collection[Surface] = EVERY_SURFACE,
 ) -> Router:
     """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
+    wording.choose(settings.order_statuses)
     bounded = BoundedDatabase(database, settings.requests_max)
     service = Service(
         settings=settings,

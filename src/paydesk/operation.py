@@ -158,8 +158,6 @@ class Operation:
     raw_body: bool = False
     """Whether the handler is given the bytes as they came, bounded but neither parsed nor looked at."""
     query: tuple[Query, ...] = ()
-    strict_query: bool = False
-    """Whether an unknown query parameter is refused."""
     headers: tuple[Query, ...] = ()
     """Headers of its own, for the docs."""
     touches: Callable[[Call], Iterable[str]] | None = None

@@ -133,6 +133,11 @@ class Settings(BaseModel):
         "PT15M", description="`expiration_time` where an order has none."
     )
     order_amount_minor_min: Positive = Field(1, description="The smallest amount of an order, in minor units.")
+    order_statuses: Literal["plain", "extended"] = Field(
+        "plain",
+        description="`extended` tells an expired order as `expired` and one of unknown outcome as `action_required`, in"
+        " answers, searches and notifications; the same on all nodes.",
+    )
     grant_seconds: Positive = Field(60, description="A terminal may go to the acquirer so long after the grant.")
     unknown_after_seconds: Positive = Field(
         40, description="No outcome so long after the grant: `check_on_terminal` and an inquiry."

@@ -12,7 +12,7 @@ from paydesk import retention
 from paydesk.acquiring.acquirers import NOBODY, Acquirers
 from paydesk.clock import Clock
 from paydesk.keys import Keys
-from paydesk.orders import expiry, refund_worker
+from paydesk.orders import expiry, refund_worker, wording
 from paydesk.settings import Settings
 from paydesk.storage import statistics
 from paydesk.storage.database import Database, Locked, Unavailable
@@ -60,6 +60,7 @@ WORKERS = (
 
 async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Worker, ...] = WORKERS) -> None:
     """Run the workers until `stop` is set; one that has not ended `STOP_SECONDS_MAX` later is canceled."""
+    wording.choose(context.settings.order_statuses)
     tasks = [asyncio.create_task(supervise(worker, context, stop), name=worker.name) for worker in workers]
     try:
         await stop.wait()

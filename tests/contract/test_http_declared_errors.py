@@ -209,6 +209,16 @@ async def _limit_of_zero(attempt: Attempt) -> Reply:
     return await replace(attempt, path=f"{attempt.path}?limit=0").send()
 
 
+@way("search_orders/property_value")
+async def _unknown_status(attempt: Attempt) -> Reply:
+    return await replace(attempt, path=f"{attempt.path}?status=open").send()
+
+
+@way("search_orders/unsupported_properties")
+async def _unknown_parameter(attempt: Attempt) -> Reply:
+    return await replace(attempt, path=f"{attempt.path}?surprise=1").send()
+
+
 @way("minimum_items")
 async def _no_items(attempt: Attempt) -> Reply:
     spoiled: dict[str, Any] = {

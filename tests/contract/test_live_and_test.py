@@ -54,6 +54,14 @@ async def get_order(mine: Side, other: Side) -> None:
     assert (reply.status, reply.code) == (404, "order_not_found")
 
 
+async def search_orders(mine: Side, other: Side) -> None:
+    """Only the orders of the token's own kind are found, counted or asked for by their terminal."""
+    reply = await mine.service.request("GET", "/v1/orders")
+    assert ([order["id"] for order in reply.body["data"]], reply.body["paging"]["total"]) == ([mine.order_id], "1")
+    reply = await mine.service.request("GET", f"/v1/orders?terminal_id={other.terminal.id}")
+    assert (reply.body["data"], reply.body["paging"]["total"]) == ([], "0")
+
+
 async def cancel_order(mine: Side, other: Side) -> None:
     """Nor can it be canceled."""
     for headers in ({}, {"X-Allow-Cancelable-Status": "at_terminal"}):
@@ -93,7 +101,8 @@ async def setup(mine: Side, *terminal_ids: str) -> Reply:
 
 Kept = Callable[[Side, Side], Awaitable[None]]
 KEPT_APART: dict[str, Kept] = {
-    kept.__name__: kept for kept in (create_order, get_order, cancel_order, list_terminals, setup_terminals)
+    kept.__name__: kept
+    for kept in (create_order, get_order, search_orders, cancel_order, list_terminals, setup_terminals)
 }
 """By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""
 

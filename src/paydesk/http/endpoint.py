@@ -195,12 +195,6 @@ class Endpoint:
         query = request.query()
         if self.operation.surface == "token" and self._takes_body and query:
             raise INVALID_REQUEST.because("parameters in the query string")
-        if self.operation.strict_query:
-            unknown = [name for name in query if all(known.name != name for known in self.operation.query)]
-            if unknown:
-                raise errors.UNSUPPORTED_PROPERTIES.because(
-                    "unknown query parameter", *(f"'{name[:64]}' - is not known here" for name in unknown)
-                )
         return query
 
     def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:

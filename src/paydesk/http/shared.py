@@ -35,7 +35,6 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
         (has_body and not operation.raw_body and not is_page, (errors.JSON_SYNTAX_ERROR,)),
         (not is_page, body_faults(operation.body) if operation.body is not None else ()),
-        (operation.strict_query, (errors.UNSUPPORTED_PROPERTIES,)),
         (operation.idempotent, (errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED)),
         (True, _DEFECTS),
     )

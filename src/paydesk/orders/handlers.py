@@ -1,4 +1,4 @@
-"""What an application does with orders: create, get, cancel."""
+"""What an application does with orders: create, get, search, cancel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paydesk.durations import seconds_of
 from paydesk.errors import Refusal
 from paydesk.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import status, store
+from paydesk.orders import search_store, searching, status, store
 from paydesk.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
@@ -66,6 +66,22 @@ async def _clear_the_way(call: Call, terminal_id: str) -> None:
 async def get(call: Call) -> Handled:
     """The order as it is."""
     return Answer(200, shown(await found(call)))
+
+
+async def search(call: Call) -> Handled:
+    """The seller's orders that a query asks for, a page at a time, and how many there are in all."""
+    wanted = searching.read(call.query_string, call.now_ms)
+    seller_id, live = call.caller.seller_id, call.caller.live
+    total = await search_store.count(call.tx, seller_id, wanted, live=live)
+    found = await search_store.page(call.tx, seller_id, wanted, live=live) if total > wanted.offset else []
+    paging = {
+        "total": total,
+        "total_pages": -(-total // wanted.limit),
+        "offset": wanted.offset,
+        "limit": wanted.limit,
+    }
+    # Existing clients take these for strings.
+    return Answer(200, {"data": list(map(shown, found)), "paging": {name: str(paging[name]) for name in paging}})
 
 
 async def cancel(call: Call) -> Handled:

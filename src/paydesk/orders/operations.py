@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from paydesk.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES
 from paydesk.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.orders import handlers, refunds
+from paydesk.orders import handlers, refunds, searching, wording
 from paydesk.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
@@ -23,7 +24,7 @@ from paydesk.orders.errors import (
     TRANSACTION_NOT_FOUND,
 )
 from paydesk.orders.schemas import CancelRequest, OrderRequest, RefundRequest
-from paydesk.orders.status import STATES, STATUSES
+from paydesk.orders.status import STATES
 
 TIME = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
@@ -33,7 +34,7 @@ PAYMENT: dict[str, Any] = {
     "properties": {
         "id": {"type": "string", "pattern": PAYMENT_ID_PATTERN},
         "amount": TEXT,
-        "status": {"enum": list(STATUSES)},
+        "status": {"enum": list(wording.EVER_TOLD)},
         "status_detail": {"enum": list(dict.fromkeys(state.payment_detail for state in STATES))},
         "paid_amount": TEXT,
         "reference_id": TEXT,
@@ -95,7 +96,7 @@ ORDER: dict[str, Any] = {
         "total_amount": TEXT,
         "country_code": TEXT,
         "currency": TEXT,
-        "status": {"enum": list(STATUSES)},
+        "status": {"enum": list(wording.EVER_TOLD)},
         "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
         "live_mode": {"type": "boolean"},
         "version": {"type": "integer", "minimum": 1},
@@ -118,12 +119,26 @@ REFUND_ANSWER: dict[str, Any] = {
     "required": ["id", "status", "status_detail", "transactions"],
     "properties": {
         "id": {"type": "string", "pattern": ORDER_ID_PATTERN},
-        "status": {"enum": list(STATUSES)},
+        "status": {"enum": list(wording.EVER_TOLD)},
         "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
         "transactions": {
             "type": "object",
             "required": ["refunds"],
             "properties": {"refunds": {"type": "array", "items": REFUND, "minItems": 1, "maxItems": 1}},
+        },
+    },
+}
+
+COUNT = {"type": "string", "pattern": "^[0-9]+$"}
+FOUND: dict[str, Any] = {
+    "type": "object",
+    "required": ["data", "paging"],
+    "properties": {
+        "data": {"type": "array", "items": ORDER},
+        "paging": {
+            "type": "object",
+            "required": ["total", "total_pages", "offset", "limit"],
+            "properties": {"total": COUNT, "total_pages": COUNT, "offset": COUNT, "limit": COUNT},
         },
     },
 }
@@ -197,6 +212,24 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=ORDER,
         example=EXAMPLE,
         errors=(FORBIDDEN_CHECKING_TERMINAL_OWNER, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL),
+    ),
+    Operation(
+        method="GET",
+        path="/v1/orders",
+        name="search_orders",
+        summary="Search orders",
+        description=(
+            "The seller's orders of the token's kind, whichever application made them. What was committed before the"
+            " search is found. `total` is exact."
+        ),
+        surface="application",
+        scope="read",
+        transaction="heavy",
+        handler=handlers.search,
+        query=searching.PARAMETERS,
+        answer=FOUND,
+        example={"data": [EXAMPLE], "paging": {"total": "1", "total_pages": "1", "offset": "0", "limit": "50"}},
+        errors=(UNSUPPORTED_PROPERTIES, PROPERTY_VALUE),
     ),
     Operation(
         method="GET",

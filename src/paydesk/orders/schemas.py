@@ -13,6 +13,7 @@ from paydesk.clock import rfc3339
 from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
 from paydesk.ids import PAYMENT_ID_PATTERN
 from paydesk.money import AMOUNT_PATTERN, CURRENCIES, decimal_string, minor_units
+from paydesk.orders import wording
 
 if TYPE_CHECKING:
     from paydesk.orders.refund_store import Refund
@@ -200,7 +201,7 @@ def shown(order: Order) -> dict[str, Any]:
         "total_amount": order.amount,
         "country_code": order.country,
         "currency": order.currency,
-        "status": order.status,
+        "status": wording.status_of(order),
         "status_detail": order.status_detail,
         "live_mode": bool(order.live),
         "version": order.version,
@@ -218,7 +219,7 @@ def notified(order: Order) -> dict[str, Any]:
     data: dict[str, Any] = {"id": order.order_id, "type": "point"}
     if order.external_reference is not None:
         data["external_reference"] = order.external_reference
-    data["status"] = order.status
+    data["status"] = wording.status_of(order)
     # Existing receivers look for `accredited` on a processed order.
     data["status_detail"] = "accredited" if order.status_detail == "processed" else order.status_detail
     data["version"] = order.version
@@ -277,7 +278,7 @@ def _payment(order: Order) -> dict[str, Any]:
     payment: dict[str, Any] = {
         "id": order.payment_id,
         "amount": order.amount,
-        "status": order.status,
+        "status": wording.status_of(order),
         "status_detail": order.payment_status_detail,
     }
     if order.paid_minor is not None:

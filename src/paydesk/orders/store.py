@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from paydesk import ids
-from paydesk.orders import status
+from paydesk.orders import status, wording
 from paydesk.orders.schemas import notified
 from paydesk.orders.status import Move, State
 from paydesk.storage.database import Transaction
@@ -278,10 +278,10 @@ async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> No
 
 
 def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
-    event_id = ids.uuid()
+    event_id, action = ids.uuid(), wording.action_of(move, order)
     body = notification(
         event_id=event_id,
-        action=move.action,
+        action=action,
         application_id=order.application_id,
         user_id=order.seller_id,
         live=bool(order.live),
@@ -294,7 +294,7 @@ def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         order.order_id,
         order.version,
         event_id,
-        move.action,
+        action,
         move.name,
         order.status,
         order.status_detail,
@@ -310,7 +310,7 @@ def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         event_id=event_id,
         application_id=order.application_id,
         live=bool(order.live),
-        action=move.action,
+        action=action,
         now_ms=now_ms,
     )
     tx.wake(f"terminal:{order.terminal_id}")

@@ -1,0 +1,226 @@
+"""What orders can be searched for: every parameter with its rule, and the search that a query asks for."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from paydesk.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, Refusal
+from paydesk.operation import Query
+from paydesk.orders import wording
+from paydesk.orders.status import STATES
+
+LIMIT_DEFAULT, LIMIT_MAX = 50, 100
+SKIPPED_MAX = 10_000_000
+DAY_MS = 24 * 3600 * 1000
+DEFAULT_MS, RANGE_MS_MAX = 30 * DAY_MS, 31 * DAY_MS
+"""A calendar month has at most 31 days."""
+NEVER_MS = 2**62
+DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
+NAME_CHARACTERS_MAX = 64
+
+_TEXT = {"type": "string"}
+_DATE = {"type": "string", "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"]}
+_WORD = {"type": "string", "pattern": "^[a-z_]{1,32}$"}
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+# A `+` that was not escaped arrives as a space.
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+ -]\d\d:\d\d)", re.ASCII)
+
+PARAMETERS = (
+    Query("begin_date", _DATE, "Created at this instant or later: RFC 3339, or a date, which begins at midnight UTC."),
+    Query(
+        "end_date",
+        _DATE,
+        "Created at this instant or earlier; a date lasts until its end. At most one month after `begin_date`."
+        " Without either: the last 30 days.",
+    ),
+    Query("external_reference", {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}, "With this reference."),
+    Query("type", {"const": "point"}, "Of this type; there is one."),
+    Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
+    Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
+    Query("payment_method_id", _WORD, "Paid with this, such as `visa`."),
+    Query("payment_method_type", _WORD, "Paid with this kind, such as `credit_card`."),
+    Query("terminal_id", {"type": "string", "minLength": 1, "maxLength": 80}, "On this terminal."),
+    Query("page", {"type": "integer", "minimum": 1, "default": 1}, "Which page; not with `offset` or `limit`."),
+    Query(
+        "page_size",
+        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        "How many on a page.",
+    ),
+    Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to skip."),
+    Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many."),
+    Query("sort_by", {"const": "created_date"}, "By what they are sorted."),
+    Query("sort_order", {"enum": ["asc", "desc"], "default": "desc"}, "The latest first, unless it is `asc`."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a query asks for: instants inclusive, and values by the name of their parameter."""
+
+    begin_ms: int
+    end_ms: int
+    filters: tuple[tuple[str, str], ...]
+    offset: int
+    limit: int
+    newest_first: bool
+
+
+def read(query_string: str, now_ms: int) -> Search:
+    """The search that a query asks for. Raises a refusal that names every parameter that is at fault."""
+    query = _Query(query_string)
+    begin_ms, end_ms = _dates(query, now_ms)
+    offset, limit = _paging(query)
+    filters = tuple((name, value) for name in _FILTERS if (value := query.checked(name, _FILTERS[name])) is not None)
+    query.checked("type", _one_of("point"))
+    query.checked("sort_by", _one_of("created_date"))
+    newest_first = query.checked("sort_order", _one_of("asc", "desc")) != "asc"
+    query.refuse_faults()
+    return Search(begin_ms, end_ms, filters, offset, limit, newest_first)
+
+
+Check = Callable[[str], Any]
+"""Turns a parameter's text into its value. Raises `ValueError` with what it must be."""
+
+
+class _Query:
+    """The parameters as they were sent, and what is wrong with them."""
+
+    def __init__(self, query_string: str) -> None:
+        sent = urllib.parse.parse_qsl(query_string, keep_blank_values=True)
+        self._values = dict(sent)
+        self._faults: dict[str, Fault] = {}
+        known = {parameter.name for parameter in PARAMETERS}
+        for name in self._values:
+            if name not in known:
+                shown = name if name.isprintable() else ascii(name)
+                self._faults[name] = Fault(
+                    UNSUPPORTED_PROPERTIES, f"'{shown[:NAME_CHARACTERS_MAX]}' - is not known here"
+                )
+            elif sum(name == other for other, _ in sent) > 1:
+                self.fault(name, "must be sent once")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def checked(self, name: str, check: Check) -> Any:
+        """The parameter's value, or None where it was not sent or is at fault."""
+        text = self._values.get(name)
+        if text is None or name in self._faults:
+            return None
+        try:
+            return check(text)
+        except ValueError as error:
+            return self.fault(name, str(error))
+
+    def fault(self, name: str, what: str) -> None:
+        """Note what is wrong with a parameter; the first fault of each is told."""
+        self._faults.setdefault(name, Fault(PROPERTY_VALUE, f"'{name}' - {what}"))
+
+    def refuse_faults(self) -> None:
+        """Raise the refusal of all faults, in the order in which the parameters were sent."""
+        faults = tuple(self._faults[name] for name in self._values if name in self._faults)
+        if faults:
+            raise Refusal(faults[0].kind, "; ".join(fault.detail for fault in faults), faults=faults)
+
+
+def _dates(query: _Query, now_ms: int) -> tuple[int, int]:
+    """The first and the last millisecond. Where no end is given there is none: clocks of nodes differ."""
+    begin = query.checked("begin_date", _instant)
+    end = query.checked("end_date", _instant)
+    if begin is not None and end is not None and end[0] < begin[0]:
+        query.fault("end_date", "must not be before begin_date")
+    elif begin is not None and (end or (now_ms,))[0] - begin[0] > RANGE_MS_MAX:
+        query.fault("begin_date", "must be at most one month before end_date, which is now where it is not sent")
+    begin_ms = begin[0] if begin is not None else (end[0] if end is not None else now_ms) - DEFAULT_MS
+    return begin_ms, end[1] if end is not None else NEVER_MS
+
+
+def _instant(text: str) -> tuple[int, int]:
+    """The first and the last millisecond of what was given: of an instant they are one."""
+    try:
+        if _DAY.fullmatch(text):
+            day_ms = _milliseconds(datetime.fromisoformat(f"{text}T00:00:00+00:00"))
+            return day_ms, day_ms + DAY_MS - 1
+        match = _INSTANT.fullmatch(text)
+        if match is not None:
+            day, time, fraction, zone = match.groups()
+            zone = "+00:00" if zone in "Zz" else zone.replace(" ", "+")
+            moment = _milliseconds(datetime.fromisoformat(f"{day}T{time}{zone}"))
+            moment += int((fraction or "0").ljust(3, "0")[:3])
+            return moment, moment
+    except ValueError:
+        pass
+    raise ValueError("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z")
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1000
+
+
+def _paging(query: _Query) -> tuple[int, int]:
+    """How many orders to skip and to show, in either style."""
+    skipped, limited = _number(0, SKIPPED_MAX), _number(1, LIMIT_MAX)
+    page, page_size = query.checked("page", _number(1, SKIPPED_MAX)), query.checked("page_size", limited)
+    offset, limit = query.checked("offset", skipped), query.checked("limit", limited)
+    if "page" in query or "page_size" in query:
+        for name in ("offset", "limit"):
+            if name in query:
+                query.fault(name, "must not be sent with page or page_size")
+        page_size = page_size or LIMIT_DEFAULT
+        return ((page or 1) - 1) * page_size, page_size
+    return offset or 0, limit or LIMIT_DEFAULT
+
+
+def _number(least: int, most: int) -> Check:
+    def check(text: str) -> int:
+        if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most:
+            return int(text)
+        raise ValueError(f"must be a whole number from {least} to {most}")
+
+    return check
+
+
+def _one_of(*choices: str) -> Check:
+    def check(text: str) -> str:
+        if text in choices:
+            return text
+        raise ValueError(f"must be {choices[0]}" if len(choices) == 1 else f"must be one of {', '.join(choices)}")
+
+    return check
+
+
+def _matching(pattern: str, rule: str) -> Check:
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(text: str) -> str:
+        if compiled.fullmatch(text):
+            return text
+        raise ValueError(rule)
+
+    return check
+
+
+def _status(text: str) -> str:
+    return str(_one_of(*wording.told())(text))
+
+
+def _terminal_id(text: str) -> str:
+    if 1 <= len(text) <= 80 and text.isprintable():
+        return text
+    raise ValueError("must have 1 to 80 characters")
+
+
+_word = _matching("[a-z_]{1,32}", "must have 1 to 32 small letters and underscores")
+_FILTERS: dict[str, Check] = {
+    "external_reference": _matching("[A-Za-z0-9_-]{1,64}", "must have 1 to 64 letters, digits, _ and -"),
+    "status": _status,
+    "status_detail": _one_of(*DETAILS),
+    "payment_method_id": _word,
+    "payment_method_type": _word,
+    "terminal_id": _terminal_id,
+}
