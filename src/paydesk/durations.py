@@ -8,6 +8,10 @@ EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 """What an order's `expiration_time` may be."""
 
 _DURATION = re.compile(r"PT(?=\d)(?:(\d{1,5})H)?(?:(\d{1,5})M)?(?:(\d{1,5})S)?", re.ASCII)
+_ANY = re.compile(
+    r"P(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?", re.ASCII
+)
+_ANY_CHARACTERS_MAX = 40
 _TYPED = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -19,6 +23,11 @@ def seconds_of(text: str) -> int | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
+
+
+def is_duration(text: str) -> bool:
+    """Whether it is an ISO 8601 duration of any kind, also one of months, of which nobody knows the seconds."""
+    return len(text) <= _ANY_CHARACTERS_MAX and _ANY.fullmatch(text) is not None
 
 
 def typed_seconds(text: str) -> int | None:

@@ -193,6 +193,7 @@ _WORDS = (
     ("Field required", "is required"),
     ("Extra inputs are not permitted", "is not known here"),
     (" after validation", ""),
+    ("a valid list", "a valid array"),
 )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from paydesk import card_numbers
 from paydesk.clock import rfc3339
-from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
+from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
 from paydesk.ids import PAYMENT_ID_PATTERN
-from paydesk.money import AMOUNT_PATTERN, CURRENCIES, decimal_string, minor_units
+from paydesk.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 from paydesk.orders import wording
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 # The context that the models are validated with: the seller's currency, and the smallest amount in minor units.
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
 
+EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
+_REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
+_AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
+_WHOLE_AMOUNT_RULE = 'must be a decimal string such as "2490": 1 to 12 digits, without decimals, as {} has none'
+
 
 def _refuse(what: str) -> PydanticCustomError:
     return PydanticCustomError("property_value", what)
@@ -30,14 +36,23 @@ def _refuse(what: str) -> PydanticCustomError:
 def _expiration(text: str) -> str:
     seconds = seconds_of(text)
     if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
-        raise _refuse("must be an ISO 8601 duration from PT30S to PT3H, such as PT15M")
+        raise _refuse("must be an ISO 8601 duration of hours, minutes and seconds from PT30S to PT3H, such as PT15M")
     return text
 
 
 def _duration(text: str) -> str:
-    if seconds_of(text) is None:
+    if not is_duration(text):
         raise _refuse("must be an ISO 8601 duration, such as PT30S")
     return text
+
+
+def _minor(text: str, info: ValidationInfo) -> tuple[int, Currency]:
+    """The amount in minor units of the seller's currency."""
+    currency = CURRENCIES[(info.context or {}).get(CURRENCY, "BRL")]
+    minor = minor_units(text, currency.decimals)
+    if minor is None:
+        raise _refuse(_AMOUNT_RULE if currency.decimals else _WHOLE_AMOUNT_RULE.format(currency.code))
+    return minor, currency
 
 
 def _amount(text: str, info: ValidationInfo) -> str:
@@ -50,10 +65,7 @@ def _part(text: str, info: ValidationInfo) -> str:
 
 
 def _at_least(least: int, text: str, info: ValidationInfo) -> str:
-    currency = CURRENCIES[(info.context or {}).get(CURRENCY, "BRL")]
-    minor = minor_units(text, currency.decimals)
-    if minor is None:
-        raise _refuse(f"must have at most {currency.decimals} decimals, as {currency.code} has")
+    minor, currency = _minor(text, info)
     if minor <= 0:
         raise _refuse("must be above zero")
     if minor < least:
@@ -62,8 +74,9 @@ def _at_least(least: int, text: str, info: ValidationInfo) -> str:
 
 
 def _total_amount(text: str, info: ValidationInfo) -> str:
+    minor, currency = _minor(text, info)
     transactions = info.data.get("transactions")
-    if transactions is not None and minor_units(text, 2) != minor_units(transactions.payments[0].amount, 2):
+    if transactions is not None and minor != minor_units(transactions.payments[0].amount, currency.decimals):
         raise _refuse("must be the amount of the payment")
     return text
 
@@ -82,6 +95,12 @@ def _installments(count: int, info: ValidationInfo) -> int:
     return count
 
 
+def _external_reference(text: str) -> str:
+    if not _REFERENCE.fullmatch(text):
+        raise _refuse("must have 1 to 64 letters, digits, _ and -")
+    return text
+
+
 def _description(text: str) -> str:
     if card_numbers.carries(text):
         raise _refuse("must not contain a card number")
@@ -94,13 +113,18 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def _text(pattern: str, *examples: str) -> WithJsonSchema:
+    """How the document tells of a text whose rule people are told in words."""
+    return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
+
+
 Short = Annotated[str, Field(max_length=64)]
 
 
 class PaymentRequest(Model):
     """What is to be paid."""
 
-    amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"]), AfterValidator(_amount)]
+    amount: Annotated[str, AfterValidator(_amount), _text(AMOUNT_PATTERN, "24.90")]
 
 
 class TransactionsRequest(Model):
@@ -152,14 +176,16 @@ class OrderRequest(Model):
     """`POST /v1/orders`."""
 
     type: Literal["point"]
-    external_reference: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
+    external_reference: (
+        Annotated[str, AfterValidator(_external_reference), _text(EXTERNAL_REFERENCE_PATTERN)] | None
+    ) = None
     description: Annotated[str, Field(max_length=150), AfterValidator(_description)] | None = None
     expiration_time: Annotated[str, AfterValidator(_expiration), Field(examples=["PT16M"])] | None = None
     transactions: TransactionsRequest
     config: ConfigRequest
     integration_data: IntegrationDataRequest | None = None
-    total_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN), AfterValidator(_total_amount)] | None = None
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$"), AfterValidator(_currency)] | None = None
+    total_amount: Annotated[str, AfterValidator(_total_amount), _text(AMOUNT_PATTERN)] | None = None
+    currency: Annotated[str, AfterValidator(_currency), _text("^[A-Z]{3}$")] | None = None
     processing_mode: Literal["automatic"] | None = None
     capture_mode: Literal["automatic", "automatic_async"] | None = None
 
@@ -168,7 +194,7 @@ class RefundPartRequest(Model):
     """The part that is to be given back, and of which payment."""
 
     id: Annotated[str, Field(pattern=PAYMENT_ID_PATTERN, examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
-    amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["5.00"]), AfterValidator(_part)]
+    amount: Annotated[str, AfterValidator(_part), _text(AMOUNT_PATTERN, "5.00")]
 
 
 class RefundRequest(Model):

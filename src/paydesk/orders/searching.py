@@ -12,6 +12,7 @@ from typing import Any
 from paydesk.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, Refusal
 from paydesk.operation import Query
 from paydesk.orders import wording
+from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.status import STATES
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
@@ -38,7 +39,7 @@ PARAMETERS = (
         "Created at this instant or earlier; a date lasts until its end. At most one month after `begin_date`."
         " Without either: the last 30 days.",
     ),
-    Query("external_reference", {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}, "With this reference."),
+    Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     Query("type", {"const": "point"}, "Of this type; there is one."),
     Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
     Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
@@ -217,7 +218,7 @@ def _terminal_id(text: str) -> str:
 
 _word = _matching("[a-z_]{1,32}", "must have 1 to 32 small letters and underscores")
 _FILTERS: dict[str, Check] = {
-    "external_reference": _matching("[A-Za-z0-9_-]{1,64}", "must have 1 to 64 letters, digits, _ and -"),
+    "external_reference": _matching(EXTERNAL_REFERENCE_PATTERN, "must have 1 to 64 letters, digits, _ and -"),
     "status": _status,
     "status_detail": _one_of(*DETAILS),
     "payment_method_id": _word,
