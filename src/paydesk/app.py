@@ -14,7 +14,7 @@ from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
 from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
 from paydesk.health.readiness import Readiness
-from paydesk.http import request_log
+from paydesk.http import request_log, retired
 from paydesk.http.endpoint import Endpoint, Service
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
@@ -74,6 +74,8 @@ def build_app(
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
     routes = [Route(path, PathEndpoint(operations, service)) for path, operations in _by_path(offered).items()]
+    if "application" in surfaces:
+        routes += [Route(path, RetiredEndpoint()) for path in retired.PATHS]
     return Router(routes, redirect_slashes=False, default=_not_found)
 
 
@@ -106,6 +108,15 @@ class PathEndpoint:
             return endpoint(scope, receive, send)
         refusal = METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
         return _refuse(scope, send, refusal, "page" if self._is_page else None)
+
+
+class RetiredEndpoint:
+    """An earlier path: gone, whoever asks for whatever there."""
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Say what took over."""
+        del receive
+        return _refuse(scope, send, retired.refusal(scope["method"], scope["path"]))
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

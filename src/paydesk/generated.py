@@ -11,9 +11,10 @@ from typing import Any
 
 from paydesk.acquiring import guide
 from paydesk.api import OPERATIONS
-from paydesk.errors import ErrorKind
+from paydesk.errors import GONE, ErrorKind
 from paydesk.http import openapi
 from paydesk.http.advice import advice
+from paydesk.http.retired import DESCRIBED, Retired
 from paydesk.oauth import lifecycle
 from paydesk.operation import Operation
 from paydesk.orders import status
@@ -29,6 +30,10 @@ _ERRORS_HEAD = """\
 The checks of an operation are made in the order of its list, and the first that fails answers; only the faults of a
 body are told all at once. The [last section](#every-error) says what each error means and what to do about it. The
 token endpoints answer a flat body, everything else a list under `errors`."""
+
+_RETIRED_HEAD = """\
+Operations of the earlier interface answer 410 `gone` before anything else is looked at, with their successor's name in
+the message and a `Link` to it. Whatever else is asked below `/point/integration-api` is sent to `GET /docs`."""
 
 _LIFECYCLE_HEAD = """\
 # The life of an order
@@ -100,7 +105,7 @@ _DIFF_LINES_MAX = 40
 
 def openapi_json() -> str:
     """The whole interface as an OpenAPI 3.1 document."""
-    return json.dumps(openapi.document(OPERATIONS), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(openapi.document(OPERATIONS, DESCRIBED), indent=1, ensure_ascii=False) + "\n"
 
 
 def errors_md(operations: Iterable[Operation] = OPERATIONS) -> str:
@@ -113,7 +118,12 @@ def errors_md(operations: Iterable[Operation] = OPERATIONS) -> str:
             lines += ["", f"## {surface.capitalize()}", "", text]
             for row in listed:
                 lines += ["", *_errors_of(row)]
+    lines += ["", "## Retired", "", _RETIRED_HEAD, "", *_table(("Earlier", "Now"), map(_retired, DESCRIBED))]
     return "\n".join([*lines, "", "## Every error", "", *_glossary(rows)]) + "\n"
+
+
+def _retired(row: Retired) -> tuple[str, str]:
+    return f"`{row.method} {row.path}`", f"`{row.successor}`"
 
 
 def _errors_of(row: Operation) -> Iterator[str]:
@@ -125,7 +135,7 @@ def _errors_of(row: Operation) -> Iterator[str]:
 
 
 def _glossary(rows: Sequence[Operation]) -> Iterator[str]:
-    kinds = {kind for row in rows for kind in openapi.errors_in_order(row)}
+    kinds = {GONE, *(kind for row in rows for kind in openapi.errors_in_order(row))}
     yield from _table(
         ("HTTP", "Code", "Message", "What to do"),
         ((kind.status, f"`{kind.code}`", kind.sentence, advice(kind)) for kind in sorted(kinds, key=_by_status)),

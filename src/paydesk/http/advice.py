@@ -43,6 +43,7 @@ ADVICE = {
     "forbidden": "Ask the operator of the service why.",
     "insufficient_scope": "Ask the seller for the scope that this operation names.",
     "misdirected_request": "Call the service by its configured address.",
+    "gone": "Call the operation that the message names.",
     "idempotency_key_already_used": "Use a new key: this one stands for a request that was different.",
     "resource_locked": "Repeat with the same key in a moment: the first request is still running.",
     "payload_too_large": "Send at most 64 KiB.",

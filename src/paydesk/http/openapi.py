@@ -11,8 +11,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from paydesk import __version__, errors
-from paydesk.errors import ErrorKind, Fault, Refusal
+from paydesk.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.http import fields
+from paydesk.http.retired import Retired
 from paydesk.http.shared import error_body, shared_errors, takes_body
 from paydesk.operation import Operation, Query, Surface
 from paydesk.settings import Settings
@@ -91,19 +92,30 @@ _HEADERS: Json = {
     },
     "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
     "Location": {"description": "Where the browser goes on.", "schema": {"type": "string"}},
+    "Successor": {
+        "description": 'The successor\'s path, with `rel="successor-version"`.',
+        "schema": {"type": "string"},
+    },
     "Challenge": {"description": "Which credential opens the door.", "schema": {"type": "string"}},
 }
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
-def document(operations: Iterable[Operation], *, settings: Settings | None = None) -> Json:
-    """The OpenAPI 3.1 document of these operations, in their order; a server address only where one is set."""
+def document(
+    operations: Iterable[Operation], retired: Iterable[Retired] = (), *, settings: Settings | None = None
+) -> Json:
+    """The OpenAPI 3.1 document of these operations, in their order, and of what is retired.
+
+    A server address is in it only where one is set.
+    """
     rows = tuple(operations)
     references, schemas = _components(rows)
     shared = _Shared(schemas)
     paths: dict[str, Json] = {}
     for row in rows:
         paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
+    for earlier in retired:
+        paths.setdefault(earlier.path, {})[earlier.method.lower()] = _retired(earlier)
     described: Json = {
         "openapi": "3.1.0",
         "info": {
@@ -208,6 +220,29 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
     if row.development:
         described["x-development"] = True
     return described
+
+
+def _retired(row: Retired) -> Json:
+    headers = {"x-request-id": _header("RequestId"), "link": _header("Successor")}
+    example = error_body("public", GONE.because("an example", message=row.message))
+    schema = {"$ref": "#/components/schemas/Error"}
+    described: Json = {
+        "operationId": row.name,
+        "summary": f"Retired: {row.successor} took over",
+        "tags": ["public"],
+        "deprecated": True,
+        "security": [],
+        "responses": {
+            "410": {
+                "description": f"`{GONE.code}`",
+                "headers": headers,
+                "content": {"application/json": {"schema": schema, "example": example}},
+            }
+        },
+    }
+    names = _PARAMETER.findall(row.path)
+    schemas = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    return described | ({"parameters": schemas} if schemas else {})
 
 
 def _parameters(row: Operation) -> list[Json]:

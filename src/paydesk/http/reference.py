@@ -18,6 +18,7 @@ import msgspec
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
+from paydesk.http.retired import DESCRIBED
 from paydesk.oauth.pages.html import ASSETS_PATH as PAGES_ASSETS_PATH
 from paydesk.operation import Answer, Call, Handler, Operation
 
@@ -50,7 +51,9 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
     @cache
     def document() -> Answer:
-        return Answer(200, msgspec.json.encode(openapi.document(everything())), (("cache-control", "no-cache"),))
+        return Answer(
+            200, msgspec.json.encode(openapi.document(everything(), DESCRIBED)), (("cache-control", "no-cache"),)
+        )
 
     @cache
     def page() -> Answer:
@@ -91,6 +94,7 @@ def render(operations: Iterable[Operation]) -> str:
     return environment.get_template("reference.html").render(
         version=__version__,
         groups=groups,
+        retired=DESCRIBED,
         path=openapi.path_template,
         fields=fields.rows,
         curl=curl,

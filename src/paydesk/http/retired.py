@@ -1,0 +1,86 @@
+"""Operations of the earlier interface, one row each: answered 410 with the successor's name, before anything is read.
+
+Whatever else is asked below an earlier path is told where the interface is described.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from paydesk.errors import GONE, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """An earlier operation and the one that took over, each by method and path; `method` `*` is any."""
+
+    method: str
+    path: str
+    name: str
+    successor_method: str
+    successor_path: str
+
+    @property
+    def successor(self) -> str:
+        """As people read it."""
+        return f"{self.successor_method} {self.successor_path}"
+
+    @property
+    def message(self) -> str:
+        """What the caller is told."""
+        return f"This operation is retired; its successor is {self.successor}."
+
+
+EARLIER = "/point/integration-api"
+REFUNDS = "/v1/payments/{payment_id}/refunds"
+
+RETIRED = (
+    Retired("GET", f"{EARLIER}/devices", "retired_list_devices", "GET", "/terminals/v1/list"),
+    Retired("PATCH", f"{EARLIER}/devices/{{device_id}}", "retired_setup_device", "PATCH", "/terminals/v1/setup"),
+    Retired(
+        "POST",
+        f"{EARLIER}/devices/{{device_id}}/payment-intents",
+        "retired_create_payment_intent",
+        "POST",
+        "/v1/orders",
+    ),
+    Retired(
+        "GET",
+        f"{EARLIER}/payment-intents/{{payment_intent_id}}",
+        "retired_get_payment_intent",
+        "GET",
+        "/v1/orders/{order_id}",
+    ),
+    Retired(
+        "DELETE",
+        f"{EARLIER}/devices/{{device_id}}/payment-intents/{{payment_intent_id}}",
+        "retired_cancel_payment_intent",
+        "POST",
+        "/v1/orders/{order_id}/cancel",
+    ),
+    Retired("POST", REFUNDS, "retired_refund_payment", "POST", "/v1/orders/{order_id}/refund"),
+    Retired("*", REFUNDS, "retired_refunds", "POST", "/v1/orders/{order_id}/refund"),
+    Retired("*", f"{EARLIER}/{{rest:path}}", "retired_point_integration", "GET", "/docs"),
+    Retired("*", EARLIER, "retired_point_integration_api", "GET", "/docs"),
+)
+PATHS = tuple(dict.fromkeys(row.path for row in RETIRED))
+DESCRIBED = tuple(row for row in RETIRED if row.method != "*")
+"""Those that the interface's documents tell of."""
+
+_PARAMETER = re.compile(r"\{\w+\}")
+_PATTERNS = tuple((row, re.compile(_PARAMETER.sub("[^/]+", row.path.replace("{rest:path}", ".*")))) for row in RETIRED)
+
+
+def find(method: str, path: str) -> Retired | None:
+    """The earlier operation that is asked for: its own row, before those of any method."""
+    found = (row for row, pattern in _PATTERNS if row.method in (method, "*") and pattern.fullmatch(path))
+    return next(found, None)
+
+
+def refusal(method: str, path: str) -> Refusal:
+    """The answer to a request of an earlier path."""
+    row = find(method, path)
+    assert row is not None, f"{path} is no earlier path"
+    link = ("link", f'<{row.successor_path}>; rel="successor-version"')
+    return GONE.because(f"{row.name} is retired", message=row.message, headers=(link,))

@@ -1,0 +1,101 @@
+"""Earlier operations: 410 with the successor's name, before anything else is looked at, and in every document."""
+
+from __future__ import annotations
+
+import re
+
+from paydesk.http.retired import DESCRIBED, RETIRED
+from paydesk.storage.database import Database
+from raw_http import head, wire
+from service import Service, running
+
+EARLIER = "/point/integration-api"
+ORDER = "/v1/orders/{order_id}"
+SUCCESSORS = (
+    ("GET", f"{EARLIER}/devices", "GET", "/terminals/v1/list"),
+    ("PATCH", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "PATCH", "/terminals/v1/setup"),
+    ("POST", f"{EARLIER}/devices/PAX_A910__SMARTPOS1/payment-intents", "POST", "/v1/orders"),
+    ("GET", f"{EARLIER}/payment-intents/0aa0519d-d985-4e83", "GET", ORDER),
+    ("DELETE", f"{EARLIER}/devices/PAX_A910__SMARTPOS1/payment-intents/0aa0519d", "POST", f"{ORDER}/cancel"),
+    ("POST", "/v1/payments/12345/refunds", "POST", f"{ORDER}/refund"),
+    ("GET", "/v1/payments/12345/refunds", "POST", f"{ORDER}/refund"),
+    ("POST", f"{EARLIER}/devices", "GET", "/docs"),
+    ("GET", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "GET", "/docs"),
+    ("GET", f"{EARLIER}/payment-intents/events/2024", "GET", "/docs"),
+    ("PUT", f"{EARLIER}/", "GET", "/docs"),
+    ("TRACE", EARLIER, "GET", "/docs"),
+    ("OPTIONS", f"{EARLIER}/devices", "GET", "/docs"),
+)
+
+
+async def test_the_successor_is_named(service: Service) -> None:
+    """In the message by method and path, and in `Link`."""
+    for method, path, successor_method, successor in SUCCESSORS:
+        reply = await service.request(method, path, token=None, key=None)
+        assert (reply.status, reply.code) == (410, "gone"), path
+        assert reply.body["message"] == f"This operation is retired; its successor is {successor_method} {successor}."
+        assert reply.headers["link"] == f'<{successor}>; rel="successor-version"'
+        assert reply.headers["x-request-id"]
+
+
+async def test_before_anything_else(service: Service) -> None:
+    """No token, a body that is none, another host, the sandbox header: it is gone all the same."""
+    path = f"{EARLIER}/devices/D/payment-intents"
+    for options in (
+        {"token": None},
+        {"token": "APP_USR-nobodys"},
+        {"data": b"{"},
+        {"data": b" " * 70_000},
+        {"headers": {"x-test-scope": "sandbox", "Host": "elsewhere.example", "Content-Type": "text/plain"}},
+    ):
+        reply = await service.request("POST", path, **options)
+        assert (reply.status, reply.code) == (410, "gone"), options
+
+
+async def test_a_head_has_no_body(service: Service) -> None:
+    """The answer to HEAD is the head alone."""
+    async with wire(service) as connection:
+        for method in ("HEAD", "GET"):
+            await connection.send(head(method, f"{EARLIER}/devices", host="localhost"))
+            reply = await connection.answer(to_head=method == "HEAD")
+            assert (reply.status, bool(reply.raw)) == (410, method == "GET")
+
+
+async def test_what_lies_beside_is_not_found(service: Service) -> None:
+    """Only what was there once is gone."""
+    for path in ("/point/integration-ap", "/point", f"{EARLIER}s", "/v1/payments/1", "/v1/payments/1/refunds/2"):
+        reply = await service.request("GET", path)
+        assert (reply.status, reply.code) == (404, "not_found"), path
+
+
+async def test_operators_have_a_door_of_their_own(database: Database) -> None:
+    """Where only operators are served nothing of the earlier interface is known."""
+    async with running(database, workers=False, surfaces=("operator", "public")) as service:
+        assert (await service.request("GET", f"{EARLIER}/devices")).status == 404
+
+
+async def test_every_document_tells_of_them(service: Service) -> None:
+    """The OpenAPI document, where they are deprecated, and the page."""
+    document = (await service.request("GET", "/openapi.json")).body
+    deprecated = {
+        (method.upper(), path)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if operation.get("deprecated")
+    }
+    assert deprecated == {(row.method, row.path) for row in DESCRIBED}
+    page = (await service.request("GET", "/docs")).raw.decode()
+    for row in DESCRIBED:
+        described = document["paths"][row.path][row.method.lower()]
+        assert list(described["responses"]) == ["410"]
+        assert f"{row.method} {row.path}" in page
+        assert row.successor in page
+
+
+async def test_every_successor_is_there(service: Service) -> None:
+    """What they are sent to is an operation of today; the refund's path is written as its order's are."""
+    paths = (await service.request("GET", "/openapi.json")).body["paths"]
+    for row in RETIRED:
+        if not row.successor_path.endswith("/refund"):
+            assert row.successor_method.lower() in paths[row.successor_path], row
+        assert re.fullmatch(r"(/[a-z0-9]+|/\{order_id\})+", row.successor_path)
