@@ -168,6 +168,8 @@ class Operation:
     errors: tuple[ErrorKind, ...] = ()
     development: bool = False
     """Absent from `paydesk serve`."""
+    refuses_test_header: bool = False
+    """Whether `X-Test-Token: true`, by which a caller means a test order, is refused beside a live token."""
     is_health_check: bool = False
     """Whether it is answered whatever `Host` says, for load balancers ask by address, and whatever the clock does."""
     description: str = ""

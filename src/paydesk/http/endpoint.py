@@ -75,7 +75,6 @@ class Endpoint:
         handler = operation.handler
         self._in_steps = InSteps(handler, service.database, self._outcome) if isinstance(handler, Steps) else None
         self._handle = handler if not isinstance(handler, Steps) else handler.begin
-        self._is_of_orders = operation.path.startswith("/v1/orders")
         self._loopback_only = operation.development and operation.surface == "public"
 
     @cached_property
@@ -136,8 +135,8 @@ class Endpoint:
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else NOBODY
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
-            if self._is_of_orders:
-                _check_test_token(request, caller)
+            if operation.refuses_test_header:
+                _check_test_header(request, caller)
         key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
@@ -274,7 +273,7 @@ def _check_scope(scope: str, caller: Caller) -> None:
         raise errors.INSUFFICIENT_SCOPE.because(f"lacks {scope}", f"the token lacks the scope {scope}")
 
 
-def _check_test_token(request: Request, caller: Caller) -> None:
+def _check_test_header(request: Request, caller: Caller) -> None:
     if caller.live and request.headers.get("x-test-token", "").lower() == "true":
         raise errors.UNSUPPORTED_HEADER.because(
             "X-Test-Token with a live token",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from paydesk.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES
@@ -196,7 +197,7 @@ def _at(status: str, detail: str, payment_detail: str) -> dict[str, Any]:
     return {**EXAMPLE, "status": status, "status_detail": detail, "version": 2, "transactions": {"payments": [payment]}}
 
 
-OPERATIONS: tuple[Operation, ...] = (
+_ROWS: tuple[Operation, ...] = (
     Operation(
         method="POST",
         path="/v1/orders",
@@ -308,3 +309,6 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
 )
+
+# A caller who means a test order must not charge anybody by mistake, whatever is asked of orders.
+OPERATIONS = tuple(replace(row, refuses_test_header=True) for row in _ROWS)
