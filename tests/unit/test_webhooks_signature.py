@@ -95,6 +95,7 @@ def test_notification_has_the_fields_of_the_interface_in_their_order() -> None:
 
 def test_actions_are_those_of_the_table_of_moves() -> None:
     """What can be subscribed is what the moves of orders tell."""
-    from paydesk.orders import status
+    from paydesk.orders import status, wording
 
-    assert set(ACTIONS) == set(status.ACTIONS)
+    told = {f"order.{word}" for word in wording.FURTHER.values()}
+    assert set(ACTIONS) == {*status.ACTIONS, *told}

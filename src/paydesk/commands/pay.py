@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 EPILOG = examples("paydesk pay 24.90", "paydesk pay 10 --terminal PAYDESK_VIRTUAL__7F3A21")
 LOOK_AGAIN_SECONDS = 0.1
 WEBHOOK_SECONDS_MAX = 30
-LIVE = ("created", "at_terminal")
+LIVE = ("created", "at_terminal", "action_required")
 STYLES = {"processed": "bold green", "failed": "bold red", "canceled": "yellow", "at_terminal": "cyan"}
 MEANINGS = {
     ("created", "created"): "waits for the terminal",
     ("at_terminal", "at_terminal"): "the terminal has taken it",
     ("at_terminal", "check_on_terminal"): "nobody knows the outcome yet",
     ("processed", "processed"): "paid",
+    ("action_required", "check_on_terminal"): "nobody knows the outcome yet",
     ("canceled", "expired"): "its time ran out",
+    ("expired", "expired"): "its time ran out",
     ("canceled", "canceled"): "canceled",
 }
 

@@ -12,6 +12,7 @@ from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call
 from paydesk.operators import lists
 from paydesk.orders import store as orders
+from paydesk.orders import wording
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.schemas import shown
 from paydesk.storage.database import Row, Transaction
@@ -111,7 +112,7 @@ def _move(row: Row) -> dict[str, Any]:
         "version": version,
         "move": move,
         "action": action,
-        "status": status,
+        "status": wording.status_told(status, status_detail),
         "status_detail": status_detail,
         "payment_status_detail": payment_status_detail,
         "created_date": rfc3339(created_ms),

@@ -9,7 +9,7 @@ from paydesk.durations import seconds_of
 from paydesk.errors import Refusal
 from paydesk.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import search_store, searching, status, store
+from paydesk.orders import search_store, searching, status, store, wording
 from paydesk.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
@@ -110,12 +110,12 @@ async def _ask_terminal(call: Call, order: Order) -> Order | None:
 def _not_canceled(order: Order) -> Refusal:
     if order.status == "canceled":
         return ORDER_ALREADY_CANCELED.because(f"is {order.status_detail}")
-    return CANNOT_CANCEL_ORDER.because(f"is {order.status}", f"the order is {order.status}")
+    return CANNOT_CANCEL_ORDER.because(f"is {order.status}", f"the order is {wording.status_of(order)}")
 
 
 def _in_the_way(call: Call, standing: Order) -> Refusal:
     own = standing.application_id == call.caller.application_id
-    details = (f"{standing.order_id} is {standing.status} on this terminal",) if own else ()
+    details = (f"{standing.order_id} is {wording.status_of(standing)} on this terminal",) if own else ()
     return ALREADY_QUEUED_ORDER_ON_TERMINAL.because(f"{standing.order_id} is {standing.status}", *details)
 
 

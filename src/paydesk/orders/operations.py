@@ -29,13 +29,17 @@ from paydesk.orders.status import STATES
 
 TIME = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
+STATUS = {
+    "enum": list(wording.EVER_TOLD),
+    "description": "The last two are told only where the service is set to extended statuses.",
+}
 PAYMENT: dict[str, Any] = {
     "type": "object",
     "required": ["id", "amount", "status", "status_detail"],
     "properties": {
         "id": {"type": "string", "pattern": PAYMENT_ID_PATTERN},
         "amount": TEXT,
-        "status": {"enum": list(wording.EVER_TOLD)},
+        "status": STATUS,
         "status_detail": {"enum": list(dict.fromkeys(state.payment_detail for state in STATES))},
         "paid_amount": TEXT,
         "reference_id": TEXT,
@@ -97,7 +101,7 @@ ORDER: dict[str, Any] = {
         "total_amount": TEXT,
         "country_code": TEXT,
         "currency": TEXT,
-        "status": {"enum": list(wording.EVER_TOLD)},
+        "status": STATUS,
         "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
         "live_mode": {"type": "boolean"},
         "version": {"type": "integer", "minimum": 1},

@@ -42,6 +42,11 @@ def status_of(order: Order) -> str:
     return _told.get(order.status_detail, order.status)
 
 
+def status_told(status: str, status_detail: str) -> str:
+    """A status and its detail, of an order or of what it was once, as they are told."""
+    return _told.get(status_detail, status)
+
+
 def action_of(move: Move, order: Order) -> str:
     """The action that tells of the move, which has brought the order to where it is."""
     further = _told.get(order.status_detail)

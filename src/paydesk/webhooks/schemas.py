@@ -26,8 +26,10 @@ ACTIONS = (
     "order.canceled",
     "order.refunded",
     "order.refund_failed",
+    "order.expired",
+    "order.action_required",
 )
-"""The actions of an order."""
+"""The actions of an order; the last two are sent where statuses are extended, instead of `canceled`, `at_terminal`."""
 
 AUTHORIZED, DEAUTHORIZED = "application.authorized", "application.deauthorized"
 
