@@ -116,6 +116,14 @@ ORDER_RULES = (
          WHERE {_ORDERS_OF_PAGE} AND r.outcome = 'approved' AND r.verdict = 'taken'
          GROUP BY o.seller_id, o.order_id HAVING COUNT(*) > 1""",
     ),
+    Rule(
+        "reference_repeated",
+        "has the reference of the payment of {0}",
+        f"""
+        SELECT o.seller_id, o.order_id, p.order_id FROM orders o
+          JOIN payment_references p ON p.seller_id = o.seller_id AND p.live = o.live AND p.reference_id = o.reference_id
+         WHERE {_ORDERS_OF_PAGE} AND p.order_id <> o.order_id""",
+    ),
     # A delivery that ended long ago was pruned.
     Rule(
         "event_without_delivery",

@@ -248,6 +248,21 @@ async def test_two_approvals_of_one_order_are_found(database: Database) -> None:
     assert await _rules_broken(database) == {"approved_twice"}
 
 
+async def test_a_reference_of_two_payments_is_found(database: Database) -> None:
+    """The number is the other order's, and yet this one shows it as its own."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, "ORD1", STEPS)
+        await tx.run("UPDATE orders SET reference_id = '7' WHERE order_id = 'ORD1'")
+        await tx.run(
+            "INSERT INTO payment_references (seller_id, live, reference_id, order_id)"
+            " SELECT seller_id, live, reference_id, 'ORD2' FROM orders WHERE order_id = 'ORD1'"
+        )
+
+    await database.write(work)
+    assert "reference_repeated" in await _rules_broken(database)
+
+
 async def test_two_live_orders_on_a_terminal_are_found(database: Database) -> None:
     """Without its index the schema would allow it."""
 

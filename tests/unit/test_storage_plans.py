@@ -46,6 +46,7 @@ GROWING = {
     "order_events",
     "leases",
     "results",
+    "payment_references",
     "inquiries",
     "refunds",
     "idempotency_keys",

@@ -15,7 +15,7 @@ from paydesk import ids
 from paydesk.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import status, store
+from paydesk.orders import references, status, store
 from paydesk.orders.device import acknowledged, held, take
 from paydesk.orders.reports import Received, Report, masked, received
 from paydesk.orders.store import Order
@@ -100,14 +100,14 @@ async def _decided(call: Call, order: Order, result_id: str, came: Received, rep
         await _check(call, order, "the terminal knows no outcome", origin="network")
         current = await held(call, order.ulid)
         return await _answered(call, current, result_id, came, bounded=True)
-    ended = await _ended(call, order, report)
+    ended = await _ended(call, order, came, report)
     if ended is None:
         return await _contradicted(call, order, result_id, came, report)
     await store.end_lease(call.tx, ended, "result", call.now_ms)
     return await _answered(call, ended, result_id, came, prints=_prints(ended))
 
 
-async def _ended(call: Call, order: Order, report: Report) -> Order | None:
+async def _ended(call: Call, order: Order, came: Received, report: Report) -> Order | None:
     """The order with its outcome; None where the result contradicts it."""
     tx, now_ms = call.tx, call.now_ms
     if report.outcome == "declined":
@@ -116,10 +116,10 @@ async def _ended(call: Call, order: Order, report: Report) -> Order | None:
         return await store.move(tx, status.DECLINE, order, now_ms, to=status.FAILED[detail], origin=ORIGINS[detail])
     if report.outcome == "canceled":
         return await store.move(tx, status.CANCEL_ON_TERMINAL, order, now_ms, origin="customer")
-    if not is_the_orders(order, report):
+    if not is_the_orders(order, report) or not await _claimed(call, order, came, report):
         return None
     assert report.payment_method is not None, "an approval says what was paid with"
-    return await store.move(
+    approved = await store.move(
         tx,
         status.APPROVE,
         order,
@@ -135,6 +135,17 @@ async def _ended(call: Call, order: Order, report: Report) -> Order | None:
         card=_json(report.card.model_dump(exclude_none=True)) if report.card is not None else None,
         origin=None,
     )
+    if approved is None and report.reference_id is not None:
+        await references.release(tx, order, report.reference_id)
+    return approved
+
+
+async def _claimed(call: Call, order: Order, came: Received, report: Report) -> bool:
+    """Whether the acquirer's number, where the terminal knows it, is this order's; if not, operators are told."""
+    if report.reference_id is None or await references.claim(call.tx, order, report.reference_id):
+        return True
+    await _tell_operators(call, order, "reference_repeated", "An approval has another payment's reference.", came)
+    return False
 
 
 def is_the_orders(order: Order, report: Report) -> bool:
