@@ -45,9 +45,9 @@ SELECT seller_id, {_ORDER_ID}, 7, 0, 'NEWLAND_N950__N' || CAST(100000000 + n % {
 
 EVENTS = f"""
 INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms)
+                          payment_status_detail, body, created_ms, application_id, live, number)
 SELECT seller_id, {_ORDER_ID}, version, {_EVENT_ID}, 'order.processed', 'approve', 'processed', 'processed',
-       'accredited', CAST($5 AS text), {_AT}
+       'accredited', CAST($5 AS text), {_AT}, 7, 0, (n - 1) * CAST($6 AS bigint) + version
   FROM {NUMBERS} CROSS JOIN {_VERSIONS} WHERE version <= CAST($6 AS bigint)"""
 
 DELIVERIES = f"""

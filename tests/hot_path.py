@@ -7,6 +7,7 @@ from typing import Any
 
 from oauth_scene import DAY_MS, SECOND_MS
 from paydesk.clock import MovableClock
+from paydesk.events import relay
 from paydesk.orders import expiry
 from paydesk.retention import Sweep
 from paydesk.settings import Settings
@@ -87,6 +88,7 @@ async def _orders(service: Service, clock: MovableClock) -> None:
     player = await service.device(doubtful)
     assert (await player.authorizing(await _at_terminal(service, doubtful, player))).status == 200
     assert (await service.create(terminal, expiration_time="PT30S")).status == 201
+    assert (await service.request("GET", "/v1/events")).body["data"]
     clock.advance(45 * SECOND_MS)
 
 
@@ -117,6 +119,7 @@ async def _workers(database: Database, clock: MovableClock) -> None:
     for one in (expiry.expire_step, expiry.silent_step, expiry.unknown_step):
         assert await one(context) == 1
     await untold.walk(context, asyncio.Event())
+    await relay.sweep(context, asyncio.Event())
     async with worker(database, clock, webhook_retry_seconds=(1,)) as delivering:
         await step(delivering)
         clock.advance(2 * SECOND_MS)

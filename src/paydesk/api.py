@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk.events.operations import OPERATIONS as EVENTS
 from paydesk.health.operations import OPERATIONS as HEALTH
 from paydesk.http import reference
 from paydesk.oauth.operations import OPERATIONS as OAUTH
@@ -12,6 +13,6 @@ from paydesk.orders.operations import OPERATIONS as ORDERS
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.virtual.operations import OPERATIONS as VIRTUAL
 
-_DESCRIBED: tuple[Operation, ...] = (*OAUTH, *PAGES, *ORDERS, *TERMINALS, *OPERATORS, *VIRTUAL, *HEALTH)
+_DESCRIBED: tuple[Operation, ...] = (*OAUTH, *PAGES, *ORDERS, *EVENTS, *TERMINALS, *OPERATORS, *VIRTUAL, *HEALTH)
 
 OPERATIONS: tuple[Operation, ...] = (*_DESCRIBED, *reference.rows(_DESCRIBED))

@@ -13,6 +13,7 @@ from paydesk.acquiring.acquirers import Acquirers, configured
 from paydesk.api import OPERATIONS
 from paydesk.clock import Clock
 from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, retired
 from paydesk.http.endpoint import Endpoint, Service
@@ -52,6 +53,7 @@ def build_app(
     """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
     wording.choose(settings.order_statuses)
     bounded = BoundedDatabase(database, settings.requests_max)
+    bearers = Bearers(bounded, settings.bearer_cache_seconds)
     service = Service(
         settings=settings,
         database=bounded,
@@ -59,11 +61,13 @@ def build_app(
         clock=clock,
         host_names=_host_names(settings, loopback=development or settings.public_url is None),
         authenticate={
-            "application": Bearers(bounded, settings.bearer_cache_seconds).caller,
+            "application": bearers.caller,
             "device": DeviceBearers(bounded, settings.bearer_cache_seconds).caller,
             "operator": OperatorBearers(bounded).caller,
         },
         state={
+            "bearers": bearers,
+            "event_readers": Readers(database.signals),
             "gateway": Gateway(database.signals),
             "readiness": Readiness(database, keys, clock),
             "acquirers": acquirers_of(settings, database, clock),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from paydesk.events import store as events
 from paydesk.http import idempotency
 from paydesk.oauth import consent, sessions
 from paydesk.oauth import retention as tokens
@@ -68,6 +69,7 @@ RULES = (
         _keys_of("refund_order"),
     ),
     Rule("deliveries", lambda settings: settings.deliveries_keep_days, deliveries.prune_deliveries),
+    Rule("places in the feeds of events", lambda settings: settings.events_keep_days, events.forget),
     Rule("codes", lambda settings: settings.tokens_keep_days, tokens.prune_codes),
     Rule("sellers' sessions", lambda settings: settings.tokens_keep_days, sessions.prune),
     Rule("what sellers were asked", lambda settings: settings.tokens_keep_days, consent.prune),

@@ -165,6 +165,7 @@ class Settings(BaseModel):
         30, description="A code, token or session of a terminal is kept so long after its end."
     )
     deliveries_keep_days: Days = Field(30, description="A delivery, with its attempts, is kept so long after its end.")
+    events_keep_days: Days = Field(30, description="An event is told at `GET /v1/events` for so long.")
     acquirer: Literal["none", "simulator"] = Field(
         "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
     )

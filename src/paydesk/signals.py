@@ -2,8 +2,8 @@
 
 A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database, and whoever is
 not finds out without it, later. Topics are strings: `deliveries`, `money`, `clock`, `stop`, `unheard`, `applications`,
-`sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `order:<order_id>`,
-`answer:<digest of an idempotency key>`, `chain:<chain_id>`, `authorization:<authorization_id>`,
+`sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `events:<feed>`, `reads:<feed>`,
+`elsewhere:<feed>`, `answer:<digest of an idempotency key>`, `chain:<chain_id>`, `authorization:<authorization_id>`,
 `known-client:<client>:<address>`, `known-seller:<digest>:<address>`.
 """
 

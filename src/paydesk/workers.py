@@ -11,6 +11,7 @@ import structlog
 from paydesk import retention
 from paydesk.acquiring.acquirers import NOBODY, Acquirers
 from paydesk.clock import Clock
+from paydesk.events import relay
 from paydesk.keys import Keys
 from paydesk.orders import expiry, refund_worker, wording
 from paydesk.settings import Settings
@@ -54,6 +55,7 @@ WORKERS = (
     Worker("terminals.untold", untold.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
+    Worker("events.relay", relay.run),
     Worker("retention", retention.run),
 )
 

@@ -219,6 +219,20 @@ async def _unknown_parameter(attempt: Attempt) -> Reply:
     return await replace(attempt, path=f"{attempt.path}?surprise=1").send()
 
 
+@way("read_events/property_value")
+async def _no_cursor(attempt: Attempt) -> Reply:
+    return await replace(attempt, path=f"{attempt.path}?after=1").send()
+
+
+@way("events_no_longer_kept")
+async def _cursor_of_last_month(attempt: Attempt) -> Reply:
+    begin = (await attempt.send()).body["next"]
+    await attempt.service.create(await attempt.service.terminal())
+    assert len((await attempt.send()).body["data"]) == 1
+    await attempt.service.scene.run("UPDATE event_counters SET first_number = 2")
+    return await replace(attempt, path=f"{attempt.path}?after={begin}").send()
+
+
 @way("minimum_items")
 async def _no_items(attempt: Attempt) -> Reply:
     spoiled: dict[str, Any] = {

@@ -67,6 +67,7 @@ SMALL_INDEXES = {
     "orders_cancellation_requested",
     "refunds_due",
     "refunds_open",
+    "order_events_unnumbered",
     "deliveries_due",
     "deliveries_open",
 }

@@ -38,6 +38,7 @@ ADVICE = {
     "minimum_items": "Put an item into the array that `details` names.",
     "maximum_items": "Take items out of the array that `details` names.",
     "minimum_properties": "Fill the object that `details` names.",
+    "events_no_longer_kept": "Begin without `after`; read the orders whose outcome you still wait for one by one.",
     "invalid_path_param": "Take the id from an answer, unchanged.",
     "unauthorized": "Send `Authorization: Bearer` with a token of this surface; refresh it when it has expired.",
     "forbidden": "Ask the operator of the service why.",

@@ -314,4 +314,4 @@ def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         now_ms=now_ms,
     )
     tx.wake(f"terminal:{order.terminal_id}")
-    tx.wake(f"order:{order.order_id}")
+    tx.wake(f"events:{order.seller_id}.{order.application_id}.{order.live}")

@@ -29,11 +29,13 @@ CROSSING: Final = (
     "sellers",
     "known-",
     "answer:",
+    "reads:",
+    "elsewhere:",
     EVERYTHING,
 )
 """What others wait for or remember. The rest stays: `deliveries` and `money`, since this node's worker does what this
-node wrote and the others look every second; `order:`, which nobody waits on elsewhere; `clock` and `stop`, a process's
-own."""
+node wrote and the others look every second; `events:`, which goes as `elsewhere:` where somebody waits on another node;
+`clock` and `stop`, a process's own."""
 
 CHANNEL: Final = "paydesk"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest(CAST($1 AS text[])) AS payload"

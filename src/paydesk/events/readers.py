@@ -1,0 +1,54 @@
+"""Who waits for events on other nodes: they are told at once of what happens here, and nobody else is told anything.
+
+Hints alone, kept in memory: a reader that was not told looks again by itself, a little later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from paydesk.events.store import Feed
+from paydesk.signals import Signals
+
+FEEDS_MAX = 10_000
+INTEREST_SECONDS = 60.0
+"""A reader asks anew at the latest after 55 s."""
+
+
+def topics(feed: Feed) -> tuple[str, str]:
+    """What wakes its readers: an event that was committed on this node, or on another."""
+    name = ".".join(map(str, feed.key))
+    return f"events:{name}", f"elsewhere:{name}"
+
+
+class Readers:
+    """The feeds that somebody reads on another node."""
+
+    def __init__(self, signals: Signals, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._signals, self._monotonic = signals, monotonic
+        self._until: dict[str, float] = {}
+        signals.listen("reads:", self._read_elsewhere)
+        signals.listen("events:", self._happened)
+
+    def announce(self, feed: Feed) -> None:
+        """Somebody reads it on this node."""
+        self._signals.wake_elsewhere((f"reads:{'.'.join(map(str, feed.key))}",))
+
+    def _read_elsewhere(self, topic: str) -> None:
+        name = topic.removeprefix("reads:")
+        if self._until.pop(name, None) is None and len(self._until) >= FEEDS_MAX:
+            del self._until[next(iter(self._until))]
+        self._until[name] = self._monotonic() + INTEREST_SECONDS
+
+    def _happened(self, topic: str) -> None:
+        if not self._until:
+            return
+        name = topic.removeprefix("events:")
+        until = self._until.get(name)
+        if until is None:
+            return
+        if until > self._monotonic():
+            self._signals.wake_elsewhere((f"elsewhere:{name}",))
+        else:
+            del self._until[name]

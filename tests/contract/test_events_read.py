@@ -1,0 +1,196 @@
+"""`GET /v1/events`: every event of the application's orders, in order, each once; waiting, cursors, who hears what."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
+from paydesk.clock import MovableClock
+from paydesk.oauth import applications
+from paydesk.oauth.applications import Application
+from paydesk.storage.database import Database, Transaction
+from retention_scene import sweep
+from service import Reply, Service, access_token, order_body, running
+
+
+async def read(service: Service, after: str | None = None, *, wait: int = 0, token: str = "") -> Reply:
+    """One page."""
+    query = "&".join((*([f"after={after}"] if after is not None else []), *([f"wait={wait}"] if wait else [])))
+    return await service.request("GET", f"/v1/events{query and '?'}{query}", token=token)
+
+
+def told(reply: Reply) -> list[tuple[str, str, int]]:
+    """The order, the action and the version of each event."""
+    assert reply.status == 200, reply
+    return [(event["data"]["id"], event["action"], event["data"]["version"]) for event in reply.body["data"]]
+
+
+async def test_what_happened_is_read_once_and_inorder_body(service: Service) -> None:
+    """All moves of an order, the bytes of the webhooks; behind `next` there is nothing, until something happens."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order = (await service.create(terminal)).body
+    lease = order["id"][3:]
+    await device.ack(lease)
+    await device.authorizing(lease)
+    await device.approve(lease)
+    first = await read(service)
+    actions = ["order.created", "order.at_terminal", "order.processed"]
+    assert told(first) == [(order["id"], action, version) for version, action in enumerate(actions, 1)]
+    bodies = await _rows(service, "SELECT body FROM order_events ORDER BY version")
+    assert first.raw.decode().startswith(f'{{"data":[{",".join(bodies)}],"next":"')
+    nothing = await read(service, first.body["next"])
+    assert nothing.body == {"data": [], "next": first.body["next"]}
+    other = (await service.create(terminal)).body
+    assert told(await read(service, nothing.body["next"])) == [(other["id"], "order.created", 1)]
+    assert told(await read(service))[:3] == told(first), "the beginning is the same for whoever begins"
+
+
+async def test_a_feed_that_is_empty_has_a_place_to_go_on_from(service: Service) -> None:
+    """Who reads before anything happened misses nothing afterwards."""
+    empty = await read(service)
+    assert empty.body["data"] == []
+    assert empty.body["next"]
+    order = (await service.create(await service.terminal())).body
+    assert told(await read(service, empty.body["next"])) == [(order["id"], "order.created", 1)]
+
+
+async def test_who_waits_is_told_at_once(service: Service) -> None:
+    """The answer comes with the event, and without one when the time is over."""
+    start = (await read(service)).body["next"]
+    terminal = await service.terminal()
+    waiting = asyncio.create_task(read(service, start, wait=20))
+    await asyncio.sleep(0.4)
+    assert not waiting.done()
+    order = (await service.create(terminal)).body
+    began = time.monotonic()
+    reply = await waiting
+    assert told(reply) == [(order["id"], "order.created", 1)]
+    assert time.monotonic() - began < 4, "it was woken, and did not just look again"
+    assert (await read(service, reply.body["next"], wait=1)).body == {"data": [], "next": reply.body["next"]}
+
+
+async def test_pages(service: Service) -> None:
+    """What is more than a page comes page by page, without a gap and without a repetition."""
+    terminal = await service.terminal()
+    expected: list[tuple[str, str, int]] = []
+    for _ in range(60):
+        order = (await service.create(terminal)).body
+        await service.cancel(order["id"])
+        expected += [(order["id"], "order.created", 1), (order["id"], "order.canceled", 2)]
+    first = await read(service)
+    second = await read(service, first.body["next"])
+    assert len(told(first)) == 100
+    assert told(first) + told(second) == expected
+    assert (await read(service, second.body["next"])).body["data"] == []
+
+
+async def _second_application(service: Service) -> str:
+    """A test token of another application of the same seller."""
+
+    async def work(tx: Transaction) -> Application:
+        made, _ = await applications.create(
+            tx, name="Other", redirect_uris=(REDIRECT_URI,), scopes=ALL_SCOPES, now_ms=service.clock.now_ms()
+        )
+        return made
+
+    scene = replace(service.scene, application=await service.database.write(work))
+    return await access_token(scene, service.clock.now_ms(), live=False)
+
+
+async def _rows(service: Service, sql: str) -> list[Any]:
+    return [row[0] for row in await service.database.read(lambda tx: tx.all(sql))]
+
+
+async def test_an_application_hears_of_its_own_orders(service: Service) -> None:
+    """Not of another application's, not of the other kind: as its webhooks tell it, though it may read the orders."""
+    own = (await service.create(await service.terminal())).body["id"]
+    live_terminal = await service.terminal(live=True)
+    live = (
+        await service.request("POST", "/v1/orders", order_body(live_terminal.id), token=service.live_access_token)
+    ).body["id"]
+    token = await _second_application(service)
+    others = (await service.request("POST", "/v1/orders", order_body((await service.terminal()).id), token=token)).body[
+        "id"
+    ]
+    assert [event[0] for event in told(await read(service))] == [own]
+    assert [event[0] for event in told(await read(service, token=service.live_access_token))] == [live]
+    assert [event[0] for event in told(await read(service, token=token))] == [others]
+
+
+async def test_cursors_that_are_none_of_this_feed(service: Service) -> None:
+    """What is no cursor, another feed's, or ahead of the feed is refused, and says what to send."""
+    await service.create(await service.terminal())
+    good = (await read(service)).body["next"]
+    foreign = (await read(service, token=service.live_access_token)).body["next"]
+    decoded = base64.urlsafe_b64decode(good + "=" * (-len(good) % 4)).decode()
+    ahead = base64.urlsafe_b64encode((decoded[: decoded.rindex(".")] + ".999").encode()).decode().rstrip("=")
+    padded = base64.urlsafe_b64encode((decoded[: decoded.rindex(".")] + ".01").encode()).decode().rstrip("=")
+    for bad in ("", "0", "abc", "%C3%A4", "x" * 500, foreign, ahead, padded, good + "=", good + "."):
+        reply = await read(service, bad)
+        assert (reply.status, reply.code) == (400, "property_value"), bad
+        assert reply.details[0].startswith("'after' - must be the `next` of an earlier answer"), bad
+
+
+@pytest.mark.parametrize("wait", ["-1", "56", "1.5", "", "x", "٣"])
+async def test_a_wait_is_a_number_of_seconds(service: Service, wait: str) -> None:
+    """From 0 to 55."""
+    reply = await service.request("GET", f"/v1/events?wait={wait}")
+    assert (reply.status, reply.code) == (400, "property_value")
+    assert reply.details == ["'wait' - must be a number of seconds from 0 to 55"]
+
+
+async def test_a_token_needs_the_scope_read(service: Service) -> None:
+    """One that may only write is refused, and so is none."""
+    token = await access_token(service.scene, service.clock.now_ms(), live=False, scope="write")
+    assert (await read(service, token=token)).code == "insufficient_scope"
+    assert (await service.request("GET", "/v1/events", token=None)).status == 401
+
+
+async def test_who_waits_with_a_token_that_dies_is_told_nothing(service: Service) -> None:
+    """A poll that outlives its token ends as refused when something happens."""
+    start = (await read(service)).body["next"]
+    terminal = await service.terminal()
+    dying = await access_token(service.scene, service.clock.now_ms(), live=False, scope="read")
+    waiting = asyncio.create_task(read(service, start, wait=30, token=dying))
+    await asyncio.sleep(0.4)
+    revoked = await service.request("POST", "/oauth/revoke", service.scene.presented(dying), token=None, key=None)
+    assert revoked.status == 200
+    await service.create(terminal)
+    assert (await waiting).status == 401
+
+
+async def test_events_are_told_for_thirty_days(database: Database) -> None:
+    """Then a cursor from before is refused, and who begins anew begins with what is kept. Numbers go on."""
+    clock = MovableClock()
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        terminal = await service.terminal()
+        start = (await read(service)).body["next"]
+        old = (await service.create(terminal)).body["id"]
+        await service.cancel(old)
+        end_of_old = (await read(service)).body["next"]
+        clock.advance(20 * DAY_MS)
+        kept = (await service.create(terminal)).body["id"]
+        await service.cancel(kept)
+        assert len(told(await read(service))) == 4
+        clock.advance(10 * DAY_MS + 1000)
+        assert await sweep(database, clock=clock) >= 2
+        assert [event[0] for event in told(await read(service))] == [kept, kept]
+        assert [event[0] for event in told(await read(service, end_of_old))] == [kept, kept]
+        reply = await read(service, start)
+        assert (reply.status, reply.code) == (410, "events_no_longer_kept")
+        clock.advance(60 * DAY_MS)
+        await sweep(database, clock=clock)
+        empty = await read(service)
+        assert empty.body["data"] == []
+        late = (await service.create(terminal)).body["id"]
+        assert [event[0] for event in told(await read(service, empty.body["next"]))] == [late]
+        numbers = await _rows(service, "SELECT number FROM order_events ORDER BY created_ms, version")
+        assert numbers == [1, 2, 3, 4, 5]
