@@ -97,6 +97,9 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     if operation.name == "refund_order":
         order_id = await paid(service)
         return replace(attempt, path=operation.path.replace("{order_id}", order_id), body=part_of(order_id, "5.00"))
+    if operation.name == "simulate_order":
+        order_id = (await service.create(terminal)).body["id"]
+        return replace(attempt, path=f"/v1/orders/{order_id}/events", body={"status": "canceled"})
     if "{order_id}" in operation.path:
         order_id = (await service.create(terminal)).body["id"]
         return replace(attempt, path=operation.path.replace("{order_id}", order_id), body={})
@@ -185,6 +188,7 @@ async def _one_field(attempt: Attempt) -> Reply:
         "create_order": {"type": "point"},
         "setup_terminals": {"terminals": [{"operating_mode": "PDV"}]},
         "refund_order": {"transactions": [{"amount": "5.00"}]},
+        "simulate_order": {"status_detail": "expired"},
     }
     return await attempt.send(body=fields[attempt.operation.name])
 

@@ -84,6 +84,19 @@ class Simulator:
         own = (*cards.rules_of_card(card), *cards.rules_of_amount(payment.amount_minor))
         return await self._answer("payment", payment, payment.payment_id, own, effect)
 
+    async def settle(self, payment: Payment, card: Card | None) -> Approved | Declined:
+        """Have it approved, whatever card, amount and script say; what the book has of it already stays.
+
+        For who plays the terminal and the acquirer in one. Raises `Unavailable`, `Locked`.
+        """
+        now_ms = self._clock.now_ms()
+
+        async def work(tx: Transaction) -> Entry:
+            return await store.enter(tx, self._entry(payment, Plan(), now_ms, card))
+
+        touches = _touches("payment", payment, payment.payment_id, is_counted=False)
+        return _outcome(await self._database.write(work, touches=touches))
+
     async def inquire(self, payment: Payment) -> Truth:
         """What the book says; nothing before a late answer is due."""
         now_ms = self._clock.now_ms()

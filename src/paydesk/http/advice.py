@@ -27,7 +27,7 @@ ADVICE = {
     "sign_in_throttled": "Wait for the seconds of `Retry-After`, then repeat.",
     # Every operation
     "json_syntax_error": "Send one well-formed JSON document in UTF-8, each key once.",
-    "bad_request": "Send well-formed HTTP; nothing was done.",
+    "bad_request": "Send well-formed HTTP; bring an order only to a status that it can go to. Nothing was done.",
     "unsupported_header": "Leave `x-test-scope` out; a test order is made with a test token.",
     "empty_required_header": "Send `X-Idempotency-Key`: a new one for a new intent, the old one for a repeat.",
     "invalid_idempotency_key_length": "Use 1 to 64 visible ASCII characters; a UUID does well.",

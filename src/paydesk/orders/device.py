@@ -43,7 +43,7 @@ async def acknowledge(call: Call) -> Handled:
     if order.state == status.CREATED:
         return Answer(200, acknowledged(await take(call, order, session)))
     lease = await leases.find(call.tx, order.seller_id, order.ulid)
-    if order.status not in status.LIVE or lease is None:
+    if order.status not in status.LIVE or lease is None or order.taken_over_ms is not None:
         # Returned, not raised: an order that was overdue is expired now, and stays so.
         return _over(order)
     if lease.session == session:
@@ -62,6 +62,8 @@ async def progress(call: Call) -> Handled:
         return _over(order) if order.status == "canceled" else LEASE_NOT_FOUND.because("never acknowledged")
     if order.status == "canceled":
         return _over(order)
+    if order.taken_over_ms is not None:
+        return ORDER_CANCELED.because("taken off the terminal")
     if request.step == AUTHORIZING:
         return await _authorize(call, order, lease, session)
     if lease.session == session:
@@ -80,7 +82,7 @@ async def answer_cancel(call: Call) -> Handled:
     request: CancelResultRequest = call.body
     await leases.hold_session(call, request.boot_id)
     order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
-    if request.done and order.status in status.LIVE:
+    if request.done and order.status in status.LIVE and order.taken_over_ms is None:
         canceled = await store.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
         if canceled is None:
             return _not_to_be_given_back(order)

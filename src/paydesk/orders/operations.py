@@ -8,7 +8,7 @@ from typing import Any
 from paydesk.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES
 from paydesk.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.orders import handlers, refunds, searching, wording
+from paydesk.orders import handlers, refunds, searching, simulated_payment, wording
 from paydesk.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
@@ -24,7 +24,7 @@ from paydesk.orders.errors import (
     TERMINAL_NOT_IN_PDV_MODE,
     TRANSACTION_NOT_FOUND,
 )
-from paydesk.orders.schemas import CancelRequest, OrderRequest, RefundRequest
+from paydesk.orders.schemas import CancelRequest, OrderRequest, RefundRequest, SimulatedRequest
 from paydesk.orders.status import STATES
 
 TIME = {"type": "string", "format": "date-time"}
@@ -311,6 +311,26 @@ _ROWS: tuple[Operation, ...] = (
             REFUND_AMOUNT_EXCEEDS,
             REFUND_IN_PROGRESS,
         ),
+    ),
+    Operation(
+        method="POST",
+        path="/v1/orders/{order_id}/events",
+        name="simulate_order",
+        summary="Bring a test order to a status",
+        description=(
+            "Without its terminal, by way of `at_terminal`; only an order that is processed becomes refunded. Every"
+            " move on the way is committed, and notified, before the answer. A terminal that has the order is told"
+            " `cancel`. After the terminal was granted to authorize it is too late, until the outcome is unknown."
+            " After `action_required` the acquirer is not asked: a further request ends the order."
+        ),
+        surface="application",
+        scope="write",
+        handler=simulated_payment.bring,
+        transaction="none",
+        status=204,
+        body=SimulatedRequest,
+        path_pattern=ORDER_ID_PATTERN,
+        errors=(ORDER_NOT_FOUND,),
     ),
 )
 

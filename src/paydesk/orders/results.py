@@ -96,6 +96,8 @@ def _result_id(text: str) -> str:
 
 async def _decided(call: Call, order: Order, result_id: str, came: Received, report: Report) -> Handled:
     """The rules for an order at its terminal."""
+    if order.taken_over_ms is not None:
+        return await _finished(call, order, result_id, came, report, kind=RESULT_CONFLICT)
     if report.outcome == "unknown":
         await _check(call, order, "the terminal knows no outcome", origin="network")
         current = await held(call, order.ulid)

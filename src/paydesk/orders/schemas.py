@@ -15,6 +15,7 @@ from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is
 from paydesk.ids import PAYMENT_ID_PATTERN
 from paydesk.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 from paydesk.orders import wording
+from paydesk.orders.status import FAILED_DETAILS
 
 if TYPE_CHECKING:
     from paydesk.orders.refund_store import Refund
@@ -201,6 +202,59 @@ class RefundRequest(Model):
     """`POST /v1/orders/{order_id}/refund`: one part of the payment; without it, all that is left."""
 
     transactions: Annotated[list[RefundPartRequest], Field(min_length=1, max_length=1)] | None = None
+
+
+SIMULATED_DETAILS: dict[str, tuple[str, ...]] = {
+    "processed": ("accredited",),
+    "failed": FAILED_DETAILS,
+    "canceled": ("canceled_on_terminal", "canceled_by_api"),
+    "refunded": ("refunded",),
+    "expired": ("expired",),
+    "action_required": ("check_on_terminal",),
+}
+
+
+def _only_of_payments(value: Any, info: ValidationInfo) -> Any:
+    # Where the status is at fault itself it is missing from the data, and one fault is enough.
+    if info.data.get("status", "processed") not in ("processed", "failed"):
+        raise _refuse("is only for the statuses processed and failed")
+    return value
+
+
+def _simulated_installments(count: int, info: ValidationInfo) -> int:
+    if info.data.get("payment_method_type") not in (None, "credit_card"):
+        raise _refuse("is only for the payment_method_type credit_card")
+    return count
+
+
+def _simulated_detail(text: str, info: ValidationInfo) -> str:
+    details = SIMULATED_DETAILS.get(info.data.get("status", ""))
+    if details is not None and text not in details:
+        raise _refuse(f"must be one of {', '.join(details)} with this status")
+    return text
+
+
+class SimulatedRequest(Model):
+    """`POST /v1/orders/{order_id}/events`: the status that a test order is brought to, and how it was paid."""
+
+    status: Literal["processed", "failed", "canceled", "refunded", "expired", "action_required"]
+    payment_method_type: (
+        Annotated[Literal["credit_card", "debit_card", "qr"], AfterValidator(_only_of_payments)] | None
+    ) = None
+    payment_method_id: (
+        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", examples=["visa"]), AfterValidator(_only_of_payments)]
+        | None
+    ) = None
+    installments: (
+        Annotated[
+            int,
+            Field(ge=1, le=48),
+            AfterValidator(_only_of_payments),
+            AfterValidator(_simulated_installments),
+        ]
+        | None
+    ) = None
+    status_detail: Annotated[str, AfterValidator(_simulated_detail), Field(examples=["accredited"])] | None = None
 
 
 class CancelRequest(Model):

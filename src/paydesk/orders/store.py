@@ -56,6 +56,7 @@ class Order(msgspec.Struct, frozen=True):
     origin: str | None = None
     refunding_minor: int = 0
     refunds: str | None = None
+    taken_over_ms: int | None = None
 
     @property
     def ulid(self) -> str:

@@ -103,7 +103,7 @@ async def _unremembered(tx: Transaction, call: Call, remembered: set[str], sessi
 
 def standing_of(order: Order | None, now_ms: int) -> Standing:
     """How the order stands, for the table of verdicts."""
-    if order is None or order.status not in status.LIVE:
+    if order is None or order.status not in status.LIVE or order.taken_over_ms is not None:
         return "ended"
     if order.status == "created":
         return "created"

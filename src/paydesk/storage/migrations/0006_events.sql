@@ -1,3 +1,6 @@
+-- An order that was taken off its terminal, to be brought to a status without it: test orders alone.
+ALTER TABLE orders ADD COLUMN taken_over_ms bigint;
+
 -- The feed: every event gets its place in the feed of the application that made the order, live or test. Places are
 -- given after the commit; an event of the version before waits for its own like any other.
 

@@ -1,0 +1,263 @@
+"""The money of a test order that is brought to a status: the simulated acquirer's book is made to agree.
+
+The book is written between two transactions. What a crash in between leaves is ended by the ordinary workers: an order
+without an outcome by an inquiry, which finds what the book says, and a refund under its own key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from paydesk import ids
+from paydesk.acquiring.acquirer import Approved, Card, Declined, Outcome, Payment
+from paydesk.acquiring.cards import CARDS
+from paydesk.acquiring.simulator import Simulator
+from paydesk.crash_points import reached
+from paydesk.errors import SERVICE_UNAVAILABLE, Refusal
+from paydesk.money import CURRENCIES, decimal_string
+from paydesk.operation import Answer, Call, Handled
+from paydesk.orders import refund_outcomes, refund_store, simulated, status
+from paydesk.orders.device import GRANT
+from paydesk.orders.handlers import found, order_of
+from paydesk.orders.refund_store import Refund
+from paydesk.orders.refunds import CLAIM_MARGIN_SECONDS, PERIOD_MS, WALL
+from paydesk.orders.schemas import SimulatedRequest
+from paydesk.orders.simulated import Step, illegal, opened
+from paydesk.orders.store import Order
+from paydesk.storage.database import T, Transaction
+
+METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"}
+"""What is paid with where nothing else is asked for."""
+
+# Its outcome is unknown, and from now on nothing that the terminal says decides it.
+TAKE_OVER = """UPDATE orders SET taken_over_ms = $3
+    WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
+
+GIVE_BACK = """UPDATE orders SET taken_over_ms = NULL
+    WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
+
+END_INQUIRY = """
+UPDATE inquiries SET ended_ms = $3, outcome = 'simulated', claimed_until_ms = 0
+ WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
+
+
+async def bring(call: Call) -> Handled:
+    """Bring the order to the status; every move on the way is committed, with its notification, before the answer."""
+    request: SimulatedRequest = call.body
+    if request.status == "processed":
+        return await _pay(call)
+    if request.status == "refunded":
+        return await _refund(call)
+    begun = await _write(call, _walked)
+    return await _fail(call, begun) if isinstance(begun, Order) else begun
+
+
+async def _walked(call: Call) -> Order | Answer | Refusal:
+    """The moves that need no acquirer; the order where it may know of a payment that is to have failed."""
+    request: SimulatedRequest = call.body
+    order = await opened(call)
+    if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
+        return await simulated.walk(call)
+    await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
+    # An answer that is under way to an inquiry comes too late.
+    await call.tx.run(END_INQUIRY, order.seller_id, order.order_id, call.now_ms)
+    return order
+
+
+async def _pay(call: Call) -> Handled:
+    """Granted to whoever asks, in place of the terminal; approved by the book; processed."""
+    begun = await _write(call, _granted)
+    if not isinstance(begun, Order):
+        return begun
+    reached("intent_committed")
+    method = _method(begun, call.body)
+    outcome = await _simulator(call).settle(_payment(begun, method["installments"]), _card(method))
+    reached("asked")
+
+    async def end(call: Call) -> Handled:
+        return await _paid(call, outcome, method)
+
+    return await _write(call, end)
+
+
+async def _granted(call: Call) -> Order | Refusal:
+    request: SimulatedRequest = call.body
+    order = await opened(call)
+    if order.state == status.CHECK_ON_TERMINAL:
+        await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
+        return order
+    if order.state == status.AT_TERMINAL and order.taken_over_ms is not None:
+        # An earlier request came so far and no further: this one goes on.
+        return order
+    if order.state not in (status.CREATED, status.AT_TERMINAL) or simulated.is_granted(order):
+        return illegal(order, request)
+    at_terminal = await simulated.go(call, order, simulated.to_terminal(order))
+    assert at_terminal is not None, "the order is held and was created a moment ago"
+    if not await call.tx.run(GRANT, order.seller_id, order.order_id, call.now_ms):
+        raise illegal(order, request)
+    return at_terminal
+
+
+async def _paid(call: Call, outcome: Approved | Declined, method: dict[str, Any]) -> Handled:
+    order = await opened(call)
+    if isinstance(outcome, Declined):
+        # The acquirer has declined it before: an inquiry will say so.
+        await call.tx.run(GIVE_BACK, order.seller_id, order.order_id)
+        return illegal(order, call.body)
+    card = _card(method)
+    paid = Step(
+        status.APPROVE,
+        None,
+        (
+            ("granted_ms", order.granted_ms or call.now_ms),
+            ("paid_ms", call.now_ms),
+            ("paid_minor", order.amount_minor),
+            ("tip_minor", 0),
+            ("reference_id", outcome.reference_id),
+            ("authorization_code", outcome.authorization_code),
+            ("payment_method", _json(method)),
+            ("card", _json(_shown(card)) if card is not None else None),
+            ("origin", None),
+        ),
+    )
+    if await simulated.go(call, order, [paid]) is None and order.reference_id != outcome.reference_id:
+        return illegal(order, call.body)
+    await call.tx.run(END_INQUIRY, order.seller_id, order.order_id, call.now_ms)
+    return Answer(204)
+
+
+async def _fail(call: Call, order: Order) -> Handled:
+    """Of an unknown outcome the acquirer may know an approval: it is undone, or forbidden, before the order fails."""
+    reached("intent_committed")
+    payment = _payment(order, 1)
+    key = f"{order.payment_id}.failed"
+    undone = await _simulator(call).reverse(payment, key=key, amount_minor=order.amount_minor)
+    reached("asked")
+    if not isinstance(undone, Approved):
+        return _undecided(undone)
+
+    async def end(call: Call) -> Handled:
+        current = await opened(call)
+        if await simulated.go(call, current, simulated.way(current, call.body, call.now_ms)) is None:
+            return illegal(current, call.body)
+        return Answer(204)
+
+    return await _write(call, end)
+
+
+async def _refund(call: Call) -> Handled:
+    """All that is left goes back, as a refund that was asked for."""
+    refund = await _write(call, _reserved)
+    if not isinstance(refund, Refund):
+        return refund
+    reached("intent_committed")
+    order = await _write(call, found)
+    payment = refund_outcomes.payment_of(order)
+    outcome = await refund_outcomes.ask(_simulator(call), payment, refund, call.settings.refund_answer_seconds)
+    reached("asked")
+
+    async def end(call: Call) -> Handled:
+        return await _refunded(call, refund, outcome)
+
+    return await _write(call, end)
+
+
+async def _reserved(call: Call) -> Refund | Refusal:
+    """Reserve all that is left; what cannot be refunded is as it was."""
+    order = await opened(call)
+    if order.refunding_minor:
+        return illegal(order, call.body)
+    reserved = await refund_store.reserve(call.tx, order, None, call.now_ms - PERIOD_MS)
+    if reserved is None:
+        return illegal(order, call.body)
+    left = reserved.refunding_minor
+    amount = decimal_string(left, CURRENCIES[reserved.currency].decimals)
+    refund = Refund(
+        seller_id=reserved.seller_id,
+        refund_id=f"REF{ids.ulid(call.now_ms)}",
+        order_id=reserved.order_id,
+        application_id=call.caller.application_id,
+        live=reserved.live,
+        idempotency_key="",
+        amount=reserved.amount if left == reserved.amount_minor else amount,
+        amount_minor=left,
+        status="processing",
+        created_ms=call.now_ms,
+        attempts=1,
+    )
+    claimed_seconds = call.settings.refund_answer_seconds + CLAIM_MARGIN_SECONDS
+    refund_store.add(call.tx, reserved, refund, WALL.now_ms() + claimed_seconds * 1000)
+    return refund
+
+
+async def _refunded(call: Call, refund: Refund, outcome: Outcome) -> Handled:
+    if isinstance(outcome, Approved):
+        await refund_outcomes.confirm(call.tx, refund, outcome, call.now_ms)
+        return Answer(204)
+    if isinstance(outcome, Declined):
+        await refund_outcomes.take_back(call.tx, refund, call.now_ms)
+        return illegal(await found(call), call.body)
+    await refund_outcomes.postpone(call.tx, refund, outcome, call.now_ms)
+    return _undecided(outcome)
+
+
+def _undecided(outcome: Outcome) -> Refusal:
+    return SERVICE_UNAVAILABLE.because(
+        f"the acquirer: {outcome}", message="The simulated acquirer gave no answer, as it was told to; ask again."
+    )
+
+
+def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
+    """Run a handler's part as a unit of work of its own."""
+
+    async def in_transaction(tx: Transaction) -> T:
+        call.begin(tx)
+        return await work(call)
+
+    return call.database.write(in_transaction, touches=order_of(call))
+
+
+def _simulator(call: Call) -> Simulator:
+    simulator = call.state["acquirers"].of(live=False)
+    assert isinstance(simulator, Simulator), "test orders have the simulated acquirer"
+    return simulator
+
+
+def _payment(order: Order, installments: int) -> Payment:
+    return Payment(
+        merchant_id=order.seller_id,
+        terminal_id=order.terminal_id,
+        payment_id=order.payment_id,
+        amount_minor=order.amount_minor,
+        currency=order.currency,
+        installments=installments,
+    )
+
+
+def _method(order: Order, request: SimulatedRequest) -> dict[str, Any]:
+    """What it is paid with: as is asked for, else as the order wished, else by a credit card at once."""
+    wished = msgspec.json.decode(order.config).get("payment_method", {})
+    kind = request.payment_method_type or ("credit_card" if request.installments else None)
+    kind = kind or wished.get("default_type", "credit_card")
+    installments = request.installments or (wished.get("default_installments", 1) if kind == "credit_card" else 1)
+    return {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
+
+
+def _card(method: dict[str, Any]) -> Card | None:
+    """A test card of the brand that is always approved, or one of another brand with its digits."""
+    if not method["type"].endswith("_card"):
+        return None
+    approved = [card for card in CARDS.values() if not card.script]
+    card = next((card for card in approved if card.brand == method["id"]), approved[0])
+    return Card(method["id"], method["type"], card.first_digits, card.last_digits, "contactless")
+
+
+def _shown(card: Card) -> dict[str, str]:
+    return {"first_digits": card.first_digits, "last_digits": card.last_digits, "entry_mode": card.entry_mode}
+
+
+def _json(document: dict[str, Any]) -> str:
+    return msgspec.json.encode(document).decode()
