@@ -1,0 +1,170 @@
+"""Who follows `next` sees every event exactly once, and an order's in order, whatever dies and whoever numbers them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from node_process import NodeProcess
+from oauth_scene import Scene, make_scene
+from paydesk import ledger
+from paydesk.clock import SystemClock
+from paydesk.crash_points import StepLabel
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Row
+from refund_scene import books_agree
+from service import Reply, Service, Terminal, access_token, order_body
+
+WRITERS = 16
+KILLS = 4
+ALL = """
+SELECT e.order_id, e.version, e.number FROM order_events e
+  JOIN orders o ON o.seller_id = e.seller_id AND o.order_id = e.order_id WHERE e.seller_id = $1 ORDER BY e.number"""
+Seen = list[tuple[str, int]]
+
+
+@dataclass
+class Nodes:
+    """Node processes on one database, of which some are down at any time, and a client of each."""
+
+    scene: Scene
+    services: list[Service]
+    processes: list[NodeProcess]
+    terminals: list[Terminal] = field(default_factory=list)
+
+    def any(self) -> Service:
+        """A node, perhaps one that is down."""
+        return random.choice(self.services)
+
+    async def insist(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Reply:
+        """Ask one node after the other until one answers."""
+        while True:
+            try:
+                reply = await self.any().request(method, path, body, key=key)
+            except (aiohttp.ClientError, TimeoutError):
+                await asyncio.sleep(0.02)
+                continue
+            if reply.status not in (423, 503):
+                return reply
+
+
+@asynccontextmanager
+async def _nodes(database_url: str, folder: Path, terminals: int) -> AsyncIterator[Nodes]:
+    database, clock = await open_database(database_url), SystemClock()
+    scene = await make_scene(database)
+    token = await access_token(scene, clock.now_ms(), live=False)
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(10)))
+        count = 1 if database.name == "sqlite" else 2
+        processes = [stack.enter_context(closing(NodeProcess(database_url, folder))) for _ in range(count)]
+        services = [Service(one.base_url, database, clock, scene, session, token, token) for one in processes]
+        nodes = Nodes(scene, services, processes, [await services[0].terminal() for _ in range(terminals)])
+        await database.close()
+        for process in processes:
+            await asyncio.to_thread(process.start)
+        yield nodes
+        for process in processes:
+            await asyncio.to_thread(process.end)
+
+
+async def _write(nodes: Nodes, terminal: Terminal, stop: asyncio.Event) -> None:
+    """Orders one after the other, each brought to an end at a random pace."""
+    while not stop.is_set():
+        made = await nodes.insist("POST", "/v1/orders", order_body(terminal.id), key=str(uuid.uuid4()))
+        assert made.status == 201, made
+        path = f"/v1/orders/{made.body['id']}"
+        status = random.choice(("processed", "failed", "canceled"))
+        await asyncio.sleep(random.random() * 0.05)
+        while (await nodes.insist("GET", path)).body["status"] in ("created", "at_terminal"):
+            # A node may have died between the two steps of a payment: who asks again goes on.
+            done = await nodes.insist("POST", f"{path}/events", {"status": status})
+            # Too late: an answer that got lost said 204.
+            assert done.status in (204, 400), done
+
+
+async def _follow(nodes: Nodes, seen: Seen, after: str, written: asyncio.Event) -> str:
+    """Read until there is nothing more though everything has been written; the last `next`."""
+    while True:
+        was_written = written.is_set()
+        query = f"?wait={random.choice((0, 1, 1))}" + (f"&after={after}" if after else "")
+        page = await nodes.insist("GET", f"/v1/events{query}")
+        assert page.status == 200, page
+        seen += [(event["data"]["id"], event["data"]["version"]) for event in page.body["data"]]
+        after = page.body["next"]
+        if was_written and not page.body["data"]:
+            return after
+
+
+async def test_every_event_once_and_in_order(database_url: str, tmp_path: Path) -> None:
+    """While sixteen write and nodes are killed and started again, two of them where the database takes two."""
+    async with _nodes(database_url, tmp_path, WRITERS) as nodes:
+        stop, written = asyncio.Event(), asyncio.Event()
+        seen: Seen = []
+        other: Seen = []
+        writers = [asyncio.create_task(_write(nodes, terminal, stop)) for terminal in nodes.terminals]
+        readers = [asyncio.create_task(_follow(nodes, one, "", written)) for one in (seen, other)]
+        for number in range(KILLS):
+            await asyncio.sleep(0.2 + random.random() * 0.4)
+            process = nodes.processes[number % len(nodes.processes)]
+            await asyncio.to_thread(process.kill)
+            await asyncio.to_thread(process.start)
+        stop.set()
+        await asyncio.gather(*writers)
+        written.set()
+        await asyncio.gather(*readers)
+        anew: Seen = []
+        await _follow(nodes, anew, "", written)
+    events = await _events(database_url, nodes.scene)
+    assert [row[2] for row in events] == list(range(1, len(events) + 1)), "numbers have no gaps"
+    assert len(events) > WRITERS * 3
+    assert seen == other == anew == [(row[0], row[1]) for row in events]
+    last: dict[str, int] = {}
+    for order_id, version in seen:
+        assert version == last.get(order_id, 0) + 1, "an order's events come in order of version"
+        last[order_id] = version
+
+
+async def _events(database_url: str, scene: Scene) -> list[Row]:
+    """All events; the ledger and the acquirer's book hold what they promise."""
+    database = await open_database(database_url)
+    try:
+        assert await ledger.check(database) == []
+        await books_agree(database)
+        return await database.read(lambda tx: tx.all(ALL, scene.seller.seller_id))
+    finally:
+        await database.close()
+
+
+@pytest.mark.parametrize("label", ["intent_committed", "asked"])
+async def test_a_node_dies_while_an_order_is_brought_to_a_status(
+    database_url: str, tmp_path: Path, label: StepLabel
+) -> None:
+    """Asked again it goes on, and the order and the acquirer's book agree."""
+    async with _nodes(database_url, tmp_path, 1) as nodes:
+        node, process = nodes.services[0], nodes.processes[0]
+        order_id = (await node.create(nodes.terminals[0])).body["id"]
+        path = f"/v1/orders/{order_id}"
+
+        async def asked(status: str) -> Reply:
+            """The request, of which the node dies; what it is answered when it is repeated."""
+            body = {"status": status}
+            with pytest.raises(aiohttp.ClientError):
+                await node.request("POST", f"{path}/events", body, key=None, headers={"X-Crash-At": label})
+            assert await asyncio.to_thread(process.died) == -9
+            await asyncio.to_thread(process.start)
+            return await node.request("POST", f"{path}/events", body, key=None)
+
+        assert (await asked("processed")).status == 204
+        assert (await node.get(order_id))["status"] == "processed"
+        # What is under way is the worker's now, under the refund's own key.
+        assert (await asked("refunded")).status == 400
+    await _events(database_url, nodes.scene)
