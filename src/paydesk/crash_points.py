@@ -1,4 +1,4 @@
-"""Labelled places where a test may have the process die: between a request's claim, its effect, its commit, its answer.
+"""Labelled places where a test may have the process die: between the steps of a request, or of who asks the acquirer.
 
 Nothing in this package arms one, so no setting and no variable of a service can: a test does, in a process of its own.
 """
@@ -10,13 +10,15 @@ import signal
 from typing import Literal, get_args
 
 RequestLabel = Literal["before_claim", "after_claim", "after_effect", "before_commit", "after_commit", "before_answer"]
-StepLabel = Literal["intent_committed", "claimed", "answer_stored", "asked", "outcome_committed"]
+StepLabel = Literal[
+    "claimed", "inquired", "intent_committed", "answer_stored", "asked", "reversal_asked", "outcome_committed"
+]
 Label = RequestLabel | StepLabel
 LABELS: tuple[RequestLabel, ...] = get_args(RequestLabel)
 """Those that every request reaches."""
 STEP_LABELS: tuple[StepLabel, ...] = get_args(StepLabel)
-"""Between the steps of whatever asks the acquirer: the intent is committed by a request, or a worker has claimed it and
-the answer to its request is stored; the acquirer has answered; what came of it is committed."""
+"""Between the steps of whatever asks the acquirer: a worker has claimed it; the acquirer says what it knows; what is
+intended is committed, and the answer to its request stored; the acquirer has answered; what came of it is committed."""
 
 _armed: dict[str, int] = {}
 

@@ -142,6 +142,27 @@ class Settings(BaseModel):
     unknown_after_seconds: Positive = Field(
         40, description="No outcome so long after the grant: `check_on_terminal` and an inquiry."
     )
+    inquiry_pause_seconds: tuple[Positive, ...] = Field(
+        (10, 30, 60, 120, 300, 600),
+        min_length=1,
+        description="Pauses between inquiries of an unknown outcome, comma-separated; the last one again and again."
+        " The first inquiry is made at once.",
+    )
+    inquiry_not_found_seconds: Positive = Field(
+        600, description="A payment that the acquirer does not know for so long is undone there, and the order fails."
+    )
+    reversal_pause_seconds: tuple[Positive, ...] = Field(
+        (10, 30, 60, 120, 300, 600),
+        min_length=1,
+        description="Pauses between attempts to give a late approval back, comma-separated; the last one again and"
+        " again.",
+    )
+    acquirer_silent_seconds: Positive = Field(
+        3600, description="An inquiry or reversal that is open for so long is told to the operators, once."
+    )
+    resolve_after_seconds: Positive = Field(
+        600, description="An operator may end an order whose outcome has been unknown for so long."
+    )
     cancel_silence_seconds: Positive = Field(
         30, description="A terminal asked to give an order back that stays silent so long loses it."
     )

@@ -13,7 +13,7 @@ from paydesk.acquiring.acquirers import NOBODY, Acquirers
 from paydesk.clock import Clock
 from paydesk.events import relay
 from paydesk.keys import Keys
-from paydesk.orders import expiry, refund_worker, wording
+from paydesk.orders import expiry, inquiries, refund_worker, reversals, wording
 from paydesk.settings import Settings
 from paydesk.storage import statistics
 from paydesk.storage.database import Database, Locked, Unavailable
@@ -52,6 +52,8 @@ WORKERS = (
     Worker("orders.unknown", expiry.run_unknown),
     Worker("orders.silent", expiry.run_silent),
     Worker("orders.refunds", refund_worker.run),
+    Worker("orders.inquiries", inquiries.run),
+    Worker("orders.reversals", reversals.run),
     Worker("terminals.untold", untold.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from paydesk import ids
 from paydesk.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import references, status, store
+from paydesk.orders import inquiry_store, outcomes, references, reversal_store, status, store
 from paydesk.orders.device import acknowledged, held, take
+from paydesk.orders.operator_events import tell
+from paydesk.orders.outcomes import Paid
 from paydesk.orders.reports import Received, Report, masked, received
 from paydesk.orders.store import Order
 from paydesk.terminals import store as terminals
@@ -55,12 +56,8 @@ RECORD = """INSERT INTO results (seller_id, lease_id, result_id, digest, outcome
                      created_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"""
 
-REVERSE = """INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor,
-                       reference_id, status, attempts, next_ms, created_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', 0, $9, $9) ON CONFLICT DO NOTHING"""
-
-TELL_OPERATORS = """INSERT INTO operator_events (event_id, kind, seller_id, subject, message, body, created_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+# An operator knew that it was approved, and not under which reference.
+ADOPT = """UPDATE orders SET reference_id = $3 WHERE seller_id = $1 AND order_id = $2 AND reference_id IS NULL"""
 
 
 async def report(call: Call) -> Handled:
@@ -102,10 +99,11 @@ async def _decided(call: Call, order: Order, result_id: str, came: Received, rep
         await _check(call, order, "the terminal knows no outcome", origin="network")
         current = await held(call, order.ulid)
         return await _answered(call, current, result_id, came, bounded=True)
+    if report.outcome == "approved" and await _is_being_undone(call, order):
+        return await _late(call, order, result_id, came, report, RESULT_CONFLICT)
     ended = await _ended(call, order, came, report)
     if ended is None:
         return await _contradicted(call, order, result_id, came, report)
-    await store.end_lease(call.tx, ended, "result", call.now_ms)
     return await _answered(call, ended, result_id, came, prints=_prints(ended))
 
 
@@ -115,28 +113,22 @@ async def _ended(call: Call, order: Order, came: Received, report: Report) -> Or
     if report.outcome == "declined":
         assert report.status_detail is not None, "a decline has a detail"
         detail = report.status_detail
-        return await store.move(tx, status.DECLINE, order, now_ms, to=status.FAILED[detail], origin=ORIGINS[detail])
+        return await outcomes.decline(tx, order, now_ms, by="result", detail=detail, origin=ORIGINS[detail])
     if report.outcome == "canceled":
-        return await store.move(tx, status.CANCEL_ON_TERMINAL, order, now_ms, origin="customer")
+        canceled = await store.move(tx, status.CANCEL_ON_TERMINAL, order, now_ms, origin="customer")
+        if canceled is not None:
+            await store.end_lease(tx, canceled, "result", now_ms)
+        return canceled
     if not is_the_orders(order, report) or not await _claimed(call, order, came, report):
         return None
     assert report.payment_method is not None, "an approval says what was paid with"
-    approved = await store.move(
-        tx,
-        status.APPROVE,
-        order,
-        now_ms,
-        where=GRANTED_OR_GRANTABLE,
-        granted_ms=order.granted_ms or now_ms,
-        paid_ms=now_ms,
-        paid_minor=order.amount_minor,
-        tip_minor=0,
-        reference_id=report.reference_id,
-        authorization_code=report.authorization_code,
-        payment_method=_json(report.payment_method.model_dump()),
-        card=_json(report.card.model_dump(exclude_none=True)) if report.card is not None else None,
-        origin=None,
+    paid = Paid(
+        report.reference_id,
+        report.authorization_code,
+        report.payment_method.model_dump(),
+        report.card.model_dump(exclude_none=True) if report.card is not None else None,
     )
+    approved = await outcomes.approve(tx, order, now_ms, paid, by="result", where=GRANTED_OR_GRANTABLE)
     if approved is None and report.reference_id is not None:
         await references.release(tx, order, report.reference_id)
     return approved
@@ -146,7 +138,8 @@ async def _claimed(call: Call, order: Order, came: Received, report: Report) -> 
     """Whether the acquirer's number, where the terminal knows it, is this order's; if not, operators are told."""
     if report.reference_id is None or await references.claim(call.tx, order, report.reference_id):
         return True
-    await _tell_operators(call, order, "reference_repeated", "An approval has another payment's reference.", came)
+    message = "An approval has another payment's reference."
+    await tell(call.tx, order, "reference_repeated", message, call.now_ms, came.kept)
     return False
 
 
@@ -178,30 +171,44 @@ async def _finished(
     call: Call, order: Order, result_id: str, came: Received, report: Report, kind: ErrorKind = ORDER_FINISHED
 ) -> Refusal:
     """A further result of an order that has ended; one that approves is a late approval, to be given back."""
-    if report.outcome != "approved" or _is_the_payment(order, report):
+    if report.outcome != "approved" or await _is_the_payment(call, order, report):
         return await _refused(call, order, result_id, came, "finished", kind)
+    return await _late(call, order, result_id, came, report, kind)
+
+
+async def _late(call: Call, order: Order, result_id: str, came: Received, report: Report, kind: ErrorKind) -> Refusal:
+    """An approval that is not the order's payment: recorded, and from now on being given back."""
     refusal = await _refused(call, order, result_id, came, "late_approval", kind)
-    decimals = CURRENCIES[order.currency].decimals
-    amount_minor = minor_units(report.paid_amount or "", decimals)
-    await call.tx.run(
-        REVERSE,
-        order.seller_id,
-        ids.ulid(call.now_ms),
-        order.order_id,
-        order.ulid,
-        result_id,
-        order.live,
-        order.amount_minor if amount_minor is None else amount_minor,
-        report.reference_id or "",
+    amount_minor = minor_units(report.paid_amount or "", CURRENCIES[order.currency].decimals)
+    await reversal_store.begin(
+        call.tx,
+        order,
         call.now_ms,
+        result_id=result_id,
+        amount_minor=order.amount_minor if amount_minor is None else amount_minor,
+        reference_id=report.reference_id or "",
     )
-    await _tell_operators(call, order, "late_approval", "An approval came after the order had ended.", came)
+    message = "An approval came after the order had ended: it is being given back."
+    await tell(call.tx, order, "late_approval", message, call.now_ms, came.kept)
     return refusal
 
 
-def _is_the_payment(order: Order, report: Report) -> bool:
-    """Whether the approval is the very payment that the order has."""
-    return order.paid_ms is not None and report.reference_id == order.reference_id and is_the_orders(order, report)
+async def _is_being_undone(call: Call, order: Order) -> bool:
+    """Whether the acquirer, who did not know the payment, is about to be told that it is void."""
+    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.is_reversing(call.tx, order)
+
+
+async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
+    """Whether the approval is the very payment that the order has.
+
+    Of one that an operator said was approved the first approval is told here: it brings the reference along.
+    """
+    if order.paid_ms is None or not is_the_orders(order, report):
+        return False
+    if order.reference_id is None and await inquiry_store.outcome(call.tx, order) == "operator":
+        await call.tx.run(ADOPT, order.seller_id, order.order_id, report.reference_id)
+        return True
+    return report.reference_id == order.reference_id
 
 
 async def _unreadable(call: Call, order: Order, result_id: str, came: Received) -> Refusal:
@@ -211,7 +218,7 @@ async def _unreadable(call: Call, order: Order, result_id: str, came: Received) 
     if order.status in status.LIVE:
         await _check(call, order, "the terminal's result is unreadable", origin="terminal")
     refusal = await _refused(call, order, result_id, came, "unreadable", RESULT_CONFLICT)
-    await _tell_operators(call, order, "unreadable_result", "A terminal's result could not be read.", came)
+    await tell(call.tx, order, "unreadable_result", "A terminal's result could not be read.", call.now_ms, came.kept)
     return refusal
 
 
@@ -264,12 +271,6 @@ async def _record(
         answer_status,
         answer,
         call.now_ms,
-    )
-
-
-async def _tell_operators(call: Call, order: Order, kind: str, message: str, came: Received) -> None:
-    await call.tx.run(
-        TELL_OPERATORS, ids.ulid(call.now_ms), kind, order.seller_id, order.order_id, message, came.kept, call.now_ms
     )
 
 

@@ -275,7 +275,8 @@ async def untold(tx: Transaction, seller_id: int, terminal_id: str, limit: int) 
 
 async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:
     """Note that the acquirer is to be asked for the truth; once is enough."""
-    await tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, now_ms)
+    if await tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, now_ms):
+        tx.wake("money")
 
 
 def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:

@@ -16,6 +16,11 @@ ALTER TABLE refunds ADD COLUMN idempotency_key text NOT NULL DEFAULT '';
 ALTER TABLE inquiries ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 ALTER TABLE reversals ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 
+ALTER TABLE inquiries ADD COLUMN reversing_ms bigint;  -- intent: it is undone at the acquirer, and never approved again
+ALTER TABLE inquiries ADD COLUMN told_ms bigint;       -- an operator event says that a person is needed
+ALTER TABLE reversals ADD COLUMN confirmed text CHECK (confirmed IN ('approved', 'not_found'));  -- by an inquiry
+ALTER TABLE reversals ADD COLUMN told_ms bigint;
+
 CREATE INDEX refunds_due ON refunds (next_ms, seller_id) WHERE status = 'processing';
 CREATE INDEX refunds_open ON refunds (seller_id, next_ms) WHERE status = 'processing';
 

@@ -1,0 +1,138 @@
+"""The SQL of inquiries: an order whose outcome nobody knows, claimed by a worker, asked for until there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from paydesk.orders.store import Order
+from paydesk.storage.database import Transaction
+
+SELLERS_MAX = 200
+
+Ending = Literal["approved", "declined", "not_found", "result", "operator", "forgone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """One row of `inquiries` that has no end yet. Its columns in their order.
+
+    `reversing_ms`: since then it is being undone at the acquirer, and an approval does not count any more.
+    """
+
+    seller_id: int
+    order_id: str
+    live: int
+    reason: str
+    attempts: int
+    created_ms: int
+    reversing_ms: int | None = None
+    told_ms: int | None = None
+
+
+COLUMNS = ", ".join(field.name for field in fields(Inquiry))
+
+# $1 is the time of the schedule, $2 that of the claims.
+SELLERS_DUE = """
+SELECT seller_id FROM inquiries WHERE ended_ms IS NULL AND next_ms <= $1 AND claimed_until_ms <= $2
+ GROUP BY seller_id ORDER BY min(next_ms) LIMIT $3"""
+
+NEXT_DUE = "SELECT min(next_ms) FROM inquiries WHERE ended_ms IS NULL AND next_ms > $1"
+
+CLAIM = f"""
+UPDATE inquiries SET claimed_until_ms = $4, attempts = attempts + 1
+ WHERE seller_id = $1 AND order_id IN (
+       SELECT order_id FROM inquiries
+        WHERE seller_id = $1 AND ended_ms IS NULL AND next_ms <= $2 AND claimed_until_ms <= $3
+        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED)
+RETURNING {COLUMNS}"""
+
+# A claim that ran out is another's by now: what the later attempt does counts.
+POSTPONE = """
+UPDATE inquiries SET next_ms = $4, claimed_until_ms = 0
+ WHERE seller_id = $1 AND order_id = $2 AND attempts = $3 AND ended_ms IS NULL"""
+
+# Whoever writes it down first begins to undo the payment; from then on no result can approve the order.
+BEGIN_REVERSING = """
+UPDATE inquiries SET reversing_ms = COALESCE(reversing_ms, $3)
+ WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
+
+# The acquirer refused to undo it: it is asked again what is true.
+CEASE_REVERSING = """
+UPDATE inquiries SET reversing_ms = NULL WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
+
+END = """
+UPDATE inquiries SET ended_ms = $3, outcome = $4, claimed_until_ms = 0
+ WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
+
+FORGO = """
+INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms, outcome)
+VALUES ($1, $2, $3, 'nobody is to be asked', 0, $4, $4, $4, 'forgone') ON CONFLICT DO NOTHING"""
+
+TOLD = """
+UPDATE inquiries SET told_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND told_ms IS NULL"""
+
+REVERSING = """
+SELECT 1 FROM inquiries WHERE seller_id = $1 AND order_id = $2 AND reversing_ms IS NOT NULL AND ended_ms IS NULL"""
+
+OUTCOME = "SELECT outcome FROM inquiries WHERE seller_id = $1 AND order_id = $2"
+
+
+async def sellers_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
+    """The sellers with an inquiry that is due and nobody's, who waits longest first."""
+    return [row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, SELLERS_MAX)]
+
+
+async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
+    """When the next inquiry is to be made."""
+    row = await tx.one(NEXT_DUE, now_ms)
+    return row[0] if row else None
+
+
+async def claim(
+    tx: Transaction, seller_id: int, *, now_ms: int, wall_ms: int, until_ms: int, limit: int
+) -> list[Inquiry]:
+    """Take up to `limit` due inquiries of the seller until `until_ms`, each for one attempt."""
+    return [Inquiry(*row) for row in await tx.all(CLAIM, seller_id, now_ms, wall_ms, until_ms, limit)]
+
+
+async def postpone(tx: Transaction, inquiry: Inquiry, next_ms: int) -> None:
+    """The acquirer is asked again, at `next_ms`."""
+    await tx.run(POSTPONE, inquiry.seller_id, inquiry.order_id, inquiry.attempts, next_ms)
+
+
+async def begin_reversing(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:
+    """Intend to undo the payment; False where the inquiry has ended."""
+    return bool(await tx.run(BEGIN_REVERSING, inquiry.seller_id, inquiry.order_id, now_ms))
+
+
+async def cease_reversing(tx: Transaction, inquiry: Inquiry) -> None:
+    """The payment is not being undone."""
+    await tx.run(CEASE_REVERSING, inquiry.seller_id, inquiry.order_id)
+
+
+async def end(tx: Transaction, order: Order, ending: Ending, now_ms: int) -> bool:
+    """Nobody is asked any more; False where nobody was."""
+    return bool(await tx.run(END, order.seller_id, order.order_id, now_ms, ending))
+
+
+async def forgo(tx: Transaction, order: Order, now_ms: int) -> None:
+    """No inquiry is made for this order, now or later, whatever happens to it."""
+    if not await end(tx, order, "forgone", now_ms):
+        await tx.run(FORGO, order.seller_id, order.order_id, order.live, now_ms)
+
+
+async def told(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:
+    """Note that operators are told; False where they were."""
+    return bool(await tx.run(TOLD, inquiry.seller_id, inquiry.order_id, now_ms))
+
+
+async def is_reversing(tx: Transaction, order: Order) -> bool:
+    """Whether the order's payment is being undone, so that nothing can approve it any more."""
+    return await tx.one(REVERSING, order.seller_id, order.order_id) is not None
+
+
+async def outcome(tx: Transaction, order: Order) -> str | None:
+    """How the order's inquiry ended; None where there is none, or it has not ended."""
+    row = await tx.one(OUTCOME, order.seller_id, order.order_id)
+    return row[0] if row else None
