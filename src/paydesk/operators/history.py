@@ -1,4 +1,4 @@
-"""What happened, for operators: an order with its moves and notifications, deliveries, reversals, operator events."""
+"""What happened, for operators: an order with its moves and notifications, deliveries, operator events."""
 
 from __future__ import annotations
 
@@ -43,12 +43,6 @@ SELECT {_DELIVERY} FROM deliveries
 WHERE (seller_id, delivery_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, delivery_id LIMIT $3"""
 
-REVERSALS = """
-SELECT seller_id, reversal_id, order_id, live, amount_minor, reference_id, status, attempts, next_ms, created_ms,
-       ended_ms
-FROM reversals WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4
-ORDER BY seller_id, reversal_id LIMIT $3"""
-
 EVENTS = """
 SELECT event_id, kind, seller_id, subject, message, body, created_ms
 FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
@@ -56,7 +50,7 @@ FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
 
 async def get_order(call: Call) -> Answer:
     """An order with every move it made and every notification of it."""
-    seller_id = await _owner(call.tx, call.path)
+    seller_id = await owner_of(call.tx, call.path)
     order = await orders.find(call.tx, seller_id, call.path)
     assert order is not None, "orders are never deleted while they are looked at"
     moves = await call.tx.all(MOVES, seller_id, call.path)
@@ -76,7 +70,7 @@ async def find_deliveries(call: Call) -> Answer:
     order_id = call.query.get("order")
     if order_id is not None:
         order_id = order_id.upper()
-        seller_id = await _owner(call.tx, order_id)
+        seller_id = await owner_of(call.tx, order_id)
         rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
         return Answer(200, {"data": [_delivery(row) for row in rows]})
     status = call.query.get("status")
@@ -86,18 +80,13 @@ async def find_deliveries(call: Call) -> Answer:
     return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status or "")
 
 
-async def find_reversals(call: Call) -> Answer:
-    """Late approvals, and how far giving them back has come."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last)
-
-
 async def find_events(call: Call) -> Answer:
     """What operators should know about, the oldest first."""
     return await lists.page(call.tx, call, EVENTS, ("",), _event)
 
 
-async def _owner(tx: Transaction, order_id: str) -> int:
+async def owner_of(tx: Transaction, order_id: str) -> int:
+    """The seller whose order it is. Raises `ORDER_NOT_FOUND`."""
     # What is no id at all may have characters that a database refuses.
     row = await tx.one(OWNER, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
     if row is None:
@@ -139,34 +128,6 @@ def _about(subject: str) -> dict[str, Any]:
     if subject.isdigit():
         return {"topic": CONNECT_TOPIC, "client_id": subject}
     return {"topic": TOPIC, "order_id": subject}
-
-
-def _reversal(row: Row) -> dict[str, Any]:
-    (
-        seller_id,
-        reversal_id,
-        order_id,
-        live,
-        amount_minor,
-        reference_id,
-        status,
-        attempts,
-        next_ms,
-        created_ms,
-        ended_ms,
-    ) = row
-    document = {
-        "id": reversal_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount_minor": amount_minor,
-        "reference_id": reference_id,
-        "status": status,
-        "attempts": attempts,
-        "created_date": rfc3339(created_ms),
-    }
-    return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
 
 
 def _event(row: Row) -> dict[str, Any]:

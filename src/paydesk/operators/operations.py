@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.operators import codes, grants, history, parties, places, shapes, subscriptions, terminals
+from paydesk.operators import codes, grants, history, outcomes, parties, places, shapes, subscriptions, terminals
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
     EXTERNAL_POS_ID_TAKEN,
@@ -19,11 +19,13 @@ from paydesk.operators.rows import BASE, creating, listing
 from paydesk.operators.schemas import (
     CodeRequest,
     PosRequest,
+    ResolveRequest,
     StoreRequest,
     SubscriptionRequest,
     TerminalRequest,
 )
-from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders import operations as orders
+from paydesk.orders.errors import CANNOT_RESOLVE_ORDER, ORDER_NOT_FOUND
 
 OPERATIONS = (
     *parties.ROWS,
@@ -115,6 +117,36 @@ OPERATIONS = (
         OF_SELLER,
         errors=(ORDER_NOT_FOUND,),
     ),
-    listing("reversals", history.find_reversals, shapes.REVERSAL, OF_SELLER),
+    Operation(
+        method="POST",
+        path=f"{BASE}/orders/{{order_id}}/resolve",
+        name="operator_resolve_order",
+        summary="End an order whose outcome nobody knows",
+        description=(
+            "For an order at `check_on_terminal`, ten minutes after it came there, when neither its terminal nor the"
+            " acquirer says what became of it. Written into the audit trail with its reason. An approval that is told"
+            " of later, of an order that was declined here, is a late one and is given back."
+        ),
+        surface="operator",
+        handler=outcomes.resolve,
+        body=ResolveRequest,
+        answer=orders.ORDER,
+        path_pattern=ORDER_ID_PATTERN,
+        errors=(ORDER_NOT_FOUND, CANNOT_RESOLVE_ORDER),
+    ),
+    listing(
+        "inquiries",
+        outcomes.find_inquiries,
+        shapes.INQUIRY,
+        Query("open", {"type": "boolean"}, "Those alone that have no end yet."),
+        OF_SELLER,
+    ),
+    listing(
+        "reversals",
+        outcomes.find_reversals,
+        shapes.REVERSAL,
+        Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "With this status only."),
+        OF_SELLER,
+    ),
     listing("events", history.find_events, shapes.EVENT),
 )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from paydesk import card_numbers
 from paydesk.durations import typed_seconds
 from paydesk.money import CURRENCIES
 from paydesk.oauth import redirect_uris, scopes
@@ -50,6 +51,12 @@ def _overlap(text: str) -> str:
     seconds = typed_seconds(text)
     if seconds is None or seconds > OVERLAP_SECONDS_MAX:
         raise _wrong("must be a time such as 0s, 30m, 24h or 7d, and at most 90d")
+    return text
+
+
+def _no_card_number(text: str) -> str:
+    if card_numbers.carries(text):
+        raise _wrong("must not contain a card number")
     return text
 
 
@@ -197,3 +204,15 @@ class CodeRequest(Model):
     scope: Annotated[str, AfterValidator(_scopes)] | None = None
     code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$")] | None = None
     code_challenge_method: Annotated[str, Field(pattern="^[Ss]256$")] | None = None
+
+
+class ResolveRequest(Model):
+    """`POST /operator/v1/orders/{order_id}/resolve`."""
+
+    outcome: Literal["approved", "declined"]
+    reason: Annotated[
+        str,
+        Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."]),
+        AfterValidator(_not_blank),
+        AfterValidator(_no_card_number),
+    ]

@@ -177,6 +177,21 @@ REVERSAL = described(
         "attempts": NUMBER,
         "created_date": DATE,
     },
+    confirmed={"enum": ["approved", "not_found"], "description": "What the acquirer said when it was asked."},
+    next_date=DATE,
+    ended_date=DATE,
+)
+INQUIRY = described(
+    {
+        "seller_id": NUMBER,
+        "order_id": TEXT,
+        "live_mode": YES_OR_NO,
+        "reason": TEXT,
+        "status": {"enum": ["asking", "reversing", "ended"]},
+        "attempts": NUMBER,
+        "created_date": DATE,
+    },
+    outcome={"enum": ["approved", "declined", "not_found", "result", "operator", "forgone"]},
     next_date=DATE,
     ended_date=DATE,
 )

@@ -29,3 +29,4 @@ REFUND_AMOUNT_EXCEEDS = ErrorKind("refund_amount_exceeds", 400, "That is more th
 REFUND_IN_PROGRESS = ErrorKind(
     "refund_in_progress", 409, "Another refund of the order is under way, and what is left depends on it."
 )
+CANNOT_RESOLVE_ORDER = ErrorKind("cannot_resolve_order", 409, "The order is not an operator's to end.")

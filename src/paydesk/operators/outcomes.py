@@ -1,0 +1,121 @@
+"""Outcomes that nobody knows and approvals that go back, for operators: how far each is, and what they may end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.clock import rfc3339
+from paydesk.errors import PROPERTY_VALUE
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, lists
+from paydesk.operators.history import owner_of
+from paydesk.operators.schemas import ResolveRequest
+from paydesk.orders import resolving
+from paydesk.orders import store as orders
+from paydesk.orders.schemas import shown
+from paydesk.orders.store import Order
+from paydesk.storage.database import Row, Transaction
+
+REVERSAL_STATUSES = ("pending", "reversed", "not_found")
+
+# An attempt that is under way has not failed yet, so it doesn't count.
+_REVERSAL = """
+seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status,
+attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+next_ms, created_ms, ended_ms"""
+
+_INQUIRY = """
+seller_id, order_id, live, reason, reversing_ms, outcome,
+attempts - CASE WHEN ended_ms IS NULL AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+next_ms, created_ms, ended_ms"""
+
+REVERSALS = f"""
+SELECT {_REVERSAL} FROM reversals
+WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
+ORDER BY seller_id, reversal_id LIMIT $3"""
+
+INQUIRIES = f"""
+SELECT {_INQUIRY} FROM inquiries
+WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR ended_ms IS NULL)
+ORDER BY seller_id, order_id LIMIT $3"""
+
+
+async def find_reversals(call: Call) -> Answer:
+    """Late approvals, and how far giving them back has come."""
+    status = call.query.get("status")
+    if status is not None and status not in REVERSAL_STATUSES:
+        raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(REVERSAL_STATUSES)}")
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status or "")
+
+
+async def find_inquiries(call: Call) -> Answer:
+    """Orders whose outcome is or was unknown, and what the acquirer was asked about them."""
+    wanted = call.query.get("open")
+    if wanted not in (None, "true", "false"):
+        raise PROPERTY_VALUE.because("open is neither", "'open' - must be true or false")
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(wanted == "true"))
+
+
+async def resolve(call: Call) -> Answer:
+    """End an order whose outcome nobody knows; who did it, and why, is written down."""
+    audit.require_change(call)
+    body: ResolveRequest = call.body
+    before = await _held(call.tx, call.path)
+    resolved = await resolving.resolve(
+        call.tx,
+        before,
+        body.outcome,
+        call.now_ms,
+        after_seconds=call.settings.resolve_after_seconds,
+        can_ask=call.state["acquirers"].of(live=bool(before.live)) is not None,
+    )
+    after = {**_told(resolved), "outcome": body.outcome, "reason": body.reason}
+    await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_told(before), after=after)
+    return Answer(200, shown(resolved))
+
+
+async def _held(tx: Transaction, order_id: str) -> Order:
+    order = await orders.lock(tx, await owner_of(tx, order_id), order_id)
+    assert order is not None, "its owner was found by it"
+    return order
+
+
+def _told(order: Order) -> dict[str, Any]:
+    return {"status": order.status, "status_detail": order.status_detail, "version": order.version}
+
+
+def _reversal(row: Row) -> dict[str, Any]:
+    (seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status) = row[:8]
+    document = {
+        "id": reversal_id,
+        "seller_id": seller_id,
+        "order_id": order_id,
+        "live_mode": bool(live),
+        "amount_minor": amount_minor,
+        "reference_id": reference_id,
+        "status": status,
+        **({"confirmed": confirmed} if confirmed is not None else {}),
+    }
+    return document | _times(row[8:])
+
+
+def _inquiry(row: Row) -> dict[str, Any]:
+    seller_id, order_id, live, reason, reversing_ms, outcome = row[:6]
+    document = {
+        "seller_id": seller_id,
+        "order_id": order_id,
+        "live_mode": bool(live),
+        "reason": reason,
+        "status": "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing",
+        **({"outcome": outcome} if outcome is not None else {}),
+    }
+    return document | _times(row[6:])
+
+
+def _times(row: Row) -> dict[str, Any]:
+    """How often it was tried, since when, and when next, or when it ended."""
+    attempts, next_ms, created_ms, ended_ms = row
+    times = {"attempts": attempts, "created_date": rfc3339(created_ms)}
+    return times | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})

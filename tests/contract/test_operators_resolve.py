@@ -1,0 +1,252 @@
+"""An operator ends an order whose outcome nobody knows: when they may, what comes of it, and what comes later."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking_scene import SAID, UNDONE, ToldAcquirer
+from command_line import command
+from operator_calls import Operator, audited, operator
+from paydesk import ledger
+from paydesk.acquiring.acquirer import NotFound, Unknown
+from paydesk.acquiring.acquirers import Acquirers
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+from service import Device, Reply, Service, approved, running
+
+TEN_MINUTES_MS = 600_000
+REASON = "The acquirer's portal has nothing of it."
+ROUNDS = 60
+
+
+@asynccontextmanager
+async def scene(
+    database: Database, clock: MovableClock, acquirer: ToldAcquirer | None
+) -> AsyncIterator[tuple[Service, Device, Operator]]:
+    """A running service whose test orders have this acquirer, a terminal there, and an operator."""
+    clock.freeze()
+    async with running(database, clock=clock, state={"acquirers": Acquirers(test=acquirer)}) as service:
+        yield service, await service.device(await service.terminal()), await operator(service, "operator")
+        assert await ledger.check(database, clock.now_ms()) == []
+
+
+async def unknown(service: Service, device: Device) -> str:
+    """An order of which the terminal knows no outcome; its id."""
+    order_id: str = (await service.create(device.terminal)).body["id"]
+    assert (await device.ack(order_id[3:])).status == 200
+    assert (await device.authorizing(order_id[3:])).status == 200
+    assert (await device.result(order_id[3:], outcome="unknown")).status == 200
+    return order_id
+
+
+async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any]:
+    """The order's inquiry or reversal, once it is as wanted."""
+    asking = await operator(service, "support")
+    async with asyncio.timeout(20):
+        while True:
+            for noun in ("inquiries", "reversals"):
+                for one in (await asking.did("GET", noun))["data"]:
+                    if one["order_id"] == order_id and wanted.items() <= one.items():
+                        return dict(one)
+            await asyncio.sleep(0.02)
+
+
+async def test_declined_by_an_operator(database: Database, clock: MovableClock) -> None:
+    """Failed, the terminal is free, and who did it, when and why is written down."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+        clock.advance(TEN_MINUTES_MS)
+        answer = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
+        payment = answer["transactions"]["payments"][0]
+        assert (answer["status"], payment["status_detail"], payment["origin"]) == (
+            "failed",
+            "processing_error",
+            "service",
+        )
+        assert answer == await service.get(order_id)
+        (line,) = await audited(service)
+        assert (line.operator_id, line.action, line.subject) == (person.operator_id, "orders.resolve", order_id)
+        assert line.before == {"status": "at_terminal", "status_detail": "check_on_terminal", "version": 3}
+        assert line.after == {"status": "failed", "status_detail": "failed", "version": 4, "outcome": "declined",
+                              "reason": REASON}  # fmt: skip
+        assert (await service.create(device.terminal)).status == 201
+        inquiry = await until(service, order_id, status="ended")
+        assert inquiry["outcome"] == "operator"
+
+
+async def test_approved_by_an_operator(database: Database, clock: MovableClock) -> None:
+    """Processed, paid as it was asked for; what the terminal says later is its evidence, another one is late."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+        clock.advance(TEN_MINUTES_MS)
+        answer = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "approved", "reason": REASON})
+        assert (answer["status"], answer["transactions"]["payments"][0]["paid_amount"]) == ("processed", "24.90")
+        late = approved()
+        told = await device.result(order_id[3:], **late)
+        assert (told.status, told.code, told.body["recorded"]) == (409, "order_finished", True)
+        payment = (await service.get(order_id))["transactions"]["payments"][0]
+        assert payment["reference_id"] == late["reference_id"]
+        assert (await person.did("GET", "reversals"))["data"] == []
+        assert (await device.result(order_id[3:], **approved())).status == 409
+        assert [one["status"] for one in (await person.did("GET", "reversals"))["data"]] == ["pending"]
+
+
+async def test_not_before_ten_minutes(database: Database, clock: MovableClock) -> None:
+    """Nor for any other order; the refusal says from when on, and changes nothing."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+        body = {"outcome": "approved", "reason": REASON}
+        clock.advance(TEN_MINUTES_MS - 1)
+        reply = await person.ask("POST", f"orders/{order_id}/resolve", body)
+        assert (reply.status, reply.code) == (409, "cannot_resolve_order")
+        assert reply.details[0].startswith("the acquirer may still say it; an operator may end it from 20")
+        assert (await service.get(order_id))["version"] == 3
+        clock.advance(1)
+        await person.did("POST", f"orders/{order_id}/resolve", body)
+        again = await person.ask("POST", f"orders/{order_id}/resolve", body)
+        assert (again.code, again.details) == ("cannot_resolve_order", ["the order is processed; its outcome is known"])
+        created = (await service.create(device.terminal)).body["id"]
+        clock.advance(TEN_MINUTES_MS)
+        early = await person.ask("POST", f"orders/{created}/resolve", body)
+        assert early.details == ["the order is created; its outcome is not in doubt yet"]
+        assert len(await audited(service)) == 1
+
+
+async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableClock) -> None:
+    """Not support; an outcome of two, a reason that says something and no card number."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+        clock.advance(TEN_MINUTES_MS)
+        path, body = f"orders/{order_id}/resolve", {"outcome": "approved", "reason": REASON}
+        assert await (await operator(service, "support")).refused("POST", path, body) == (403, "forbidden")
+        for wrong in ({"outcome": "canceled"}, {"reason": " "}, {"reason": ""}, {"reason": "card 4235647728025682"}):
+            assert await person.refused("POST", path, {**body, **wrong}) == (400, "property_value")
+        assert await person.refused("POST", path, {"outcome": "approved"}) == (400, "required_properties")
+        assert await person.refused("POST", f"orders/ORD{'0' * 26}/resolve", body) == (404, "order_not_found")
+        assert await audited(service) == []
+
+
+async def test_an_approval_after_the_operators_decline_is_given_back(database: Database, clock: MovableClock) -> None:
+    """The acquirer, silent for long, is asked on: what it approved is reversed, and the order stays as it is."""
+    acquirer = ToldAcquirer()
+    acquirer.say(Unknown("no answer"))
+    async with scene(database, clock, acquirer) as (service, device, person):
+        order_id = await unknown(service, device)
+        clock.advance(TEN_MINUTES_MS)
+        failed = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
+        acquirer.say(SAID)
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        reversal = await until(service, order_id, status="reversed")
+        assert acquirer.reversed_keys == [reversal["id"]]
+        assert reversal["confirmed"] == "approved"
+        assert await service.get(order_id) == failed
+
+
+async def test_what_is_being_undone_can_end_as_declined_alone(database: Database, clock: MovableClock) -> None:
+    """The acquirer was told that the payment is void: nobody calls it approved any more."""
+    acquirer = ToldAcquirer()
+    acquirer.say(NotFound())
+    acquirer.answer(Unknown("no answer"))
+    async with scene(database, clock, acquirer) as (service, device, person):
+        order_id = await unknown(service, device)
+        await until(service, order_id, attempts=1)
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        await until(service, order_id, status="reversing")
+        path = f"orders/{order_id}/resolve"
+        reply = await person.ask("POST", path, {"outcome": "approved", "reason": REASON})
+        assert (reply.status, reply.code) == (409, "cannot_resolve_order")
+        await person.did("POST", path, {"outcome": "declined", "reason": REASON})
+        acquirer.answer(UNDONE)
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        assert (await until(service, order_id, status="ended"))["outcome"] == "not_found"
+
+
+async def test_an_operator_and_a_result_exclude_each_other(database: Database, clock: MovableClock) -> None:
+    """At the same moment, round after round: one outcome, the other is refused or recorded; both do happen."""
+    outcomes: Counter[str] = Counter()
+    async with scene(database, clock, None) as (service, device, person):
+        for _ in range(ROUNDS):
+            outcomes[await _one_round(service, device, person, clock)] += 1
+    assert outcomes.total() == ROUNDS
+    assert set(outcomes) == {"operator", "terminal"}
+
+
+async def _one_round(service: Service, device: Device, person: Operator, clock: MovableClock) -> str:
+    order_id = await unknown(service, device)
+    clock.advance(TEN_MINUTES_MS)
+
+    async def resolve() -> Reply:
+        await asyncio.sleep(random.random() * 0.01)
+        return await person.ask("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
+
+    async def report() -> Reply:
+        await asyncio.sleep(random.random() * 0.01)
+        return await device.result(order_id[3:], **approved())
+
+    resolved, reported = await asyncio.gather(resolve(), report())
+    order = await service.get(order_id)
+    assert order["version"] == 4
+    if resolved.status == 200:
+        assert (reported.status, reported.code, reported.body["recorded"]) == (409, "order_finished", True)
+        assert order["status"] == "failed"
+        (reversal,) = [one for one in (await person.did("GET", "reversals"))["data"] if one["order_id"] == order_id]
+        assert reversal["status"] == "pending"
+        return "operator"
+    assert (resolved.status, resolved.code) == (409, "cannot_resolve_order")
+    assert (reported.status, order["status"]) == (200, "processed")
+    return "terminal"
+
+
+async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """`paydesk orders resolve`, and the lists that say what is open, with when it is tried next."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+
+        async def paydesk(*words: str) -> str:
+            ended = await asyncio.to_thread(
+                lambda: command(
+                    *words, folder=tmp_path, PAYDESK_BASE_URL=service.base_url, PAYDESK_OPERATOR_TOKEN=person.token
+                )
+            )
+            return ended.stdout if ended.returncode == 0 else f"{ended.returncode}: {ended.stderr}"
+
+        await until(service, order_id, attempts=1)
+        row = (await paydesk("inquiries", "list")).strip().split("\t")
+        assert row[:5] == [order_id, "asking", "", "the terminal knows no outcome", "1"]
+        assert row[5].startswith("20")
+        decline = ("orders", "resolve", order_id, "--outcome", "declined", "--reason", REASON)
+        refused = await paydesk(*decline)
+        assert refused.startswith("1: ")
+        assert "an operator may end it from" in refused
+        clock.advance(TEN_MINUTES_MS)
+        assert "failed" in await paydesk(*decline)
+        assert await paydesk("inquiries", "list") == ""
+        assert order_id in await paydesk("inquiries", "list", "--all")
+        assert (await device.approve(order_id[3:])).status == 409
+        await until(service, order_id, status="pending", attempts=1)
+        row = (await paydesk("reversals", "list", "--status", "pending")).rstrip("\n").split("\t")
+        assert row[1:5] == [order_id, "pending", "", "2490"]
+        assert row[6] == "1"
+        events = [line.split("\t")[1:3] for line in (await paydesk("events", "list")).splitlines()]
+        assert sorted(events) == [
+            ["inquiry_needs_person", order_id],
+            ["late_approval", order_id],
+            ["reversal_needs_person", order_id],
+        ]
+
+
+@pytest.mark.parametrize("query", ["reversals?status=lost", "inquiries?open=perhaps"])
+async def test_lists_refuse_what_they_do_not_know(service: Service, query: str) -> None:
+    """Rather than showing everything."""
+    assert await (await operator(service)).refused("GET", query) == (400, "property_value")
