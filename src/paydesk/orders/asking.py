@@ -17,7 +17,7 @@ from paydesk.acquiring.acquirer import Payment, Unknown
 from paydesk.clock import Clock, SystemClock
 from paydesk.crash_points import reached
 from paydesk.orders.store import Order
-from paydesk.storage.database import Transaction
+from paydesk.storage.database import Locked, Transaction, Unavailable
 
 if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
@@ -107,7 +107,10 @@ class AskingWorker(Generic[T]):
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Unavailable | Locked):
+            log.warning("not brought on, its claim runs out", about=task.get_name(), reason=str(error))
+        elif error is not None:
             log.error("not brought on, its claim runs out", about=task.get_name(), exc_info=error)
         self._database.signals.wake_here(["money"])
 

@@ -1,0 +1,39 @@
+"""The workers of inquiries and reversals in a process of its own, so that a test can have it die between two steps.
+
+`main([DATABASE_URL, NOW_MS, WALL_MS, LABEL or ""])` brings on all that is due, with the simulated acquirer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from paydesk import crash_points
+from paydesk.acquiring.acquirers import configured
+from paydesk.clock import MovableClock
+from paydesk.keys import Keys
+from paydesk.orders import inquiries, reversals
+from paydesk.orders.asking import AskingWorker
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database
+from paydesk.workers import WorkerContext
+
+
+async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
+    """Ask until nothing is due any more."""
+    database = await open_database(database_url)
+    clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
+    acquirers = configured(database, clock, acquirer="none")
+    context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
+    workers = [AskingWorker(context, inquiries.WORK, wall=wall), AskingWorker(context, reversals.WORK, wall=wall)]
+    while sum([await worker.step() for worker in workers]):
+        pass
+    await database.close()
+
+
+def main(arguments: list[str]) -> None:
+    """Bring on what is due, and die at the label where there is one."""
+    database_url, now_ms, wall_ms, label = arguments
+    for known in crash_points.STEP_LABELS:
+        if known == label:
+            crash_points.arm(known)
+    asyncio.run(bring_on_all(database_url, int(now_ms), int(wall_ms)))
