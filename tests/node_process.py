@@ -42,14 +42,25 @@ def _forks(module: str) -> Forks:
 
 
 class NodeProcess:
-    """A node that a test starts, kills and starts again on the same data and port; `module` has the node's `main`."""
+    """A node that a test starts, kills and starts again on the same data and port.
 
-    def __init__(self, database_url: str, folder: Path, *, module: str = "node_process", **variables: str) -> None:
+    `module` has the node's `main`, which is given `further` arguments behind the database and the port.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        *,
+        module: str = "node_process",
+        further: tuple[str, ...] = (),
+        **variables: str,
+    ) -> None:
         self._forks = _forks(module)
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"node-{self.port}.log"
-        self._arguments = [database_url, str(self.port)]
+        self._arguments = [database_url, str(self.port), *further]
         self._environment = environment(PAYDESK_LOG_FORMAT="json", **variables)
         self._process: Fork | None = None
 

@@ -67,10 +67,12 @@ ORDER_RULES = (
     ),
     Rule(
         "refunds_against_payment",
-        "of {0} paid {1} is said to be given back; its refunds are {2} processed and {3} processing",
+        "of {0} paid {1} is said to be given back and {2} reserved; its refunds are {3} processed and {4} processing",
         f"""
-        SELECT seller_id, order_id, COALESCE(paid_minor, 0), refunded_minor, processed, processing FROM (
+        SELECT seller_id, order_id, COALESCE(paid_minor, 0), refunded_minor, refunding_minor, processed, processing
+          FROM (
                SELECT o.seller_id, o.order_id, o.payment_status_detail, o.paid_minor, o.refunded_minor,
+                      o.refunding_minor,
                       (SELECT COALESCE(SUM(r.amount_minor), 0) FROM refunds r
                         WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processed'
                       ) AS processed,
@@ -78,11 +80,18 @@ ORDER_RULES = (
                         WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processing'
                       ) AS processing
                  FROM orders o WHERE {_ORDERS_OF_PAGE}) sums
-         WHERE refunded_minor <> processed
+         WHERE refunded_minor <> processed OR refunding_minor <> processing
             OR processed + processing > COALESCE(paid_minor, 0)
             OR (payment_status_detail = 'accredited' AND processed > 0)
             OR (payment_status_detail = 'partially_refunded' AND (processed = 0 OR processed = paid_minor))
             OR (payment_status_detail = 'refunded' AND processed <> paid_minor)""",
+    ),
+    Rule(
+        "refund_without_end",
+        "refund {0} is {1}, and when it ended is {2}",
+        f"""
+        SELECT e.seller_id, e.order_id, e.refund_id, e.status, COALESCE(CAST(e.ended_ms AS text), 'not said')
+          FROM refunds e WHERE {_EVENTS_OF_PAGE} AND (e.status = 'processing') = (e.ended_ms IS NOT NULL)""",
     ),
     Rule(
         "refund_without_order",
@@ -106,6 +115,17 @@ ORDER_RULES = (
            AND NOT EXISTS (SELECT 1 FROM inquiries i
                             WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
                               AND (i.ended_ms IS NULL OR i.ended_ms >= r.created_ms))""",
+    ),
+    # What is given back is never the very payment that the order counts as paid.
+    Rule(
+        "payment_reversed",
+        "its payment {0} counts as paid, and reversal {1} of it is {2}",
+        f"""
+        SELECT o.seller_id, o.order_id, o.reference_id, v.reversal_id, v.status FROM orders o
+          JOIN results r ON r.seller_id = o.seller_id AND r.lease_id = SUBSTR(o.order_id, 4)
+          JOIN reversals v ON v.seller_id = r.seller_id AND v.lease_id = r.lease_id AND v.result_id = r.result_id
+         WHERE {_ORDERS_OF_PAGE} AND o.status IN {_PAID} AND r.outcome = 'approved' AND r.verdict = 'taken'
+           AND v.status <> 'not_found'""",
     ),
     Rule(
         "approved_twice",

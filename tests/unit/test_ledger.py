@@ -71,8 +71,15 @@ async def _result(tx: Transaction, result_id: str, verdict: str, outcome: str = 
 
 
 async def _refund(tx: Transaction, refund_id: str, amount_minor: int, status: str) -> None:
-    names = {"seller_id": 1, "refund_id": refund_id, "order_id": ORDER, "created_ms": NOW}
+    ended_ms = None if status == "processing" else NOW
+    names = {"seller_id": 1, "refund_id": refund_id, "order_id": ORDER, "created_ms": NOW, "ended_ms": ended_ms}
     await _insert(tx, "refunds", **names, amount=str(amount_minor), amount_minor=amount_minor, status=status)
+
+
+async def _reversal(tx: Transaction, status: str) -> None:
+    names = {"seller_id": 1, "reversal_id": "v1", "order_id": ORDER, "lease_id": ULID, "result_id": "r1"}
+    rest = {"live": 0, "amount_minor": 1000, "reference_id": "1", "attempts": 0, "next_ms": 0, "created_ms": NOW}
+    await _insert(tx, "reversals", **names, **rest, status=status)
 
 
 async def _token(tx: Transaction, generation: int) -> None:
@@ -119,7 +126,7 @@ async def _sound(tx: Transaction) -> None:
     await _subscribe(tx, "later", created_ms=NOW + 1)
     await _subscribe(tx, "elsewhere", live=1)
     await _subscribe(tx, "choosy", actions='["order.failed"]')
-    await _order(tx, ORDER, STEPS, paid_ms=NOW, paid_minor=1000, refunded_minor=300)
+    await _order(tx, ORDER, STEPS, paid_ms=NOW, paid_minor=1000, refunded_minor=300, refunding_minor=700)
     await _order(tx, "ORD2", STEPS[:2])
     await _result(tx, "r1", "taken")
     await _refund(tx, "REF1", 300, "processed")
@@ -168,6 +175,7 @@ BREAKS = {
     "refund_without_order": f"DELETE FROM orders {WHERE}",
     "payment_against_status": f"UPDATE orders SET paid_minor = NULL {WHERE}",
     "refunds_against_payment": f"UPDATE orders SET refunded_minor = 400 {WHERE}",
+    "refund_without_end": "UPDATE refunds SET ended_ms = NULL WHERE status = 'processed'",
     "approval_without_effect": "UPDATE results SET verdict = 'late_approval'",
     "event_without_delivery": f"DELETE FROM deliveries {WHERE} AND version = 4",
     "application_event_gap": "DELETE FROM application_events WHERE version = 2",
@@ -202,6 +210,26 @@ async def test_more_refunds_than_payment_are_found(database: Database) -> None:
     assert await _rules_broken(database) == {"refunds_against_payment"}
 
 
+@pytest.mark.parametrize("change", ["refunding_minor = 699", "refunding_minor = 0, refunded_minor = 1000"])
+async def test_a_reservation_is_what_is_under_way(database: Database, change: str) -> None:
+    """Neither less, or too much could be given back, nor gone before its refund has ended."""
+    await database.write(_sound)
+    await database.write(lambda tx: tx.run(f"UPDATE orders SET {change} {WHERE}"))
+    assert await _rules_broken(database) == {"refunds_against_payment"}
+
+
+@pytest.mark.parametrize(("status", "found"), [("pending", {"payment_reversed"}), ("not_found", set())])
+async def test_a_payment_that_counts_is_not_given_back(database: Database, status: str, found: set[str]) -> None:
+    """Where the acquirer knows of nothing there is nothing to give back."""
+
+    async def work(tx: Transaction) -> None:
+        await _sound(tx)
+        await _reversal(tx, status)
+
+    await database.write(work)
+    assert await _rules_broken(database) == found
+
+
 @pytest.mark.parametrize(("status", "found"), [(None, {"approval_without_effect"}), ("pending", set())])
 async def test_a_late_approval_is_to_be_reversed(database: Database, status: str | None, found: set[str]) -> None:
     """An approval of an order that was canceled is a finding until its reversal is under way."""
@@ -210,10 +238,8 @@ async def test_a_late_approval_is_to_be_reversed(database: Database, status: str
     async def work(tx: Transaction) -> None:
         await _order(tx, ORDER, steps)
         await _result(tx, "r1", "late_approval")
-        names = {"seller_id": 1, "reversal_id": "v1", "order_id": ORDER, "lease_id": ULID, "result_id": "r1"}
-        rest = {"live": 0, "amount_minor": 1000, "reference_id": "1", "attempts": 0, "next_ms": 0, "created_ms": NOW}
         if status is not None:
-            await _insert(tx, "reversals", **names, **rest, status=status)
+            await _reversal(tx, status)
 
     await database.write(work)
     assert await _rules_broken(database) == found

@@ -1,0 +1,229 @@
+"""A thousand orders run out of time: to the second, at once, over nodes that die, under a clock that goes back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import aiohttp
+
+from faults.clocked_node import write_offset
+from node_process import NodeProcess
+from nodes import two_nodes
+from oauth_scene import make_scene
+from paydesk import ledger
+from paydesk.clock import MovableClock, SystemClock
+from paydesk.health.clock import WatchedClock
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Row, Transaction
+from paydesk.terminals import places
+from paydesk.terminals import store as terminals
+from service import Device, Service, Terminal, access_token, running
+
+ORDERS = 1000
+AT_TERMINAL = 100
+SHORTLY_LATER = 50
+AT_ONCE = 50
+SECONDS_MAX = 60.0
+EXPIRATION_TIME, EXPIRATION_MS, HOUR_MS = "PT30S", 30_000, 3_600_000
+MOMENT_SECONDS = 0.3
+DEATHS, LIFE_SECONDS = 3, 0.15
+
+ENDED = """
+SELECT status_detail, version, updated_ms - created_ms, COUNT(*) FROM orders GROUP BY 1, 2, 3"""
+
+ENDED_BY = """SELECT status_detail, ended_by, COUNT(*) FROM leases l
+  JOIN orders o ON o.seller_id = l.seller_id AND o.order_id = l.order_id GROUP BY 1, 2"""
+
+LIVE = "SELECT COUNT(*) FROM orders WHERE status IN ('created', 'at_terminal')"
+
+EVERYTHING = """
+SELECT (SELECT COUNT(*) FROM order_events), (SELECT COUNT(*) FROM idempotency_keys), (SELECT COUNT(*) FROM leases),
+       (SELECT COUNT(*) FROM orders WHERE status = 'created'),
+       (SELECT COUNT(*) FROM orders WHERE status = 'at_terminal'), (SELECT COUNT(*) FROM access_tokens)"""
+
+
+async def _terminals(service: Service, count: int) -> list[Terminal]:
+    """So many terminals in one transaction."""
+
+    async def work(tx: Transaction) -> list[Terminal]:
+        now_ms, seller_id = service.clock.now_ms(), service.seller_id
+        shop = await places.create_store(tx, seller_id, "Shop", now_ms)
+        made = []
+        for number in range(count):
+            pos = await places.create_pos(tx, seller_id, shop.store_id, f"POS{number}", "Till", now_ms)
+            assert pos is not None
+            terminal = await terminals.create(
+                tx,
+                seller_id=seller_id,
+                pos_id=pos.pos_id,
+                terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+                live=False,
+                now_ms=now_ms,
+                operating_mode="PDV",
+            )
+            assert terminal is not None
+            token = await terminals.mint_token(tx, seller_id, terminal.terminal_id, now_ms)
+            made.append(Terminal(terminal.terminal_id, token.reveal()))
+        return made
+
+    return await service.database.write(work)
+
+
+async def _orders(service: Service, at: list[Terminal], expiration_time: str, *, taken: int = 0) -> None:
+    """An order for each of the terminals, of which the first ones take theirs; a number of them at a time."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int, terminal: Terminal) -> None:
+        async with gate:
+            reply = await service.create(terminal, expiration_time=expiration_time)
+            assert reply.status == 201, reply
+            if number < taken:
+                device = await service.device(terminal)
+                assert (await device.ack(reply.body["id"][3:])).status == 200
+
+    await asyncio.gather(*(one(number, terminal) for number, terminal in enumerate(at)))
+
+
+async def _rows(database: Database, sql: str) -> list[Row]:
+    return await database.read(lambda tx: tx.all(sql), heavy=True)
+
+
+async def _until_live(database: Database, orders: int) -> float:
+    """Wait until no more orders live than so many; the seconds that it took."""
+    started = time.monotonic()
+    async with asyncio.timeout(SECONDS_MAX):
+        while (await _rows(database, LIVE))[0][0] > orders:  # noqa: ASYNC110 - another process ends them
+            await asyncio.sleep(0.02)
+    return time.monotonic() - started
+
+
+async def test_a_thousand_expire_at_once_to_the_second(database: Database, database_url: str) -> None:
+    """None a millisecond early, each once, on two nodes; who lives a second longer is left alone until then."""
+    clock = MovableClock()
+    clock.freeze()
+    async with two_nodes(database, database_url, clock=clock) as (service, _):
+        at = await _terminals(service, ORDERS + SHORTLY_LATER)
+        await _orders(service, at[:ORDERS], EXPIRATION_TIME, taken=AT_TERMINAL)
+        await _orders(service, at[ORDERS:], "PT31S")
+        clock.advance(EXPIRATION_MS - 1)
+        database.signals.wake(["clock"])
+        await asyncio.sleep(MOMENT_SECONDS)
+        assert (await _rows(database, LIVE))[0][0] == ORDERS + SHORTLY_LATER
+        clock.advance(1)
+        database.signals.wake(["clock"])
+        seconds = await _until_live(database, SHORTLY_LATER)
+        print(f"{database.name}: {ORDERS} expired in {seconds:.2f} s")  # noqa: T201 - the figure of a run with -s
+        ended = {row[:3]: row[3] for row in map(tuple, await _rows(database, ENDED))}
+        assert ended == {
+            ("expired", 2, EXPIRATION_MS): ORDERS - AT_TERMINAL,
+            ("expired", 3, EXPIRATION_MS): AT_TERMINAL,
+            ("created", 1, 0): SHORTLY_LATER,
+        }
+        assert [tuple(row) for row in await _rows(database, ENDED_BY)] == [("expired", "expiry", AT_TERMINAL)]
+        clock.advance(1000)
+        database.signals.wake(["clock"])
+        await _until_live(database, 0)
+    assert await ledger.check(database) == []
+
+
+@asynccontextmanager
+async def _seeded(database_url: str, base_url: str) -> AsyncIterator[tuple[Service, list[Terminal]]]:
+    """A seller with a thousand terminals, whose database is closed before a node opens it."""
+    database, clock = await open_database(database_url), MovableClock()
+    scene = await make_scene(database)
+    scene.clock = clock
+    token = await access_token(scene, clock.now_ms(), live=False)
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as session:
+        service = Service(base_url, database, clock, scene, session, token, token)
+        at = await _terminals(service, ORDERS)
+        await database.close()
+        yield service, at
+
+
+async def test_what_runs_out_while_nobody_serves_expires_afterwards(database_url: str, tmp_path: Path) -> None:
+    """The node is killed before the time comes, and again and again while it makes up for it: once each, all told."""
+    clock_file = tmp_path / "clock"
+    write_offset(clock_file, 0)
+    node = NodeProcess(database_url, tmp_path, module="faults.clocked_node", further=(str(clock_file),))
+    with closing(node):
+        async with _seeded(database_url, node.base_url) as (service, at):
+            await asyncio.to_thread(node.start)
+            # The orders outlive the making of the last of them, however slow the machine is.
+            await _orders(service, at, "PT10M", taken=AT_TERMINAL)
+            node.kill()
+            write_offset(clock_file, 601_000)
+            for _ in range(DEATHS):
+                await asyncio.to_thread(node.start)
+                await asyncio.sleep(LIFE_SECONDS)
+                node.kill()
+            await asyncio.to_thread(node.start)
+            await _until_none_lives(database_url)
+            await asyncio.to_thread(node.end)
+    database = await open_database(database_url)
+    try:
+        ended = Counter({(row[0], row[1]): 0 for row in await _rows(database, ENDED)})
+        for detail, version, lived_ms, count in await _rows(database, ENDED):
+            assert lived_ms >= 600_000, "not before its time"
+            ended[detail, version] += count
+        assert ended == {("expired", 2): ORDERS - AT_TERMINAL, ("expired", 3): AT_TERMINAL}
+        assert await ledger.check(database, SystemClock().now_ms() + 601_000) == []
+    finally:
+        await database.close()
+
+
+async def _until_none_lives(database_url: str) -> None:
+    database = await open_database(database_url, exclusive=False)
+    try:
+        await _until_live(database, 0)
+    finally:
+        await database.close()
+
+
+class Wall:
+    """A wall clock that somebody sets."""
+
+    def __init__(self) -> None:
+        self.offset_ms = 0
+
+    def ns(self) -> int:
+        """What it shows."""
+        return time.time_ns() + self.offset_ms * 1_000_000
+
+
+async def test_a_clock_that_jumps_ends_nothing(database: Database) -> None:
+    """Back or ahead by hours the node is not ready, and nothing expires or is purged; once it is back all goes on."""
+    wall = Wall()
+    async with running(database, clock=WatchedClock(wall.ns)) as service:
+        at = await _terminals(service, 40)
+        await _orders(service, at, "PT10M", taken=10)
+        before = [tuple(row) for row in await _rows(database, EVERYTHING)]
+        for offset_ms in (-HOUR_MS, 24 * HOUR_MS, -40 * 24 * HOUR_MS, 400 * 24 * HOUR_MS):
+            wall.offset_ms = offset_ms
+            database.signals.wake(["clock"])
+            await asyncio.sleep(MOMENT_SECONDS)
+            ready = await service.request("GET", "/readyz", token=None)
+            assert (ready.status, ready.details) == (503, ["clock: it jumped and can't be trusted"])
+            refused = await service.create(at[0])
+            assert (refused.status, refused.code) == (503, "service_unavailable")
+            assert [tuple(row) for row in await _rows(database, EVERYTHING)] == before
+        wall.offset_ms = 0
+        assert (await service.request("GET", "/readyz", token=None)).status == 200
+        await _goes_on(service, at[0])
+    assert await ledger.check(database) == []
+
+
+async def _goes_on(service: Service, terminal: Terminal) -> None:
+    """An order that was there before the jump is still its terminal's, and is paid."""
+    standing = await service.create(terminal)
+    assert standing.code == "already_queued_order_on_terminal"
+    lease_id = standing.details[0].split()[0][3:]
+    device: Device = await service.device(terminal)
+    assert (await device.ack(lease_id)).status == 200
+    assert (await device.authorizing(lease_id)).status == 200
+    assert (await device.approve(lease_id)).status == 200
