@@ -42,31 +42,20 @@ def _forks(module: str) -> Forks:
 
 
 class NodeProcess:
-    """A node that a test starts, kills and starts again on the same data and port.
+    """A node that a test starts, kills and starts again on the same data and port; `module` has the node's `main`."""
 
-    `module` has the node's `main`, which is given `further` arguments behind the database and the port.
-    """
-
-    def __init__(
-        self,
-        database_url: str,
-        folder: Path,
-        *,
-        module: str = "node_process",
-        further: tuple[str, ...] = (),
-        **variables: str,
-    ) -> None:
+    def __init__(self, database_url: str, folder: Path, *, module: str = "node_process", **variables: str) -> None:
         self._forks = _forks(module)
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"node-{self.port}.log"
-        self._arguments = [database_url, str(self.port), *further]
-        self._environment = environment(PAYDESK_LOG_FORMAT="json", **variables)
+        self.arguments = [database_url, str(self.port)]
+        self._environment = environment(**{"PAYDESK_LOG_FORMAT": "json", **variables})
         self._process: Fork | None = None
 
     def start(self, *, crash_at: str = "") -> None:
         """Start it, and wait until it answers; one that is to die of what its workers find is not waited for."""
-        self._process = self._forks.start(self._arguments, {**self._environment, CRASH_AT: crash_at}, self.log)
+        self._process = self._forks.start(self.arguments, {**self._environment, CRASH_AT: crash_at}, self.log)
         if crash_at:
             return
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -80,6 +69,10 @@ class NodeProcess:
         assert self._process is not None, "it runs"
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
+
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process is not None and self._process.poll() is None
 
     def died(self, seconds_max: float = 10) -> int:
         """Wait for the end that it comes to by itself; its exit status, negative for a signal."""

@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "power": ("faults.power_command", "cut the power of a machine with SQLite under load"),
     "fsync": ("faults.fsync_command", "fail SQLite's syncs under load, then cut the power too"),
     "kill": ("faults.kill_command", "kill a node on SQLite under load"),
+    "model": ("faults.model_command", "orders against a model: clients at once, nodes that die, clocks that move"),
     "full-disk": ("faults.full_disk_command", "fill SQLite's disk, and make room again"),
 }
 """Name → the module whose `main(arguments)` returns the exit status, and what it does."""

@@ -44,11 +44,12 @@ def migrated_database() -> bytes:
     """The content of a migrated SQLite file."""
     with tempfile.TemporaryDirectory(prefix="paydesk-faults-") as folder:
         file = Path(folder) / "migrated.db"
-        asyncio.run(_migrate(f"sqlite:{file}"))
+        asyncio.run(migrate_url(f"sqlite:{file}"))
         return file.read_bytes()
 
 
-async def _migrate(url: str) -> None:
+async def migrate_url(url: str) -> None:
+    """Bring the database's schema up to date."""
     database = await open_database(url)
     await migrate(database, SystemClock().now_ms())
     await database.close()

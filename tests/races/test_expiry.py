@@ -150,7 +150,8 @@ async def test_what_runs_out_while_nobody_serves_expires_afterwards(database_url
     """The node is killed before the time comes, and again and again while it makes up for it: once each, all told."""
     clock_file = tmp_path / "clock"
     write_offset(clock_file, 0)
-    node = NodeProcess(database_url, tmp_path, module="faults.clocked_node", further=(str(clock_file),))
+    node = NodeProcess(database_url, tmp_path, module="faults.clocked_node")
+    node.arguments.append(str(clock_file))
     with closing(node):
         async with _seeded(database_url, node.base_url) as (service, at):
             await asyncio.to_thread(node.start)
