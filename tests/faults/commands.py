@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fsync": ("faults.fsync_command", "fail SQLite's syncs under load, then cut the power too"),
     "kill": ("faults.kill_command", "kill a node on SQLite under load"),
     "model": ("faults.model_command", "orders against a model: clients at once, nodes that die, clocks that move"),
+    "races": ("faults.races_command", "two deeds at once on one order, thousands of times, and what it comes to"),
     "full-disk": ("faults.full_disk_command", "fill SQLite's disk, and make room again"),
 }
 """Name → the module whose `main(arguments)` returns the exit status, and what it does."""

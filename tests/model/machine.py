@@ -90,10 +90,17 @@ class Background:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_SECONDS_MAX)
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop it, and whatever still runs there."""
+        self.run(self._cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _cancel_all(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 class Orders(RuleBasedStateMachine):

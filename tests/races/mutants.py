@@ -186,7 +186,7 @@ MUTANTS = (
         "SET version = version + 1,",
         "SET version = version + 2,",
         OUTCOMES,
-        "cancel_and_acknowledge and sqlite",
+        "cancel-against-ack and sqlite",
     ),
     Mutant(
         "A history is a path in the table of moves",
@@ -195,7 +195,7 @@ MUTANTS = (
         "AND order_id = $2 AND {move.guard}{where",
         "AND order_id = $2{where",
         OUTCOMES,
-        "cancel_and_acknowledge",
+        "cancel-against-ack",
     ),
     Mutant(
         "One live order per terminal",
@@ -222,7 +222,7 @@ MUTANTS = (
         'LOCK = f"{FIND} FOR UPDATE"',
         "LOCK = FIND",
         OUTCOMES,
-        "cancel and postgres",
+        "cancel-against-ack and postgres",
     ),
     Mutant(
         "Cancel and the grant exclude each other",
@@ -231,7 +231,7 @@ MUTANTS = (
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_grant=True,\n',
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_grant=False,\n',
         OUTCOMES,
-        "cancel_and_the_grant",
+        "cancel-against-authorizing",
     ),
     Mutant(
         "Cancel and the grant exclude each other",
@@ -240,7 +240,7 @@ MUTANTS = (
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n      AND granted_ms IS NULL",
         "AND status = 'at_terminal'\n      AND granted_ms IS NULL",
         OUTCOMES,
-        "cancel_and_the_grant",
+        "cancel-against-authorizing",
     ),
     Mutant(
         "The grant and expiry exclude each other",
@@ -249,7 +249,7 @@ MUTANTS = (
         '(EXPIRED,), "order.canceled", before_grant=True',
         '(EXPIRED,), "order.canceled", before_grant=False',
         OUTCOMES,
-        "grant_and_expiry",
+        "authorizing-against-expiry",
     ),
     Mutant(
         "An approved payment is never lost",
@@ -258,7 +258,7 @@ MUTANTS = (
         '    if report.outcome != "approved" or _is_the_payment(order, report):\n',
         "    if True:\n",
         OUTCOMES,
-        "result_and_expiry and sqlite",
+        "approval-against-expiry and sqlite",
     ),
     Mutant(
         "Every event is delivered at least once",
