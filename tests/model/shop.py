@@ -8,10 +8,11 @@ import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,12 +209,16 @@ class Shop:
             self.figures.worlds_max = max(self.figures.worlds_max, len(after))
 
     async def _known(self, op: Op, answer: Answer) -> Answer:
+        return answer if not answer.unknown else await self.repeated(lambda: self._attempt(op, {}))
+
+    async def repeated(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Attempts until one is known; a node that died is started again, also where it dies of an earlier arming."""
         for _ in range(ATTEMPTS_MAX):
+            await self._up()
+            answer = await attempt()
             if not answer.unknown:
                 return answer
-            await self._up()
-            answer = await self._attempt(op, {})
-        raise AssertionError(f"{op} never became known: {answer}")
+        raise AssertionError(f"never became known: {answer}")
 
     async def _up(self) -> None:
         """The node serves; where it died it is started again."""
@@ -337,7 +342,7 @@ class Shop:
     async def repeat_a_key(self, place: int) -> None:
         """A request that was answered long ago, once more: the very same bytes, and nothing happens."""
         one = self.sent[place % len(self.sent)]
-        again = await self._known(one.op, await self._attempt(one.op, {}))
+        again = await self.repeated(lambda: self._attempt(one.op, {}))
         one.record.answers.add((again.status, again.raw))
         assert (again.status, again.raw, again.replayed) == (one.answer.status, one.answer.raw, True), one.op
 
@@ -365,14 +370,18 @@ class Shop:
             ("POST", f"/v1/orders/{order_id}/cancel", None, app, "order_not_found"),
             ("PUT", result, {**boot, **approved()}, device, "lease_not_found"),
         ):
-            answer = await self.ask(method, path, body, headers)
+            answer = await self.repeated(partial(self.ask, method, path, body, headers))
             assert (answer.status, answer.body.get("error")) == (404, code), (path, answer)
 
     async def refresh(self, times: int) -> None:
         """The application's next tokens, asked for as often at once: all are the same."""
         token = self._chain.newest_refresh_token
         body = {**self._application.credentials, "grant_type": "refresh_token", "refresh_token": token}
-        answers = await asyncio.gather(*(self.ask("POST", "/oauth/token", body, {}) for _ in range(times)))
+        attempt = partial(self.ask, "POST", "/oauth/token", body, {})
+        answers = [
+            one if not one.unknown else await self.repeated(attempt)
+            for one in await asyncio.gather(*(attempt() for _ in range(times)))
+        ]
         assert {answer.status for answer in answers} == {200}, answers
         self._chain.steps.append((token, {(one.body["access_token"], one.body["refresh_token"]) for one in answers}))
         probe = await self._probe()
@@ -380,7 +389,8 @@ class Shop:
 
     async def _probe(self) -> Answer:
         token = next(iter(self._chain.steps[-1][1]))[0]
-        return await self.ask("GET", f"/v1/orders/ORD{'0' * 26}", None, {"Authorization": f"Bearer {token}"})
+        path, headers = f"/v1/orders/ORD{'0' * 26}", {"Authorization": f"Bearer {token}"}
+        return await self.repeated(partial(self.ask, "GET", path, None, headers))
 
     async def pass_time(self, by_ms: int) -> None:
         """All clocks go ahead, or a little back; a node that would not trust that is started anew."""
@@ -396,6 +406,7 @@ class Shop:
 
     async def jump(self, by_ms: int) -> None:
         """The clock is off by hours for a while: nothing is served, and nothing happens by it."""
+        await self._up()
         write_offset(self._clock, self.offset_ms + by_ms)
         answer = await self.ask("GET", "/readyz", None, {})
         assert answer.status == 503, answer
@@ -405,6 +416,7 @@ class Shop:
 
     async def stop(self) -> None:
         """SIGTERM."""
+        await self._up()
         await asyncio.to_thread(self.node.end)
 
     async def settle(self) -> None:
@@ -413,6 +425,7 @@ class Shop:
         await self.pass_time(SETTLE_MS)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while await truth.unsettled(self.database_url) != (0, 0):
+            await self._up()
             assert time.monotonic() < deadline, "what is due is not done"
             await asyncio.sleep(0.1)
         for terminal, orders in enumerate(self.orders):
