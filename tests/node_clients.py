@@ -36,8 +36,17 @@ def install() -> None:
 
 def oauth(base_url: str, method: str, given: dict[str, Any]) -> Any:
     """What the official client's OAuth class answers to one call of a method."""
+    return _told(["node", "oauth.mjs", base_url, method], given)
+
+
+def call(base_url: str, name: str, method: str, **given: Any) -> Any:
+    """What a method of one of the official client's classes answers; `call.mjs` says what it is given."""
+    return _told(["node", "call.mjs", base_url, name, method], given)
+
+
+def _told(command: list[str], given: dict[str, Any]) -> Any:
     done = subprocess.run(
-        ["node", "oauth.mjs", base_url, method],
+        command,
         cwd=FOLDER,
         input=json.dumps(given),
         capture_output=True,

@@ -1,10 +1,12 @@
-"""The official Python client, unmodified, against the service: tokens, orders, errors, and what it says of webhooks."""
+"""The official Python client, unmodified, against the service: from a code to an order, and what it says of webhooks.
+
+More of orders, with the client for Node beside it, is in `tests/clients`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,16 +14,10 @@ import mercadopago
 import pytest
 import standardwebhooks
 from mercadopago.config.config import Config
-from mercadopago.config.request_options import RequestOptions
 from mercadopago.errors import (
     MercadoPagoError,
-    MPAuthenticationError,
     MPBadRequestError,
-    MPForbiddenError,
-    MPIdempotencyError,
-    MPNotFoundError,
 )
-from mercadopago.errors.constants import MPOrderErrors
 from mercadopago.webhook import InvalidWebhookSignatureError, SignatureFailureReason, WebhookSignatureValidator
 
 from oauth_scene import SECOND_MS
@@ -77,29 +73,6 @@ async def test_the_client_gets_tokens_and_takes_an_order_through_its_life(servic
     assert await answered(orders.get, created["id"]) == created
     canceled = await answered(orders.cancel, created["id"])
     assert (canceled["id"], canceled["status"], canceled["status_detail"]) == (created["id"], "canceled", "canceled")
-
-
-async def test_the_clients_own_key_is_an_idempotency_key(service: Service) -> None:
-    """The key that an application sets in the client's options makes a repeat the same order."""
-    orders, terminal = mercadopago.SDK(service.access_token).order(), await service.terminal()
-    options = RequestOptions(service.access_token, custom_headers={"x-idempotency-key": str(uuid.uuid4())})
-    first, second = [await answered(orders.create, order_body(terminal.id), options) for _ in range(2)]
-    assert first == second
-
-
-async def test_the_client_reads_the_errors_of_orders(service: Service) -> None:
-    """Every refusal becomes the client's own class, with its code, its sentence and its status."""
-    orders, terminal = mercadopago.SDK(service.access_token).order(), await service.terminal()
-    created = await answered(orders.create, order_body(terminal.id))
-    await _expect(MPIdempotencyError, 409, "already_queued_order_on_terminal", orders.create, order_body(terminal.id))
-    await answered(orders.cancel, created["id"])
-    await _expect(MPIdempotencyError, 409, MPOrderErrors.ALREADY_CANCELED, orders.cancel, created["id"])
-    await _expect(MPNotFoundError, 404, "order_not_found", orders.get, f"ORD{ulid(0)}")
-    await _expect(MPBadRequestError, 400, "invalid_path_param", orders.get, "no-order")
-    await _expect(MPBadRequestError, 400, "property_value", orders.create, order_body(terminal.id, "0.00"))
-    await _expect(MPForbiddenError, 403, "forbidden_checking_terminal_owner", orders.create, order_body("NOBODY__S"))
-    stranger = mercadopago.SDK("APP_USR-nobody").order()
-    await _expect(MPAuthenticationError, 401, "unauthorized", stranger.get, created["id"])
 
 
 async def test_the_client_reads_the_errors_of_tokens(service: Service) -> None:
