@@ -24,8 +24,11 @@ async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
     clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
     acquirers = configured(database, clock, acquirer="none")
     context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
-    workers = [AskingWorker(context, inquiries.WORK, wall=wall), AskingWorker(context, reversals.WORK, wall=wall)]
-    while sum([await worker.step() for worker in workers]):
+    steps = [
+        AskingWorker(context, inquiries.WORK, wall=wall).step,
+        AskingWorker(context, reversals.WORK, wall=wall).step,
+    ]
+    while sum([await step() for step in steps]):
         pass
     await database.close()
 
