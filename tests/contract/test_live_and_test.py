@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paydesk.api import OPERATIONS
+from refund_scene import paid, refund
 from service import Reply, Service, Terminal, order_body
 
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -23,6 +24,7 @@ class Side:
     terminal: Terminal
     free_terminal: Terminal
     order_id: str
+    live: bool
 
     @property
     def terminal_ids(self) -> set[str]:
@@ -36,7 +38,7 @@ async def side(service: Service, *, live: bool) -> Side:
     terminal, free_terminal = [await seen.terminal(live=live) for _ in range(2)]
     created = await seen.create(terminal)
     assert (created.status, created.body["live_mode"]) == (201, live)
-    return Side(seen, terminal, free_terminal, created.body["id"])
+    return Side(seen, terminal, free_terminal, created.body["id"], live)
 
 
 async def create_order(mine: Side, other: Side) -> None:
@@ -71,6 +73,16 @@ async def cancel_order(mine: Side, other: Side) -> None:
     assert (await other.service.get(other.order_id))["status"] == "created"
 
 
+async def refund_order(mine: Side, other: Side) -> None:
+    """Nor refunded, whole or in part, also when it is paid."""
+    order_id = await paid(other.service, live=not mine.live)
+    for amount in (None, "5.00"):
+        reply = await refund(mine.service, order_id, amount)
+        assert_like(reply, await refund(mine.service, UNKNOWN_ORDER, amount))
+        assert (reply.status, reply.code) == (404, "order_not_found")
+    assert (await other.service.get(order_id))["status"] == "processed"
+
+
 async def list_terminals(mine: Side, other: Side) -> None:
     """Only the terminals of the token's own kind are there, counted or searched for."""
     listed = (await mine.service.request("GET", "/terminals/v1/list")).body
@@ -102,7 +114,7 @@ async def setup(mine: Side, *terminal_ids: str) -> Reply:
 Kept = Callable[[Side, Side], Awaitable[None]]
 KEPT_APART: dict[str, Kept] = {
     kept.__name__: kept
-    for kept in (create_order, get_order, search_orders, cancel_order, list_terminals, setup_terminals)
+    for kept in (create_order, get_order, search_orders, cancel_order, refund_order, list_terminals, setup_terminals)
 }
 """By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""
 

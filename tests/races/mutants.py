@@ -16,6 +16,7 @@ from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
 from mutant import Mutant
+from refund_mutants import REFUND_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -610,6 +611,7 @@ MUTANTS = (
         PAGES_SIGN_IN,
         "nobody_signs",
     ),
+    *REFUND_MUTANTS,
 )
 
 

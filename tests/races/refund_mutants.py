@@ -1,0 +1,110 @@
+"""The deliberate defects of refunds: what is reserved, what a key stands for, and whom the acquirer is asked for."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+RACES = "tests/races/test_promises_refunds.py"
+STEPS = "tests/workers/test_orders_refunds.py"
+REFUND = "tests/contract/test_orders_refund.py"
+NEVER_MORE = "Refunds never exceed what was paid"
+ONE_ANSWER = "One idempotency key, one effect, one answer"
+
+REFUND_MUTANTS = (
+    Mutant(
+        NEVER_MORE,
+        "what is left is summed first, and then reserved",
+        "orders/refund_store.py",
+        "    row = await tx.one(RESERVE, ",
+        "    sql = (\n"
+        '        "SELECT COALESCE(SUM(amount_minor), 0) FROM refunds"\n'
+        "        \" WHERE seller_id = $1 AND order_id = $2 AND status <> 'failed'\"\n"
+        "    )\n"
+        "    summed = await tx.one(sql, order.seller_id, order.order_id)\n"
+        "    assert order.paid_minor is not None\n"
+        "    if summed[0] + (amount_minor or order.paid_minor - summed[0]) > order.paid_minor:\n"
+        "        return None\n"
+        '    unguarded = RESERVE.replace("paid_minor - refunded_minor - refunding_minor\\n", "paid_minor\\n")\n'
+        "    row = await tx.one(unguarded, ",
+        RACES,
+        "eight_parts",
+    ),
+    Mutant(
+        NEVER_MORE,
+        "a reservation stays when its refund fails",
+        "orders/refund_outcomes.py",
+        "        status.REFUND_FAILED,\n"
+        "        order,\n"
+        "        now_ms,\n"
+        "        refunding_minor=order.refunding_minor - refund.amount_minor,\n",
+        "        status.REFUND_FAILED,\n        order,\n        now_ms,\n",
+        STEPS,
+        "comes_late_is_told",
+    ),
+    Mutant(
+        NEVER_MORE,
+        "a refund is confirmed by everybody who hears of it",
+        "orders/refund_store.py",
+        ' WHERE seller_id = $1 AND refund_id = $2 AND status = \'processing\'"""\n\n# The reservation',
+        ' WHERE seller_id = $1 AND refund_id = $2"""\n\n# The reservation',
+        STEPS,
+        "answer_is_fixed_once",
+    ),
+    Mutant(
+        ONE_ANSWER,
+        "a worker fixes the answer of a refund that has one",
+        "late_answers.py",
+        " AND answer IS NULL",
+        "",
+        RACES,
+        "request_against_the_worker",
+    ),
+    Mutant(
+        ONE_ANSWER,
+        "a declined refund gives its key back",
+        "http/in_steps.py",
+        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            if reply.refusal is not None:\n"
+        "                await idempotency.release(tx, key)\n"
+        "                return reply\n"
+        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        REFUND,
+        "decline_is_an_effect",
+    ),
+    Mutant(
+        ONE_ANSWER,
+        "a repeat does not wait for the answer",
+        "http/in_steps.py",
+        "refusal.kind is not RESOURCE_LOCKED or left <= 0",
+        "left <= REPEAT_WAITS_SECONDS_MAX",
+        STEPS,
+        "repeat_waits",
+    ),
+    Mutant(
+        ONE_ANSWER,
+        "every attempt of a refund has a key of its own at the acquirer",
+        "orders/refund_outcomes.py",
+        "key=refund.refund_id,",
+        'key=f"{refund.refund_id}.{refund.attempts}",',
+        STEPS,
+        "nobody_heard_of",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "an acquirer that does not answer in time has declined",
+        "orders/refund_outcomes.py",
+        '        return Unknown(f"no answer within {seconds_max} s")\n',
+        '        from paydesk.acquiring.acquirer import Declined\n\n        return Declined("processing_error")\n',
+        STEPS,
+        "takes_its_time",
+    ),
+    Mutant(
+        "An acknowledged change is never lost",
+        "what may have reached the acquirer is given up after a day",
+        "orders/refund_outcomes.py",
+        "    return refund.attempts == refund.unsent + 1\n",
+        "    return refund.attempts > refund.unsent\n",
+        STEPS,
+        "never_left",
+    ),
+)
