@@ -89,7 +89,7 @@ def only(reply: Reply) -> dict[str, Any]:
 class Teller:
     """An acquirer whose word a test gives, and whose answers it may hold back; without a word it approves."""
 
-    words: list[Outcome] = field(default_factory=list)
+    words: list[Outcome | Exception] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     closed: bool = False
     """Whether it lets its callers wait."""
@@ -108,7 +108,10 @@ class Teller:
         self.was_asked.set()
         if self.closed:
             await self.opens.wait()
-        return self.words.pop(0) if self.words else Approved("115019989861", amount_minor)
+        word = self.words.pop(0) if self.words else Approved("115019989861", amount_minor)
+        if isinstance(word, Exception):
+            raise word
+        return word
 
     async def authorize(self, *_: Any, **__: Any) -> NoReturn:
         """Nobody asks for that here."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+import structlog
 
 from parties import other_seller
 from paydesk import ledger
@@ -14,7 +15,7 @@ from paydesk.clock import MovableClock
 from paydesk.http import in_steps
 from paydesk.orders.refund_outcomes import pause_seconds
 from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, Unavailable
 from refund_scene import (
     LATE,
     LATE_DECLINED,
@@ -312,6 +313,21 @@ async def test_a_claim_is_one_worker_s(asking: Service, teller: Teller) -> None:
         await one.settle()
     assert sorted(slow.asked) == sorted({*slow.asked})
     assert [(await asking.get(order_id))["status"] for order_id in orders] == ["refunded"] * 2
+
+
+async def test_what_a_defect_cut_off_is_asked_for_again(asking: Service, teller: Teller) -> None:
+    """When its claim has run out; until then the refund is under way."""
+    order_id = await paid(asking)
+    teller.words = [Unknown("no answer")]
+    assert only(await refund(asking, order_id))["status"] == "processing"
+    for error, level in ((RuntimeError("a defect"), "error"), (Unavailable("the database is away"), "warning")):
+        with structlog.testing.capture_logs() as logged:
+            assert await work(asking, teller=Teller(words=[error])) == 1
+        assert [line["log_level"] for line in logged if line["event"] == "refund without an end"] == [level]
+        assert await work(asking, teller=teller) == 0
+        await claims_run_out(asking)
+    assert await work(asking, teller=teller) == 1
+    assert (await asking.get(order_id))["status"] == "refunded"
 
 
 async def test_the_worker_of_a_service_is_woken(database: Database) -> None:

@@ -20,7 +20,7 @@ from paydesk.orders import refund_outcomes, refund_store, store
 from paydesk.orders.refund_store import Refund
 from paydesk.orders.schemas import refund_answered
 from paydesk.orders.store import Order
-from paydesk.storage.database import Transaction
+from paydesk.storage.database import Locked, Transaction, Unavailable
 
 if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
@@ -97,9 +97,12 @@ class RefundWorker:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # The claim runs out, and it is asked for again.
-            log.error("refund without an end", refund=task.get_name(), exc_info=error)
+        error = None if task.cancelled() else task.exception()
+        # Whatever it is, the claim runs out, and it is asked for again.
+        if isinstance(error, Unavailable | Locked):
+            log.warning("refund without an end", task=task.get_name(), reason=str(error))
+        elif error is not None:
+            log.error("refund without an end", task=task.get_name(), exc_info=error)
         self._database.signals.wake_here(["money"])
 
     async def _bring_to_its_end(self, refund: Refund) -> None:
