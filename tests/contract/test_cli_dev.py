@@ -305,6 +305,45 @@ def test_order_with_its_history(folder: Path) -> None:
     assert "order_not_found" in unknown.stderr
 
 
+def test_orders_are_listed_and_found(folder: Path) -> None:
+    """The latest first, by status or reference; a line an order, or with `--json` the whole of each."""
+    order_id = command("pay", "3.10", folder=folder).stdout.split()[0]
+    body = {
+        "type": "point",
+        "external_reference": "cli_ref_1",
+        "transactions": {"payments": [{"amount": "3.20"}]},
+        "config": {"point": {"terminal_id": credentials(folder)["terminals"][0]["id"]}},
+    }
+    token, base_url = credentials(folder)["test"]["access_token"], credentials(folder)["base_url"]
+    status, created = request(
+        "POST", f"{base_url}/v1/orders", token=token, body=body, headers={"X-Idempotency-Key": "cli-1"}
+    )
+    assert status == 201, created
+    assert answer("orders", "list", "--limit", "1", folder=folder)[0]["id"] == created["id"]
+    assert order_id in {order["id"] for order in answer("orders", "list", "--status", "processed", folder=folder)}
+    found = command("orders", "search", "cli_ref_1", folder=folder)
+    assert (found.returncode, found.stdout.count("\n")) == (0, 1)
+    line = found.stdout.rstrip("\n").split("\t")
+    assert (line[0], line[2], line[5], line[7]) == (created["id"], "test", "3.20 BRL", "cli_ref_1")
+    assert [order["id"] for order in answer("orders", "search", "cli_ref_1", folder=folder)] == [created["id"]]
+    none = command("orders", "search", "nobodys", "--json", folder=folder)
+    assert (none.returncode, json.loads(none.stdout)) == (1, [])
+    assert "No order has the reference nobodys" in none.stderr
+    refused = command("orders", "list", "--status", "open", folder=folder)
+    assert (refused.returncode, "must be one of created" in refused.stderr) == (1, True)
+
+
+def test_an_order_is_shown_to_people(folder: Path) -> None:
+    """What it is, what was paid, each move and each notification, without a brace of JSON."""
+    order_id = command("pay", "3.30", folder=folder).stdout.split()[0]
+    shown = command("orders", "get", order_id, folder=folder)
+    assert shown.returncode == 0, shown.stderr
+    for word in (order_id, "3.30 BRL", "processed", "accredited", "order.created", "order.at_terminal", "delivered"):
+        assert word in shown.stdout, word
+    assert "config" not in shown.stdout
+    assert '"created_date"' not in shown.stdout
+
+
 def test_pages(folder: Path) -> None:
     """A list that is longer than asked for says how to go on, and the pages together are the whole."""
     whole = answer("pos", "list", folder=folder)

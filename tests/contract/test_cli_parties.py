@@ -179,6 +179,7 @@ HELP = (
     *(f"apps secrets {verb}" for verb in ("add", "list", "remove")),
     *(f"sellers {verb}" for verb in ("create", "list", "show", "change", "password", "suspend", "resume")),
     *(f"operators {verb}" for verb in ("create", "list", "revoke")),
+    *(f"orders {verb}" for verb in ("list", "search", "get")),
 )
 
 

@@ -45,6 +45,7 @@ ALLOWED = {
     "operators.outcomes.REVERSALS": _OPERATORS,
     "operators.outcomes.INQUIRIES": _OPERATORS,
     "operators.grants.LIST": _OPERATORS,
+    "operators.orders.LIST": _OPERATORS,
     "operators.places.STORES": _OPERATORS,
     "operators.places.POINTS_OF_SALE": _OPERATORS,
     "operators.terminals.LIST": _OPERATORS,

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from paydesk.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.operators import codes, grants, history, outcomes, parties, places, shapes, subscriptions, terminals
+from paydesk.operators import (
+    codes,
+    grants,
+    history,
+    orders,
+    outcomes,
+    parties,
+    places,
+    shapes,
+    subscriptions,
+    terminals,
+)
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
     EXTERNAL_POS_ID_TAKEN,
@@ -24,8 +35,8 @@ from paydesk.operators.schemas import (
     SubscriptionRequest,
     TerminalRequest,
 )
-from paydesk.orders import operations as orders
 from paydesk.orders.errors import CANNOT_RESOLVE_ORDER, ORDER_NOT_FOUND
+from paydesk.orders.operations import ORDER as APPLICATIONS_ORDER
 
 OPERATIONS = (
     *parties.ROWS,
@@ -96,6 +107,7 @@ OPERATIONS = (
         development=True,
         errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
+    listing("orders", orders.find_all, APPLICATIONS_ORDER, *orders.QUERY),
     Operation(
         method="GET",
         path=f"{BASE}/orders/{{order_id}}",
@@ -130,7 +142,7 @@ OPERATIONS = (
         surface="operator",
         handler=outcomes.resolve,
         body=ResolveRequest,
-        answer=orders.ORDER,
+        answer=APPLICATIONS_ORDER,
         path_pattern=ORDER_ID_PATTERN,
         errors=(ORDER_NOT_FOUND, CANNOT_RESOLVE_ORDER),
     ),

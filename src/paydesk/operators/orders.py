@@ -1,0 +1,61 @@
+"""Orders of all sellers, for operators: the latest first, a page at a time, or those with one reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.errors import PROPERTY_VALUE
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists
+from paydesk.orders import wording
+from paydesk.orders.schemas import shown
+from paydesk.orders.store import COLUMNS, Order
+from paydesk.storage.database import Row
+
+QUERY = (
+    Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
+    Query("terminal_id", {"type": "string", "minLength": 1, "maxLength": 80}, "On this terminal."),
+    Query("external_reference", {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}, "With this reference."),
+    lists.OF_SELLER,
+)
+
+_COLUMNS = ", ".join(f"o.{column}" for column in COLUMNS.split(", "))
+_ASKED = """
+(o.seller_id, o.order_id) < ($1, $2) AND o.seller_id >= $4 AND ($5 = '' OR o.terminal_id = $5)
+  AND ($6 = '' OR o.status = $6) AND ($7 = '' OR o.status_detail = $7) AND o.status_detail NOT IN ($8, $9)
+ORDER BY o.seller_id DESC, o.order_id DESC LIMIT $3"""
+
+LIST = f"SELECT {_COLUMNS} FROM orders o WHERE {_ASKED}"
+
+# One look by index for each seller instead of reading all orders.
+REFERENCED = f"""
+SELECT {_COLUMNS} FROM sellers s JOIN orders o ON o.seller_id = s.seller_id AND o.external_reference = $10
+WHERE {_ASKED}"""
+
+
+async def find_all(call: Call) -> Answer:
+    """Orders, the latest of each seller first."""
+    first, last = lists.sellers(call.query)
+    terminal_id, reference = call.query.get("terminal_id", ""), call.query.get("external_reference", "")
+    for name, given in (("terminal_id", terminal_id), ("external_reference", reference)):
+        # A database refuses what no terminal and no reference has.
+        if not given.isprintable():
+            raise PROPERTY_VALUE.because(f"{name} is not text", f"'{name}' - must not contain control characters")
+    asked: list[Any] = [first, terminal_id, *_told_as(call.query.get("status", ""))]
+    if reference:
+        asked.append(reference)
+    before = (min(last + 1, lists.NUMBER_MAX), "")
+    return await lists.page(call.tx, call, REFERENCED if reference else LIST, before, _shown, *asked)
+
+
+def _told_as(status: str) -> tuple[str, str, str, str]:
+    """The status and the detail of the rows that are told as this one, and two details that they must not have."""
+    if status and status not in wording.told():
+        raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(wording.told())}")
+    detail, others = wording.within(status) if status else (None, ())
+    one, other = (*others, "", "")[:2]
+    return ("", detail, one, other) if detail is not None else (status, "", one, other)
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    return shown(Order(*row))
