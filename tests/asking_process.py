@@ -24,11 +24,9 @@ async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
     clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
     acquirers = configured(database, clock, acquirer="none")
     context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
-    steps = [
-        AskingWorker(context, inquiries.WORK, wall=wall).step,
-        AskingWorker(context, reversals.WORK, wall=wall).step,
-    ]
-    while sum([await step() for step in steps]):
+    asking = AskingWorker(context, inquiries.WORK, wall=wall)
+    giving_back = AskingWorker(context, reversals.WORK, wall=wall)
+    while await asking.step() + await giving_back.step():
         pass
     await database.close()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paydesk.orders.status import LIVE
 
 UNANSWERED_MS_MAX = 60_000
+STUCK_MS_MAX = 86_400_000
 PENDING_MS_MAX = 31 * 86_400_000
 KEPT_MS_MIN = 29 * 86_400_000
 """What is pruned was kept for 30 days at least; a day is left for clocks that differ."""
@@ -112,9 +113,36 @@ ORDER_RULES = (
            AND (r.verdict = 'late_approval' OR o.status NOT IN {_PAID})
            AND NOT EXISTS (SELECT 1 FROM reversals v
                             WHERE v.seller_id = r.seller_id AND v.lease_id = r.lease_id AND v.result_id = r.result_id)
-           AND NOT EXISTS (SELECT 1 FROM inquiries i
-                            WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
-                              AND (i.ended_ms IS NULL OR i.ended_ms >= r.created_ms))""",
+           AND (r.verdict = 'late_approval'
+                OR NOT EXISTS (SELECT 1 FROM inquiries i
+                                WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
+                                  AND (i.ended_ms IS NULL OR i.ended_ms >= r.created_ms)))""",
+    ),
+    Rule(
+        "payment_given_back",
+        "its own payment went back as the late approval of reversal {0}",
+        f"""
+        SELECT o.seller_id, o.order_id, v.reversal_id FROM orders o
+          JOIN reversals v ON v.seller_id = o.seller_id AND v.order_id = o.order_id
+         WHERE {_ORDERS_OF_PAGE} AND o.status IN {_PAID} AND v.status = 'reversed'
+           AND (v.reference_id = '' OR v.reference_id = o.reference_id)""",
+    ),
+    Rule(
+        "unknown_without_inquiry",
+        "nobody knows its outcome, and nobody is or was to be asked",
+        f"""
+        SELECT o.seller_id, o.order_id FROM orders o
+         WHERE {_ORDERS_OF_PAGE} AND o.payment_status_detail = 'check_on_terminal' AND NOT EXISTS (
+               SELECT 1 FROM inquiries i WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id)""",
+    ),
+    Rule(
+        "approved_while_undone",
+        "is {0}, and its payment is being undone as one that was not found",
+        f"""
+        SELECT o.seller_id, o.order_id, o.status FROM orders o
+          JOIN inquiries i ON i.seller_id = o.seller_id AND i.order_id = o.order_id
+         WHERE {_ORDERS_OF_PAGE} AND o.status IN {_PAID} AND i.reversing_ms IS NOT NULL
+           AND (i.ended_ms IS NULL OR i.outcome = 'not_found')""",
     ),
     # What is given back is never the very payment that the order counts as paid.
     Rule(
@@ -238,6 +266,20 @@ WHOLE_RULES = (
                             WHERE d.seller_id = e.seller_id AND d.order_id = CAST(e.application_id AS text)
                               AND d.version = e.version AND d.subscription_id = s.subscription_id)""",
         timed=True,
+    ),
+    *(
+        Rule(
+            f"{what}_stuck",
+            "was to be brought on at {0} (epoch milliseconds)",
+            f"""
+            SELECT seller_id, order_id, next_ms FROM {table}
+             WHERE {is_open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
+            timed=True,
+        )
+        for what, table, is_open in (
+            ("inquiry", "inquiries", "ended_ms IS NULL"),
+            ("reversal", "reversals", "status = 'pending'"),
+        )
     ),
     # Nobody could say what it is to tell.
     Rule(

@@ -76,10 +76,10 @@ async def _refund(tx: Transaction, refund_id: str, amount_minor: int, status: st
     await _insert(tx, "refunds", **names, amount=str(amount_minor), amount_minor=amount_minor, status=status)
 
 
-async def _reversal(tx: Transaction, status: str) -> None:
-    names = {"seller_id": 1, "reversal_id": "v1", "order_id": ORDER, "lease_id": ULID, "result_id": "r1"}
-    rest = {"live": 0, "amount_minor": 1000, "reference_id": "1", "attempts": 0, "next_ms": 0, "created_ms": NOW}
-    await _insert(tx, "reversals", **names, **rest, status=status)
+async def _reversal(tx: Transaction, **columns: Any) -> None:
+    names = {"seller_id": 1, "reversal_id": "v1", "order_id": ORDER, "lease_id": ULID, "result_id": "r9", "live": 0}
+    rest = {"amount_minor": 1000, "reference_id": "9", "status": "pending", "attempts": 0, "next_ms": NOW}
+    await _insert(tx, "reversals", **{**names, **rest, "created_ms": NOW, **columns})
 
 
 async def _token(tx: Transaction, generation: int) -> None:
@@ -224,7 +224,7 @@ async def test_a_payment_that_counts_is_not_given_back(database: Database, statu
 
     async def work(tx: Transaction) -> None:
         await _sound(tx)
-        await _reversal(tx, status)
+        await _reversal(tx, result_id="r1", status=status)
 
     await database.write(work)
     assert await _rules_broken(database) == found
@@ -239,7 +239,7 @@ async def test_a_late_approval_is_to_be_reversed(database: Database, status: str
         await _order(tx, ORDER, steps)
         await _result(tx, "r1", "late_approval")
         if status is not None:
-            await _reversal(tx, status)
+            await _reversal(tx, result_id="r1", status=status)
 
     await database.write(work)
     assert await _rules_broken(database) == found
@@ -253,14 +253,60 @@ async def test_an_approval_in_doubt_is_being_asked_about(database: Database) -> 
         await _order(tx, ORDER, steps)
         await _result(tx, "r1", "conflict")
 
-    async def inquire(tx: Transaction) -> None:
-        names = {"seller_id": 1, "order_id": ORDER, "live": 0, "reason": "unknown"}
-        await _insert(tx, "inquiries", **names, attempts=0, next_ms=NOW, created_ms=NOW)
+    await database.write(work)
+    assert await _rules_broken(database) == {"approval_without_effect", "unknown_without_inquiry"}
+    await database.write(_inquiry)
+    assert await _rules_broken(database) == set()
+
+
+async def _inquiry(tx: Transaction, **columns: Any) -> None:
+    names = {"seller_id": 1, "order_id": ORDER, "live": 0, "reason": "unknown", "attempts": 0, "next_ms": NOW}
+    await _insert(tx, "inquiries", **{**names, "created_ms": NOW, **columns})
+
+
+async def test_an_unknown_outcome_that_nobody_asks_for_is_found(database: Database) -> None:
+    """An order that waits for the truth has an inquiry, be it one that was forgone."""
+    steps = (*STEPS[:2], ("check", "at_terminal", "check_on_terminal", "check_on_terminal"))
+    await database.write(lambda tx: _order(tx, ORDER, steps))
+    assert await _rules_broken(database) == {"unknown_without_inquiry"}
+    await database.write(lambda tx: _inquiry(tx, ended_ms=NOW, outcome="forgone"))
+    assert await _rules_broken(database) == set()
+
+
+@pytest.mark.parametrize("reference_id", ["9", "1", ""])
+async def test_a_payment_that_went_back_as_a_late_approval_is_found(database: Database, reference_id: str) -> None:
+    """What is given back beside a payment goes by another reference than the payment's."""
+
+    async def work(tx: Transaction) -> None:
+        await _sound(tx)
+        await tx.run(f"UPDATE orders SET reference_id = '1' {WHERE}")
+        await _reversal(tx, reference_id=reference_id, status="reversed", ended_ms=NOW)
 
     await database.write(work)
-    assert await _rules_broken(database) == {"approval_without_effect"}
-    await database.write(inquire)
-    assert await _rules_broken(database) == set()
+    assert await _rules_broken(database) == (set() if reference_id == "9" else {"payment_given_back"})
+
+
+async def test_a_payment_that_is_being_undone_is_found(database: Database) -> None:
+    """What the acquirer was told is void is no order's payment."""
+
+    async def work(tx: Transaction) -> None:
+        await _sound(tx)
+        await _inquiry(tx, reversing_ms=NOW)
+
+    await database.write(work)
+    assert await _rules_broken(database) == {"approved_while_undone"}
+
+
+async def test_what_nobody_brings_on_is_found(database: Database) -> None:
+    """An inquiry or a reversal that was due a day ago: its worker does not run."""
+
+    async def work(tx: Transaction) -> None:
+        await _sound(tx)
+        await _inquiry(tx, next_ms=NOW - DAY - 1)
+        await _reversal(tx, next_ms=NOW - DAY - 1)
+
+    await database.write(work)
+    assert await _rules_broken(database) == {"inquiry_stuck", "reversal_stuck"}
 
 
 async def test_two_approvals_of_one_order_are_found(database: Database) -> None:

@@ -19,7 +19,7 @@ from asking_scene import (
     told,
     unknown,
 )
-from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, open_desk, refused
+from device_scene import APPROVED, CANCELED, DECLINED, Desk, answered, open_desk, refused
 from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
 from paydesk.clock import MovableClock
@@ -310,23 +310,18 @@ async def test_without_an_acquirer_an_order_that_ended_is_not_asked_about(desk: 
     assert await told(desk) == []
 
 
-async def test_nobody_is_asked_where_it_was_forgone(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """An order that was brought to an unknown outcome on purpose is left alone, also when its terminal says unknown."""
-    order = await desk.granted()
-    await desk.database.write(lambda tx: inquiry_store.forgo(tx, order, desk.clock.now_ms()))
-    answered(await desk.report(order, UNKNOWN))
-    assert await inquire(desk, acquirer) == 0
-    assert await inquiry(desk, order) == (0, "forgone")
-
-
-async def test_an_inquiry_under_way_can_be_forgone(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """From then on nobody is asked."""
+async def test_an_answer_after_the_inquirys_end_comes_too_late(desk: Desk, acquirer: ToldAcquirer) -> None:
+    """Somebody ended it while the acquirer was asked: the order waits for whoever that was."""
     order = await unknown(desk)
+
+    async def end() -> None:
+        await desk.database.write(lambda tx: inquiry_store.end(tx, order, "operator", desk.clock.now_ms()))
+
+    acquirer.say(SAID)
+    acquirer.meanwhile = end
     await inquire(desk, acquirer)
-    await desk.database.write(lambda tx: inquiry_store.forgo(tx, order, desk.clock.now_ms()))
-    desk.clock.advance(600_000)
-    assert await inquire(desk, acquirer) == 0
-    assert await inquiry(desk, order) == (1, "forgone")
+    assert await desk.now(order) == order
+    assert await inquiry(desk, order) == (1, "operator")
 
 
 async def test_two_nodes_ask_once(desk: Desk, acquirer: ToldAcquirer) -> None:

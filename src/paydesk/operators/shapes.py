@@ -191,7 +191,7 @@ INQUIRY = described(
         "attempts": NUMBER,
         "created_date": DATE,
     },
-    outcome={"enum": ["approved", "declined", "not_found", "result", "operator", "forgone"]},
+    outcome={"enum": ["approved", "declined", "not_found", "result", "operator", "simulated", "forgone"]},
     next_date=DATE,
     ended_date=DATE,
 )

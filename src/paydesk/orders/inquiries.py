@@ -111,8 +111,8 @@ class _Steps:
         if order.paid_ms is not None:
             await _has_ended(tx, order, now_ms)
             return False
-        if await inquiry_store.is_reversing(tx, order):
-            # A later attempt came further, and nothing is approved any more.
+        if await inquiry_store.standing(tx, order) != "asking":
+            # It has ended meanwhile, or a later attempt came further: this answer comes too late.
             return False
         match truth.of_outcome(said, order, waited_ms=waited_ms, not_found_ms=not_found_ms):
             case "approve":
@@ -133,6 +133,8 @@ class _Steps:
         return False
 
     async def _take_reversal(self, tx: Transaction, order: Order, outcome: Outcome, now_ms: int) -> None:
+        if await inquiry_store.standing(tx, order) == "ended":
+            return
         if isinstance(outcome, Approved):
             await outcomes.decline(tx, order, now_ms, by="inquiry", detail="processing_error", origin="network")
             await inquiry_store.end(tx, order, "not_found", now_ms)

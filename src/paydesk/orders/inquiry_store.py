@@ -10,7 +10,8 @@ from paydesk.storage.database import Transaction
 
 SELLERS_MAX = 200
 
-Ending = Literal["approved", "declined", "not_found", "result", "operator", "forgone"]
+Ending = Literal["approved", "declined", "not_found", "result", "operator"]
+Standing = Literal["asking", "reversing", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,12 @@ END = """
 UPDATE inquiries SET ended_ms = $3, outcome = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
 
-FORGO = """
-INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms, outcome)
-VALUES ($1, $2, $3, 'nobody is to be asked', 0, $4, $4, $4, 'forgone') ON CONFLICT DO NOTHING"""
-
 TOLD = """
 UPDATE inquiries SET told_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND told_ms IS NULL"""
 
-REVERSING = """
-SELECT 1 FROM inquiries WHERE seller_id = $1 AND order_id = $2 AND reversing_ms IS NOT NULL AND ended_ms IS NULL"""
+STANDING = """
+SELECT CASE WHEN ended_ms IS NOT NULL THEN 'ended' WHEN reversing_ms IS NOT NULL THEN 'reversing' ELSE 'asking' END
+  FROM inquiries WHERE seller_id = $1 AND order_id = $2"""
 
 OUTCOME = "SELECT outcome FROM inquiries WHERE seller_id = $1 AND order_id = $2"
 
@@ -116,20 +114,15 @@ async def end(tx: Transaction, order: Order, ending: Ending, now_ms: int) -> boo
     return bool(await tx.run(END, order.seller_id, order.order_id, now_ms, ending))
 
 
-async def forgo(tx: Transaction, order: Order, now_ms: int) -> None:
-    """No inquiry is made for this order, now or later, whatever happens to it."""
-    if not await end(tx, order, "forgone", now_ms):
-        await tx.run(FORGO, order.seller_id, order.order_id, order.live, now_ms)
-
-
 async def told(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:
     """Note that operators are told; False where they were."""
     return bool(await tx.run(TOLD, inquiry.seller_id, inquiry.order_id, now_ms))
 
 
-async def is_reversing(tx: Transaction, order: Order) -> bool:
-    """Whether the order's payment is being undone, so that nothing can approve it any more."""
-    return await tx.one(REVERSING, order.seller_id, order.order_id) is not None
+async def standing(tx: Transaction, order: Order) -> Standing | None:
+    """How far the order's inquiry is by now; None where there is none. While it is `reversing` nothing approves it."""
+    row = await tx.one(STANDING, order.seller_id, order.order_id)
+    return row[0] if row else None
 
 
 async def outcome(tx: Transaction, order: Order) -> str | None:

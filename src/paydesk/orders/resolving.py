@@ -42,7 +42,7 @@ async def _refuse(tx: Transaction, order: Order, outcome: Outcome, now_ms: int, 
         raise CANNOT_RESOLVE_ORDER.because(
             "too early", f"the acquirer may still say it; an operator may end it from {rfc3339(from_ms)}"
         )
-    if outcome == "approved" and await inquiry_store.is_reversing(tx, order):
+    if outcome == "approved" and await inquiry_store.standing(tx, order) == "reversing":
         raise CANNOT_RESOLVE_ORDER.because(
             "is being undone", "the acquirer is being told that the payment is void: it can end as declined alone"
         )

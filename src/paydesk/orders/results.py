@@ -195,7 +195,7 @@ async def _late(call: Call, order: Order, result_id: str, came: Received, report
 
 async def _is_being_undone(call: Call, order: Order) -> bool:
     """Whether the acquirer, who did not know the payment, is about to be told that it is void."""
-    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.is_reversing(call.tx, order)
+    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.standing(call.tx, order) == "reversing"
 
 
 async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
