@@ -12,10 +12,11 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk.clock import MovableClock
+from paydesk.events import relay
 from paydesk.oauth import applications
 from paydesk.oauth.applications import Application
 from paydesk.storage.database import Database, Transaction
-from retention_scene import sweep
+from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
 
 
@@ -164,6 +165,24 @@ async def test_who_waits_with_a_token_that_dies_is_told_nothing(service: Service
     assert revoked.status == 200
     await service.create(terminal)
     assert (await waiting).status == 401
+
+
+async def test_what_the_version_before_wrote_is_told_too(database: Database) -> None:
+    """Whose it is is found out first, so that an order's events stay in order; also by the worker, unread."""
+    async with running(database, workers=False) as service:
+        terminal = await service.terminal()
+        order = (await service.create(terminal)).body["id"]
+        await service.scene.run("UPDATE order_events SET application_id = NULL, live = NULL")
+        await service.cancel(order)
+        expected = [(order, "order.created", 1), (order, "order.canceled", 2)]
+        assert told(await read(service)) == expected
+        other = (await service.create(terminal)).body["id"]
+        await service.scene.run("UPDATE order_events SET application_id = NULL, live = NULL WHERE number IS NULL")
+        while await relay.sweep(context_of(database, service.clock), asyncio.Event()):
+            pass
+        await relay.sweep(context_of(database, service.clock), asyncio.Event())
+        assert await _rows(service, "SELECT number FROM order_events ORDER BY order_id, version") == [1, 2, 3]
+        assert told(await read(service)) == [*expected, (other, "order.created", 1)]
 
 
 async def test_events_are_told_for_thirty_days(database: Database) -> None:

@@ -37,6 +37,7 @@ ALLOWED = {
     "orders.inquiry_store.NEXT_DUE": _EVERYBODYS,
     "orders.reversal_store.SELLERS_DUE": _EVERYBODYS,
     "orders.reversal_store.NEXT_DUE": _EVERYBODYS,
+    "events.store.WAITING": _EVERYBODYS,
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,

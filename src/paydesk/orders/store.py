@@ -100,8 +100,8 @@ ON CONFLICT DO NOTHING RETURNING order_id"""
 
 RECORD_EVENT = """
 INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
+                          payment_status_detail, body, created_ms, application_id, live)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
 
 END_LEASE = """
 UPDATE leases SET ended_ms = $3, ended_by = $4 WHERE seller_id = $1 AND lease_id = $2 AND ended_ms IS NULL"""
@@ -303,6 +303,8 @@ def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         order.payment_status_detail,
         body.decode(),
         now_ms,
+        order.application_id,
+        order.live,
     )
     outbox.announce(
         tx,

@@ -2,13 +2,14 @@
 ALTER TABLE orders ADD COLUMN taken_over_ms bigint;
 
 -- The feed: every event gets its place in the feed of the application that made the order, live or test. Places are
--- given after the commit; an event of the version before waits for its own like any other.
+-- given after the commit; what the version before writes is told whose it is before that.
 
-ALTER TABLE order_events ADD COLUMN application_id bigint;  -- together with the number
+ALTER TABLE order_events ADD COLUMN application_id bigint;  -- the order's
 ALTER TABLE order_events ADD COLUMN live smallint;          -- the same
 ALTER TABLE order_events ADD COLUMN number bigint;          -- from 1, without gaps within (seller, application, live)
 
-CREATE INDEX order_events_unnumbered ON order_events (seller_id, order_id, version) WHERE number IS NULL;
+CREATE INDEX order_events_unnumbered ON order_events (seller_id, application_id, live, order_id, version)
+    WHERE number IS NULL;
 CREATE UNIQUE INDEX order_events_numbered ON order_events (seller_id, application_id, live, number)
     WHERE number IS NOT NULL;
 
