@@ -28,7 +28,7 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (has_body, (errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT)),
         (True, (errors.UNSUPPORTED_HEADER,)),
         (knows_caller, (errors.UNAUTHORIZED,)),
-        (knows_caller or operation.development, (errors.FORBIDDEN,)),
+        (operation.development or _may_forbid(operation), (errors.FORBIDDEN,)),
         (knows_caller, (errors.TOO_MANY_REQUESTS,)),
         (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
@@ -39,6 +39,14 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (True, _DEFECTS),
     )
     return tuple(dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds))
+
+
+def _may_forbid(operation: Operation) -> bool:
+    """Whether some who are known are kept out: the suspended, and operators whose role only reads.
+
+    A terminal never is: the order that it has must come to its end.
+    """
+    return operation.surface == "application" or (operation.surface == "operator" and operation.method != "GET")
 
 
 def takes_body(operation: Operation) -> bool:
