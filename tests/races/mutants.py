@@ -25,6 +25,7 @@ COPIED = ("src", "tests", "docs", "bench", "pyproject.toml")
 SECONDS_MAX = 300
 
 ORDERS = "tests/races/test_promises_orders.py"
+REFERENCES = "tests/races/test_reference_races.py"
 OUTCOMES = "tests/races/test_promises_outcomes.py"
 TOKENS = "tests/races/test_promises_tokens.py"
 PRESENTED = "tests/contract/test_oauth_presented.py"
@@ -206,6 +207,17 @@ MUTANTS = (
         "CREATE INDEX orders_live_on_terminal",
         ORDERS,
         "a_terminal_takes_one",
+    ),
+    Mutant(
+        "An acquirer's number is one order's",
+        "the number is looked up instead of claimed",
+        "orders/references.py",
+        "    if await tx.one(CLAIM, order.seller_id, order.live, reference_id, order.order_id) is not None:\n",
+        "    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)\n"
+        "    if row is None:\n"
+        "        tx.then(CLAIM, order.seller_id, order.live, reference_id, order.order_id)\n",
+        REFERENCES,
+        "two_at_once and postgres",
     ),
     Mutant(
         "No live order where none are taken",
