@@ -24,6 +24,7 @@ from paydesk.errors import ErrorKind
 from paydesk.ids import ulid
 from paydesk.orders import errors
 from paydesk.storage.database import Database
+from refund_scene import DECLINED, paid, part_of
 from service import Service, order_body, running
 
 Order = dict[str, Any]
@@ -230,6 +231,60 @@ async def test_a_live_token_in_test_mode_is_refused(service: Service, make: Make
     client = make(service, service.access_token)
     test = await service.terminal()
     assert (await asyncio.to_thread(client.test_mode, "create", order_body(test.id)))["live_mode"] is False
+
+
+@ON_SQLITE
+async def test_refunds(service: Service, client: Client) -> None:
+    """In parts and then all that is left; what is more than that, and what is refunded, is refused."""
+    order_id = await paid(service)
+    part = part_of(order_id, "4.90")
+    answer = await told(client, "refund", order_id, part)
+    refund = answer["transactions"]["refunds"][0]
+    assert (answer["status_detail"], refund["status"], refund["amount"]) == ("partially_refunded", "processed", "4.90")
+    await refused(client, errors.REFUND_AMOUNT_EXCEEDS, "refund", order_id, part_of(order_id, "20.01"))
+    await refused(client, errors.TRANSACTION_NOT_FOUND, "refund", order_id, part_of(f"ORD{ulid(0)}", "1.00"))
+    rest = await told(client, "refund", order_id)
+    assert (rest["status"], rest["transactions"]["refunds"][0]["amount"]) == ("refunded", "20.00")
+    await refused(client, errors.ORDER_ALREADY_REFUNDED, "refund", order_id)
+    order = await told(client, "get", order_id)
+    assert [one["amount"] for one in order["transactions"]["refunds"]] == ["4.90", "20.00"]
+
+
+@ON_SQLITE
+async def test_a_repeated_refund_is_one(service: Service, client: Client) -> None:
+    """With its key it is the same refund; what is not paid, and what the acquirer declines, is refused."""
+    order_id, key = await paid(service), str(uuid.uuid4())
+    first, second = [await told(client, "refund", order_id, part_of(order_id, "1.00"), key=key) for _ in range(2)]
+    assert first == second
+    await refused(client, errors.CANNOT_REFUND_ORDER, "refund", await paid(service, DECLINED))
+    unpaid = (await service.create(await service.terminal())).body["id"]
+    await refused(client, errors.CANNOT_REFUND_ORDER, "refund", unpaid)
+
+
+@ON_SQLITE
+async def test_searches(service: Service, client: Client) -> None:
+    """By what an order says, in pages whose numbers are strings; what is asked wrongly is refused."""
+    terminals = [await service.terminal() for _ in range(3)]
+    first, second, _ = [
+        await told(client, "create", order_body(terminal.id, external_reference=reference))
+        for terminal, reference in zip(terminals, ("till-1", "till-1", "till-2"), strict=True)
+    ]
+    found = await told(client, "search", {"external_reference": "till-1", "sort_order": "asc", "limit": 1})
+    assert found["data"] == [first]
+    assert found["paging"] == {"total": "2", "total_pages": "2", "offset": "0", "limit": "1"}
+    found = await told(client, "search", {"terminal_id": terminals[1].id, "status": "created"})
+    assert found["data"] == [second]
+    await refused(client, shared.PROPERTY_VALUE, "search", {"status": "open"})
+    await refused(client, shared.UNSUPPORTED_PROPERTIES, "search", {"surprise": 1})
+
+
+@ON_SQLITE
+async def test_walks_through_all_pages(service: Service) -> None:
+    """The iterator of the client for Python meets every order once."""
+    created = [(await service.create(await service.terminal())).body["id"] for _ in range(5)]
+    orders = mercadopago.SDK(service.access_token).order()
+    walked = await asyncio.to_thread(lambda: list(orders.search_auto_paging_iter({"sort_order": "asc"}, limit=2)))
+    assert [order["id"] for order in walked] == created
 
 
 def _payment(order: Order) -> dict[str, Any]:
