@@ -26,8 +26,10 @@ database = "none"
 [checks.positive_data_acceptance]
 enabled = false
 
+# What is made is asked for by the document's links, several steps long.
 [phases.stateful]
-enabled = false
+enabled = $stateful
+max-steps = 6
 """
 ANONYMOUS = (
     COMMON
@@ -74,8 +76,8 @@ parameters = { wait = 0 }
 )
 
 
-def _run(served: Served, folder: Path, config: str) -> None:
-    values = {"examples": EXAMPLES, **asdict(served)}
+def _run(served: Served, folder: Path, config: str, *, stateful: bool) -> None:
+    values = {"examples": EXAMPLES, "stateful": str(stateful).lower(), **asdict(served)}
     (folder / "schemathesis.toml").write_text(Template(config).substitute(values))
     finished = subprocess.run(
         [Path(sys.executable).with_name("schemathesis"), "run", f"{served.base_url}/openapi.json", "--no-color"],
@@ -91,10 +93,11 @@ def _run(served: Served, folder: Path, config: str) -> None:
 def test_with_the_right_token(sqlite_url: str, tmp_path: Path) -> None:
     """Every answer has a declared status, type, headers and shape; what is malformed is refused; nothing is a 5xx."""
     with serving(sqlite_url) as served:
-        _run(served, tmp_path, AUTHENTICATED)
+        _run(served, tmp_path, AUTHENTICATED, stateful=True)
 
 
 def test_without_a_token(sqlite_url: str, tmp_path: Path) -> None:
     """The same for those whom nobody knows."""
     with serving(sqlite_url) as served:
-        _run(served, tmp_path, ANONYMOUS)
+        # Nobody who is not known makes anything that could be asked for.
+        _run(served, tmp_path, ANONYMOUS, stateful=False)

@@ -177,6 +177,30 @@ def test_every_declared_error_has_an_example_in_its_shape(document: Any) -> None
                 assert body["errors"][0]["details"]
 
 
+def test_what_is_made_links_to_what_can_be_asked_of_it() -> None:
+    """An order leads to its own operations by its id, an application to those by client_id; all of them exist."""
+    document = openapi.document(OPERATIONS)
+    operations = {
+        one["operationId"]: one for path in document["paths"].values() for one in path.values() if "operationId" in one
+    }
+    links = {name: one["responses"].get("201", {}).get("links", {}) for name, one in operations.items()}
+    assert {"get_order", "cancel_order"} <= set(links["create_order"])
+    assert links["create_order"]["get_order"]["parameters"] == {"order_id": "$response.body#/id"}
+    of_application = links["operator_create_applications"]["operator_get_application"]
+    assert of_application["parameters"] == {"client_id": "$response.body#/client_id"}
+    for link in (link for of_one in links.values() for link in of_one.values()):
+        parameters = {one["name"] for one in operations[link["operationId"]]["parameters"] if one["in"] == "path"}
+        assert set(link["parameters"]) == parameters
+
+
+@pytest.mark.parametrize(
+    "operation", [row for row in OPERATIONS if row.example is not None and row.answer], ids=lambda row: row.name
+)
+def test_the_example_of_an_answer_is_one(operation: Operation) -> None:
+    """What the document shows as an answer has the shape that the document says answers have."""
+    jsonschema_rs.validator_for(operation.answer, validate_formats=True).validate(operation.example)
+
+
 def test_headers_of_errors(document: Any) -> None:
     """401 says which credential is wanted, 429 how long to wait."""
     unauthorized = document["paths"]["/v1/bookings"]["post"]["responses"]["401"]

@@ -110,7 +110,7 @@ def document(
     """
     rows = tuple(operations)
     references, schemas = _components(rows)
-    shared = _Shared(schemas)
+    shared = _Shared(schemas, rows)
     paths: dict[str, Json] = {}
     for row in rows:
         paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
@@ -182,10 +182,10 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
 
 
 class _Shared:
-    """What many operations refer to, each written once: schemas, and the examples of errors."""
+    """What many operations refer to, each written once: schemas, the examples of errors, and each other."""
 
-    def __init__(self, schemas: Json) -> None:
-        self.schemas = schemas
+    def __init__(self, schemas: Json, rows: Sequence[Operation]) -> None:
+        self.schemas, self.rows = schemas, rows
         self.examples: dict[str, Json] = {}
 
     def error(self, row: Operation, kind: ErrorKind) -> Json:
@@ -305,7 +305,28 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
         if row.example is not None:
             media["example"] = row.example
         success["content"] = {row.media_type: media}
+    links = dict(_links(row, shared.rows)) if status == 201 else {}
+    if links:
+        success["links"] = links
     return success
+
+
+def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Json]]:
+    """What can be asked of the thing that this operation has just made: the operations below its path."""
+    made = (row.answer or {}).get("properties", {})
+    for other in rows:
+        names = _PARAMETER.findall(other.path)
+        if other.surface == row.surface and other.path.startswith(f"{row.path}/{{") and len(names) == 1:
+            name = names[0] if names[0] in made else "id"
+            if name in made:
+                yield (
+                    other.name,
+                    {
+                        "operationId": other.name,
+                        "parameters": {names[0]: f"$response.body#/{name}"},
+                        "description": other.summary,
+                    },
+                )
 
 
 def _anything(media_type: str) -> Json:
