@@ -83,6 +83,26 @@ async def refund_order(mine: Side, other: Side) -> None:
     assert (await other.service.get(order_id))["status"] == "processed"
 
 
+async def simulate_order(mine: Side, other: Side) -> None:
+    """Nor brought to a status; a live order is brought to none at all, whoever asks."""
+    asked = {"status": "canceled"}
+    reply = await mine.service.request("POST", f"/v1/orders/{other.order_id}/events", asked)
+    assert_like(reply, await mine.service.request("POST", f"/v1/orders/{UNKNOWN_ORDER}/events", asked))
+    assert (reply.status, reply.code) == (404, "order_not_found")
+    own = await mine.service.request("POST", f"/v1/orders/{mine.order_id}/events", asked)
+    assert own.status == (403 if mine.live else 204)
+    assert (await other.service.get(other.order_id))["status"] == "created"
+
+
+async def read_events(mine: Side, other: Side) -> None:
+    """Only what happened to orders of the token's own kind is told, and a cursor of the other kind is none."""
+    told = (await mine.service.request("GET", "/v1/events")).body
+    assert {event["data"]["id"] for event in told["data"]} == {mine.order_id}
+    others = (await other.service.request("GET", "/v1/events")).body["next"]
+    reply = await mine.service.request("GET", f"/v1/events?after={others}")
+    assert (reply.status, reply.code) == (400, "property_value")
+
+
 async def list_terminals(mine: Side, other: Side) -> None:
     """Only the terminals of the token's own kind are there, counted or searched for."""
     listed = (await mine.service.request("GET", "/terminals/v1/list")).body
@@ -114,7 +134,17 @@ async def setup(mine: Side, *terminal_ids: str) -> Reply:
 Kept = Callable[[Side, Side], Awaitable[None]]
 KEPT_APART: dict[str, Kept] = {
     kept.__name__: kept
-    for kept in (create_order, get_order, search_orders, cancel_order, refund_order, list_terminals, setup_terminals)
+    for kept in (
+        create_order,
+        get_order,
+        search_orders,
+        cancel_order,
+        refund_order,
+        simulate_order,
+        read_events,
+        list_terminals,
+        setup_terminals,
+    )
 }
 """By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""
 

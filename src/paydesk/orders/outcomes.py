@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from paydesk.orders import status, store
+from paydesk.orders import references, status, store
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
@@ -42,6 +42,9 @@ async def approve(tx: Transaction, order: Order, now_ms: int, paid: Paid, *, by:
         card=_json(paid.card),
         origin=None,
     )
+    if processed is not None and paid.reference_id is not None:
+        # Of a result it is claimed already. The acquirer's own word stands, whoever used its number before.
+        await references.claim(tx, processed, paid.reference_id)
     return await _ended(tx, processed, by, now_ms)
 
 

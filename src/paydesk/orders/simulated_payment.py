@@ -19,7 +19,7 @@ from paydesk.crash_points import reached
 from paydesk.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.money import CURRENCIES, decimal_string
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import refund_outcomes, refund_store, simulated, status
+from paydesk.orders import inquiry_store, references, refund_outcomes, refund_store, simulated, status
 from paydesk.orders.device import GRANT
 from paydesk.orders.handlers import found, order_of
 from paydesk.orders.refund_store import Refund
@@ -87,6 +87,9 @@ async def _granted(call: Call) -> Order | Refusal:
     request: SimulatedRequest = call.body
     order = await opened(call)
     if order.state == status.CHECK_ON_TERMINAL:
+        if await inquiry_store.standing(call.tx, order) == "reversing":
+            # It is being undone at the acquirer, and fails.
+            return illegal(order, request)
         await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
         return order
     if order.state == status.AT_TERMINAL and order.taken_over_ms is not None:
@@ -125,6 +128,7 @@ async def _paid(call: Call, outcome: Approved | Declined, method: dict[str, Any]
     )
     if await simulated.go(call, order, [paid]) is None and order.reference_id != outcome.reference_id:
         return illegal(order, call.body)
+    await references.claim(call.tx, order, outcome.reference_id)
     await call.tx.run(END_INQUIRY, order.seller_id, order.order_id, call.now_ms)
     return Answer(204)
 
