@@ -149,12 +149,32 @@ def outcomes(records: Records, facts: Facts) -> Iterator[str]:
 def _wrong_end(result: ResultRecord, fact: OrderFact) -> Iterator[str]:
     content, outcome = result.content, result.content["outcome"]
     expected = {"approved": "processed", "declined": "failed", "canceled": "canceled"}[outcome]
-    if fact.shown[0] != expected or result.order_status != expected:
+    stands = "processed" if fact.shown[0] == "refunded" else fact.shown[0]
+    if stands != expected or result.order_status != expected:
         yield f"{result.order_id} took {outcome}, was answered as {result.order_status} and is {fact.shown[0]}"
     elif outcome == "approved" and fact.payment_reference != content["reference_id"]:
         yield f"{result.order_id} took payment {content['reference_id']} and has {fact.payment_reference}"
     elif outcome != "approved" and fact.shown[2] != content["status_detail"]:
         yield f"{result.order_id} took {content['status_detail']} and is {fact.shown[2]}"
+
+
+def refunds(records: Records, facts: Facts) -> Iterator[str]:
+    """Promises 1 and 6: a refund that was answered is there, never more goes back than was paid, the books agree."""
+    for refund in records.refunds:
+        kept = facts.refunds.get(refund.refund_id)
+        if kept is None or (kept.order_id, kept.amount) != (refund.order_id, refund.amount):
+            yield f"refund {refund.refund_id} of {refund.amount} was answered, and it is {kept}"
+        elif refund.status == "processed" != kept.status:
+            yield f"refund {refund.refund_id} was answered as processed and is {kept.status}"
+    back: Counter[str] = Counter()
+    for refund_id, kept in facts.refunds.items():
+        back[kept.order_id] += kept.moved_minor or 0
+        if back[kept.order_id] > kept.paid_minor:
+            yield f"of {kept.order_id} {kept.paid_minor} was paid and the acquirer gave back {back[kept.order_id]}"
+        if kept.status == "processed" and kept.moved_minor != kept.amount_minor:
+            yield f"refund {refund_id} of {kept.amount_minor} is processed; the acquirer gave back {kept.moved_minor}"
+        if kept.status == "failed" and kept.moved_minor:
+            yield f"refund {refund_id} failed, and the acquirer gave back {kept.moved_minor}"
 
 
 def tokens(records: Records, facts: Facts) -> Iterator[str]:
@@ -258,6 +278,7 @@ CHECKS: tuple[Check, ...] = (
     one_live_order,
     cancels,
     outcomes,
+    refunds,
     tokens,
     deliveries,
     delivery_order,

@@ -14,6 +14,8 @@ Ending = Literal["created", "refused", "maybe"]
 """What became of a key: an order · nothing · refused in the end, but an earlier attempt may still be on its way."""
 
 
+Operation = Literal["create", "cancel", "refund"]
+
 LIVE = ("created", "at_terminal")
 
 
@@ -38,7 +40,7 @@ class KeyRecord:
     """One idempotency key: what it was for, and every answer that it was given."""
 
     key: str
-    operation: Literal["create", "cancel"]
+    operation: Operation
     reference: str = ""
     order_id: str = ""
     answers: set[tuple[int, bytes]] = field(default_factory=set)
@@ -55,6 +57,16 @@ class ResultRecord:
     status: int
     recorded: bool
     order_status: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefundRecord:
+    """A refund as it was answered, 201."""
+
+    order_id: str
+    refund_id: str
+    amount: str
+    status: str
 
 
 @dataclass
@@ -93,6 +105,7 @@ class Records:
     orders: dict[str, OrderRecord] = field(default_factory=dict)
     keys: list[KeyRecord] = field(default_factory=list)
     results: list[ResultRecord] = field(default_factory=list)
+    refunds: list[RefundRecord] = field(default_factory=list)
     chains: list[ChainRecord] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     sellers: dict[str, int] = field(default_factory=dict)

@@ -30,6 +30,14 @@ SELECT r.lease_id, r.result_id, r.outcome, r.verdict,
                             AND i.order_id = 'ORD' || r.lease_id AND i.ended_ms IS NULL) THEN 1 ELSE 0 END
   FROM results r"""
 
+REFUNDS = """
+SELECT r.refund_id, r.order_id, r.amount, r.amount_minor, r.status, COALESCE(o.paid_minor, 0),
+       (SELECT m.amount_minor FROM simulator_movements m
+         WHERE m.seller_id = r.seller_id AND m.movement_key = r.refund_id AND m.outcome = 'approved')
+  FROM refunds r JOIN orders o ON o.seller_id = r.seller_id AND o.order_id = r.order_id"""
+
+UNFINISHED = "SELECT COUNT(*) FROM refunds WHERE status = 'processing'"
+
 DELIVERIES = "SELECT order_id, version, subscription_id, status FROM deliveries"
 
 # A terminal that was started again may say of an order without a grant that it was authorizing: that one is inquired.
@@ -73,6 +81,18 @@ class ResultFact:
 
 
 @dataclass(frozen=True, slots=True)
+class RefundFact:
+    """A refund as it is in the end, what its order was paid, and what the acquirer gave back for it, if anything."""
+
+    order_id: str
+    amount: str
+    amount_minor: int
+    status: str
+    paid_minor: int
+    moved_minor: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChainFact:
     """Where a refresh token stands: its generation, its chain's newest, and whether the chain was revoked."""
 
@@ -88,6 +108,7 @@ class Facts:
     orders: dict[str, OrderFact] = field(default_factory=dict)
     keys: dict[tuple[str, str, str], tuple[int, bytes]] = field(default_factory=dict)
     results: dict[tuple[str, str], ResultFact] = field(default_factory=dict)
+    refunds: dict[str, RefundFact] = field(default_factory=dict)
     deliveries: dict[tuple[str, int, str], str] = field(default_factory=dict)
     chains: dict[str, ChainFact] = field(default_factory=dict)
 
@@ -118,6 +139,8 @@ async def _read(tx: Transaction, records: Records) -> Facts:
         facts.keys[operation, object_id, key] = (status, bytes(answer or b""))
     for lease_id, result_id, outcome, verdict, reversed_, inquired in await tx.all(RESULTS):
         facts.results[f"ORD{lease_id}", result_id] = ResultFact(outcome, verdict, bool(reversed_), bool(inquired))
+    for row in await tx.all(REFUNDS):
+        facts.refunds[row[0]] = RefundFact(*row[1:])
     for order_id, version, subscription_id, status in await tx.all(DELIVERIES):
         facts.deliveries[order_id, version, subscription_id] = status
     for chain in records.chains:
@@ -131,7 +154,7 @@ async def _read(tx: Transaction, records: Records) -> Facts:
 
 
 async def unsettled(database_url: str) -> tuple[int, int]:
-    """How many notifications are open, and how many orders that no terminal was granted."""
+    """How many notifications are open, and how many orders that no terminal was granted and refunds under way."""
     database = await open_database(database_url, exclusive=False)
     try:
         return await database.read(_unsettled)
@@ -140,5 +163,5 @@ async def unsettled(database_url: str) -> tuple[int, int]:
 
 
 async def _unsettled(tx: Transaction) -> tuple[int, int]:
-    row = await tx.one(UNGRANTED)
-    return await webhooks.pending_count(tx), row[0] if row is not None else 0
+    rows = [await tx.one(statement) for statement in (UNGRANTED, UNFINISHED)]
+    return await webhooks.pending_count(tx), sum(row[0] for row in rows if row is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.world import Moment, Op, Told, World, drifted, outcomes
+from model.world import Moment, Op, Told, World, drifted, outcomes, refunding
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Event:
 def explained(worlds: Iterable[World], events: tuple[Event, ...], latest_ms: int) -> set[World]:
     """The worlds that may be now, after all events, in any order; none where nothing explains the answers."""
     found: set[World] = set()
+    done = [event.op.number for event in events if event.told is not None and event.told.names == ("processed",)]
     seen: set[tuple[World, frozenset[int]]] = set()
     ahead = [(world, frozenset(range(len(events)))) for world in worlds]
     while ahead:
@@ -41,7 +42,7 @@ def explained(worlds: Iterable[World], events: tuple[Event, ...], latest_ms: int
         world, remaining = place
         reached = drifted(world, latest_ms)
         if not remaining:
-            found |= reached
+            found |= {one for one in reached if not any(refunding(one, number) for number in done)}
         for one in reached:
             for number in remaining:
                 event = events[number]

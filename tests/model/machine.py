@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from model.shop import TERMINALS, Death, Figures, Shop, opened
 from model.world import Op
-from paydesk.crash_points import LABELS
+from paydesk.crash_points import LABELS, STEP_LABELS
 from paydesk.orders import status
 
 T = TypeVar("T")
@@ -27,18 +27,18 @@ kinds = st.sampled_from(
     (
         *("next",) * 6,
         *("create", "get", "cancel", "ask_back", "ask_back", "ack", "step"),
-        *("authorizing", "result", "result", "give_back"),
+        *("authorizing", "result", "result", "give_back", "refund", "refund_part", "refund_part"),
     )
 )
 wishes = st.tuples(
     kinds,
-    st.sampled_from((0, 0, 0, 0, 1)),
+    st.sampled_from((0, 0, 0, 1)),
     st.sampled_from(("approved", "approved", "declined", "canceled", "unknown", "approved_less")),
     st.sampled_from((30, 60, 170)),
 )
 """A request: its kind, of the newest order or the one before, what a result says, how many seconds an order lives."""
 deaths = st.one_of(
-    st.builds(Death, label=st.sampled_from(LABELS), times=st.integers(1, 3)),
+    st.builds(Death, label=st.sampled_from(LABELS + STEP_LABELS), times=st.integers(1, 3)),
     st.builds(Death, after_ms=st.integers(0, 12)),
 )
 places = st.integers(0, 50)
@@ -142,9 +142,11 @@ class Orders(RuleBasedStateMachine):
 
     def _next(self, terminal: int) -> str:
         """What usually comes next there."""
-        live = max(self.shop.worlds[terminal], key=repr).live
+        world = max(self.shop.worlds[terminal], key=repr)
+        live = world.live
         if live is None:
-            return "create"
+            is_paid = bool(world.orders) and world.orders[-1].state.status == "processed"
+            return "refund_part" if is_paid and self.shop.number % 2 else "create"
         if live.state == status.CREATED:
             return "ack"
         if live.state == status.CANCELLATION_REQUESTED:

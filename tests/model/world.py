@@ -14,10 +14,24 @@ from paydesk.orders import status
 from paydesk.orders.status import FAILED, LIVE, State
 from paydesk.terminals.verdicts import Standing, judge
 
-Kind = Literal["create", "get", "cancel", "ask_back", "hello", "ack", "step", "authorizing", "result", "give_back"]
+Kind = Literal[
+    "create",
+    "get",
+    "cancel",
+    "ask_back",
+    "hello",
+    "ack",
+    "step",
+    "authorizing",
+    "result",
+    "give_back",
+    "refund",
+    "refund_part",
+]
 Content = Literal["approved", "approved_less", "declined", "canceled", "unknown"]
 
-SILENCE_MS, UNKNOWN_MS = 30_000, 40_000
+SILENCE_MS, UNKNOWN_MS, NOT_FOUND_MS = 30_000, 40_000, 600_000
+PAID_MINOR = 2_490
 BEFORE_CHECK = (status.AT_TERMINAL, status.CANCELLATION_REQUESTED)
 
 
@@ -34,11 +48,12 @@ class Op:
     content: Content = "approved"
     last_step: str = ""
     seconds: int = 30
+    amount_minor: int = 0
 
     @property
     def keyed(self) -> bool:
         """Whether a repeat is told what the first one came to."""
-        return self.kind in ("create", "cancel", "ask_back")
+        return self.kind in ("create", "cancel", "ask_back", "refund", "refund_part")
 
     @property
     def result(self) -> str:
@@ -76,6 +91,10 @@ class Order:
     leased: int = 0
     granted_ms: int = 0
     asked_ms: int = 0
+    checked_ms: int = 0
+    refunded_minor: int = 0
+    refunding: tuple[tuple[int, int], ...] = ()
+    """The refunds that are under way: which request each is, and how much."""
     results: tuple[tuple[str, Told], ...] = ()
 
     @property
@@ -92,6 +111,11 @@ class Order:
     def told(self) -> tuple[str, ...]:
         """As a terminal is told of it."""
         return self.state.status, self.state.detail
+
+    @property
+    def refunding_minor(self) -> int:
+        """What is reserved."""
+        return sum(amount for _, amount in self.refunding)
 
     def to(self, state: State, **changes: Any) -> Order:
         """After a move."""
@@ -131,8 +155,7 @@ def drifted(world: World, latest_ms: int) -> set[World]:
     reached, ahead = {world}, [world]
     while ahead:
         one = ahead.pop()
-        order = one.live
-        for moved in _due(order, latest_ms) if order is not None else ():
+        for moved in (moved for order in one.orders for moved in _due(order, latest_ms)):
             further = one.put(moved)
             if further not in reached:
                 reached.add(further)
@@ -144,14 +167,27 @@ def _due(order: Order, latest_ms: int) -> Iterator[Order]:
     if order.may_expire() and order.expires_ms <= latest_ms:
         yield order.to(status.EXPIRED)
     if order.granted_ms and order.state in BEFORE_CHECK and order.granted_ms + UNKNOWN_MS <= latest_ms:
-        yield order.to(status.CHECK_ON_TERMINAL)
+        yield order.to(status.CHECK_ON_TERMINAL, checked_ms=order.granted_ms + UNKNOWN_MS)
+    # The acquirer knows nothing of payments that these terminals made up; after ten minutes that counts.
+    if order.state == status.CHECK_ON_TERMINAL and order.checked_ms + NOT_FOUND_MS <= latest_ms:
+        yield order.to(FAILED["processing_error"])
     if order.state == status.CANCELLATION_REQUESTED and order.asked_ms + SILENCE_MS <= latest_ms:
         yield order.to(status.CANCELED_BY_API)
+    for number, amount_minor in order.refunding:
+        left = tuple(one for one in order.refunding if one[0] != number)
+        given_minor = order.refunded_minor + amount_minor
+        state = status.REFUNDED if given_minor == PAID_MINOR else status.PARTIALLY_REFUNDED
+        yield order.to(state, refunded_minor=given_minor, refunding=left)
 
 
 def overdue(world: World, now_ms: int) -> bool:
     """Whether a worker has left something that was due."""
-    return world.live is not None and any(True for _ in _due(world.live, now_ms))
+    return any(True for order in world.orders for _ in _due(order, now_ms))
+
+
+def refunding(world: World, number: int) -> bool:
+    """Whether the refund that this request asked for is still under way."""
+    return any(one == number for order in world.orders for one, _ in order.refunding)
 
 
 def outcomes(world: World, op: Op, at: Moment, answer: Told | None) -> Iterator[Outcome]:
@@ -165,7 +201,7 @@ def outcomes(world: World, op: Op, at: Moment, answer: Told | None) -> Iterator[
         yield from _hello(world, op, at)
     elif op.kind == "get":
         yield world, Told(200, shown=world.find(op.order_id).shown)
-    elif op.kind not in ("cancel", "ask_back", "result") and op.session != world.session:
+    elif op.kind not in ("cancel", "ask_back", "result", "refund", "refund_part") and op.session != world.session:
         yield world, Told(409, "stale_session")
     else:
         before = _in_time(world.find(op.order_id), at)
@@ -204,7 +240,7 @@ def _hello(world: World, op: Op, at: Moment) -> Iterator[Outcome]:
         standing = _standing(one, at)
         if last_step is None and standing not in ("granted", "unknown"):
             continue
-        verdict, effect = judge(last_step or "authorizing", standing, has_result=False)
+        verdict, effect = judge("authorizing" if last_step is None else last_step, standing, has_result=False)
         verdicts.append(f"{one.order_id[3:]}:{verdict}")
         after = after.put(_effect(one, effect, op.session, at))
     yield after, Told(200, names=tuple(verdicts))
@@ -228,7 +264,7 @@ def _effect(order: Order, effect: str, session: int, at: Moment) -> Order:
     if effect == "re_lease":
         return replace(order, leased=session)
     if effect == "inquire" and order.state in BEFORE_CHECK:
-        return order.to(status.CHECK_ON_TERMINAL)
+        return order.to(status.CHECK_ON_TERMINAL, checked_ms=at.after_ms)
     if effect == "cancel":
         ended = _in_time(order, at)
         return ended.to(status.CANCELED_BY_API) if ended.state == status.CANCELLATION_REQUESTED else ended
@@ -293,17 +329,39 @@ def _give_back(order: Order, _: Op, __: Moment, ___: int) -> Step:
         yield order, Told(409, "order_granted")
 
 
-def _result(order: Order, op: Op, _: Moment, session: int) -> Step:
+def _refund(order: Order, op: Op, _: Moment, __: int) -> Step:
+    """Reserved at once; that it is confirmed is a step of its own, which a worker makes where nobody else does."""
+    left_minor = PAID_MINOR - order.refunded_minor
+    asked_minor = op.amount_minor or left_minor
+    if order.state.status == "refunded":
+        yield order, Told(409, "order_already_refunded")
+    elif order.state.status != "processed":
+        yield order, Told(409, "cannot_refund_order")
+    elif asked_minor > left_minor:
+        yield order, Told(400, "refund_amount_exceeds")
+    elif asked_minor > left_minor - order.refunding_minor:
+        yield order, Told(409, "refund_in_progress")
+    else:
+        reserved = replace(order, refunding=(*order.refunding, (op.number, asked_minor)))
+        yield reserved, Told(201, names=("processed",))
+        yield reserved, Told(201, names=("processing",))
+
+
+def _result(order: Order, op: Op, at: Moment, session: int) -> Step:
     stored = dict(order.results)
     if op.result in stored:
         yield order, stored[op.result]
         return
     contradicts = any(result.startswith(f"{op.number}/") for result in stored)
-    after, told = _reported(order, op, session, contradicts=contradicts)
-    yield replace(after, results=(*after.results, (op.result, told))), told
+    came = [_reported(order, op, at, session, contradicts=contradicts)]
+    if order.state == status.CHECK_ON_TERMINAL and order.checked_ms + NOT_FOUND_MS <= at.now_ms:
+        # The acquirer is about to be told to forget the payment: nothing approves it any more.
+        came.append((order, Told(409, "result_conflict")))
+    for after, told in came:
+        yield replace(after, results=(*after.results, (op.result, told))), told
 
 
-def _reported(order: Order, op: Op, session: int, *, contradicts: bool) -> tuple[Order, Told]:
+def _reported(order: Order, op: Op, at: Moment, session: int, *, contradicts: bool) -> tuple[Order, Told]:
     if not order.live:
         return order, Told(409, "result_conflict" if contradicts else "order_finished")
     if order.state == status.CREATED and not contradicts:
@@ -311,7 +369,9 @@ def _reported(order: Order, op: Op, session: int, *, contradicts: bool) -> tuple
     ended = None if contradicts else _ended(order, op)
     if ended is not None:
         return ended, Told(200, shown=ended.told)
-    checked = order.to(status.CHECK_ON_TERMINAL) if order.state in BEFORE_CHECK else order
+    checked = order
+    if order.state in BEFORE_CHECK:
+        checked = order.to(status.CHECK_ON_TERMINAL, checked_ms=at.after_ms)
     if op.content == "unknown" and not contradicts:
         return checked, Told(200, shown=checked.told)
     return checked, Told(409, "result_conflict")
@@ -336,4 +396,6 @@ ON_ORDER = {
     "authorizing": _progress,
     "give_back": _give_back,
     "result": _result,
+    "refund": _refund,
+    "refund_part": _refund,
 }
