@@ -43,6 +43,23 @@ _LIFECYCLE_HEAD = """\
 `processed` and `failed` can be trusted alone. Nothing leaves `failed`, `canceled` or `refunded`. Each move raises
 `version` by one and is told to the subscribed applications as its action."""
 
+_LIFECYCLE_TAIL = """\
+A move *before the grant* is possible only until the terminal was told that it may ask the acquirer: that is the point
+of no return. What meets there, a cancel, the expiry, a result, is decided by which of them was written first.
+
+- **Before the grant** no card was charged. A cancel, the red key at the terminal, and the time that runs out each end
+  the order as `canceled`; its payment's `status_detail` says which of them it was.
+- **After the grant** only the outcome ends the order. A cancel is answered 202 and can't win; nothing expires.
+- **`check_on_terminal`** is an order whose outcome nobody knows yet, and ends as `processed` or `failed`:
+  [When the outcome is unknown](unknown-outcomes.md).
+- **An approval that comes too late**, for an order that has ended otherwise or was paid already, moves nothing. It is
+  given back at the acquirer, and the order stays what it was.
+- **What is given back** moves a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
+
+With `order_statuses = "extended"` two states are shown under a name of their own, and their actions too: detail
+`expired` as status `expired`, `check_on_terminal` as `action_required`. The moves are the same. Which states of a
+payment intent, of the earlier interface, became which: [Migrate from payment intents](migrate.md#states)."""
+
 _TOKENS_HEAD = """\
 # The life of a chain of tokens
 
@@ -168,7 +185,7 @@ def order_lifecycle_md() -> str:
             "",
             *_table(("Move", "From", "To", "By", "Action"), map(_move, status.MOVES)),
             "",
-            "A move *before the grant* is possible only until the terminal was told that it may ask the acquirer.",
+            _LIFECYCLE_TAIL,
             "",
         ]
     )
