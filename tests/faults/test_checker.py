@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from faults import checker
-from faults.records import Arrival, ChainRecord, KeyRecord, Records, ResultRecord
-from faults.truth import ChainFact, Event, Facts, OrderFact, ResultFact
+from faults.records import Arrival, ChainRecord, KeyRecord, Records, RefundRecord, ResultRecord
+from faults.truth import ChainFact, Event, Facts, OrderFact, RefundFact, ResultFact
 
 PAID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CANCELED = "ORD01J67CQQH5904WDBVZEM4JMEP4"
@@ -48,6 +48,8 @@ def sound() -> Scene:
     records.orders[CANCELED].canceled_answer = True
     records.keys.append(KeyRecord("k3", "cancel", "", CANCELED, {(200, b"{}")}, "created"))
     facts.keys["cancel_order", CANCELED, "k3"] = (200, b"{}")
+    records.refunds.append(RefundRecord(PAID, "REF1", "10.00", "processed"))
+    facts.refunds["REF1"] = RefundFact(PAID, "10.00", 1000, "processed", 2490, 1000)
     records.chains.append(ChainRecord("TG-0", [("TG-0", {("A-1", "TG-1")})], works_at_the_end=True))
     facts.chains["TG-1"] = ChainFact(2, 2, "")
     return records, facts
@@ -248,6 +250,27 @@ def _overtake(records: Records, facts: Facts) -> None:
     records.arrivals[0], records.arrivals[1] = records.arrivals[1], records.arrivals[0]
 
 
+def _lose_a_refund(_: Records, facts: Facts) -> None:
+    del facts.refunds["REF1"]
+
+
+def _undo_a_refund(_: Records, facts: Facts) -> None:
+    facts.refunds["REF1"] = replace(facts.refunds["REF1"], status="processing")
+
+
+def _refund_too_much(_: Records, facts: Facts) -> None:
+    for number in (2, 3):
+        facts.refunds[f"REF{number}"] = replace(facts.refunds["REF1"], moved_minor=1000)
+
+
+def _move_nothing(_: Records, facts: Facts) -> None:
+    facts.refunds["REF1"] = replace(facts.refunds["REF1"], moved_minor=None)
+
+
+def _move_for_a_failed_refund(_: Records, facts: Facts) -> None:
+    facts.refunds["REF2"] = replace(facts.refunds["REF1"], status="failed")
+
+
 PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "an order is lost": (_lose_order, "acknowledged_orders"),
     "one key has two answers": (_answer_otherwise, "keys"),
@@ -270,6 +293,11 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "another payment is kept": (_keep_another_payment, "outcomes"),
     "an approved order is failed": (_show_approved_as_failed, "outcomes"),
     "a late approval is not given back": (_keep_a_late_approval, "outcomes"),
+    "a refund is lost": (_lose_a_refund, "refunds"),
+    "a refund is undone": (_undo_a_refund, "refunds"),
+    "more is given back than was paid": (_refund_too_much, "refunds"),
+    "the acquirer gave nothing back": (_move_nothing, "refunds"),
+    "a failed refund was given back": (_move_for_a_failed_refund, "refunds"),
     "a result is refused and not recorded": (_refuse_without_recording, "outcomes"),
     "a token has two successors": (_give_two_successors, "tokens"),
     "an application is locked out": (_lock_out, "tokens"),

@@ -1,4 +1,4 @@
-"""A till: creates orders for its terminal, looks at them, cancels some; every request is repeated until it is known."""
+"""A till: creates orders for its terminal, looks at them, cancels and refunds some; each request is repeated until known."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import uuid
 from typing import Any
 
 from faults.caller import Answer, Caller, GaveUp
-from faults.records import KeyRecord, OrderRecord, Records
+from faults.records import KeyRecord, OrderRecord, Records, RefundRecord
 from faults.scene import TerminalSeed
 
 BUSY = "already_queued_order_on_terminal"
 PATIENCE_SECONDS = 12.0
 LOOK_AGAIN_SECONDS = 0.15
 FINAL = ("processed", "failed", "canceled", "refunded")
+PART = "10.00"
+NOT_REFUNDED = ("cannot_refund_order", "order_already_refunded", "refund_amount_exceeds", "refund_in_progress")
 NOT_CANCELED = ("cannot_cancel_order", "order_already_canceled")
 
 
@@ -49,6 +51,22 @@ class Till:
         if chance.random() < 0.1:
             await self._look_at_a_strangers()
         await self._watch(order)
+        refunds = chance.choice((0, 0, 0, 1, 1, 2, 3))
+        await asyncio.gather(*(self._refund(order, part=chance.random() < 0.7) for _ in range(refunds)))
+
+    async def _refund(self, order: OrderRecord, *, part: bool) -> None:
+        """Give a part of a payment back, or all that is left; several of these may be under way at once."""
+        record = KeyRecord(str(uuid.uuid4()), "refund", order_id=order.order_id)
+        self.records.keys.append(record)
+        item = {"id": f"PAY{order.order_id[3:]}", "amount": PART}
+        body = {"transactions": [item]} if part else None
+        answer = await self._keyed("POST", f"/v1/orders/{order.order_id}/refund", record, body, expected=NOT_REFUNDED)
+        if answer.outcome != "ok":
+            return
+        record.ending = "created"
+        refund = answer.body["transactions"]["refunds"][0]
+        self.caller.tally.acknowledged[f"refund {refund['status']}"] += 1
+        self.records.refunds.append(RefundRecord(order.order_id, refund["id"], refund["amount"], refund["status"]))
 
     async def _create(self, record: KeyRecord) -> OrderRecord | None:
         """The order; None where another one stands on the terminal, and the key is given up."""
