@@ -181,8 +181,12 @@ def _due(order: Order, latest_ms: int) -> Iterator[Order]:
 
 
 def overdue(world: World, now_ms: int) -> bool:
-    """Whether a worker has left something that was due."""
-    return any(True for order in world.orders for _ in _due(order, now_ms))
+    """Whether a worker has left something that was due.
+
+    Since when an outcome is unknown is known only as not before; so nothing of that is surely due.
+    """
+    known = (order for order in world.orders if order.state != status.CHECK_ON_TERMINAL)
+    return any(True for order in known for _ in _due(order, now_ms))
 
 
 def refunding(world: World, number: int) -> bool:
