@@ -16,6 +16,7 @@ from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
 from mutant import Mutant
+from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
@@ -567,6 +568,7 @@ MUTANTS = (
         HEALTH,
         "hangs",
     ),
+    *OUTCOME_MUTANTS,
     *TOKEN_MUTANTS,
     *ACQUIRER_MUTANTS,
     Mutant(

@@ -1,0 +1,123 @@
+"""The mutants of unknown outcomes and late approvals: what would charge for nothing, give away, or forget."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+UNKNOWN = "tests/races/test_promises_unknown.py"
+INQUIRIES = "tests/workers/test_orders_inquiries.py"
+REVERSALS = "tests/workers/test_orders_reversals.py"
+KILLED = "tests/workers/test_orders_asking_killed.py"
+RESOLVE = "tests/contract/test_operators_resolve.py"
+LOST = "An approved payment is never lost: processed, or given back"
+
+OUTCOME_MUTANTS = (
+    Mutant(
+        LOST,
+        "An approval that an ended order gets from the acquirer is not given back",
+        "orders/inquiries.py",
+        "        await give_back(tx, order, said, now_ms)\n",
+        "        pass\n",
+        UNKNOWN,
+        "decline_against",
+    ),
+    Mutant(
+        LOST,
+        "A terminal's approval is taken while the payment is being undone",
+        "orders/results.py",
+        'report.outcome == "approved" and await _is_being_undone(call, order)',
+        "False",
+        UNKNOWN,
+        "being_undone",
+    ),
+    Mutant(
+        LOST,
+        "That a payment is to be undone is not written down before it is",
+        "orders/inquiry_store.py",
+        "SET reversing_ms = COALESCE(reversing_ms, $3)",
+        "SET reversing_ms = CASE WHEN $3 < 0 THEN $3 END",
+        INQUIRIES,
+        "while_it_is_undone or asked_for_again",
+    ),
+    Mutant(
+        LOST,
+        "An answer that comes after another attempt came further is taken",
+        "orders/inquiries.py",
+        'if await inquiry_store.standing(tx, order) != "asking":',
+        "if False:",
+        INQUIRIES,
+        "overtake or too_late",
+    ),
+    Mutant(
+        LOST,
+        "What is not found fails at once, without being undone first",
+        "orders/truth.py",
+        '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case Unknown',
+        '            return "reverse"\n        case Unknown',
+        INQUIRIES,
+        "not_found_for_ten_minutes",
+    ),
+    Mutant(
+        LOST,
+        "An approval of another amount is the order's payment",
+        "orders/truth.py",
+        "truth.amount_minor == order.amount_minor",
+        "truth.amount_minor > 0",
+        INQUIRIES,
+        "another_amount",
+    ),
+    Mutant(
+        LOST,
+        "A reversal ends as done when the acquirer gave no answer",
+        "orders/reversals.py",
+        "        elif isinstance(outcome, Approved):\n",
+        "        elif not isinstance(outcome, Declined):\n",
+        REVERSALS,
+        "until_the_acquirer_confirms",
+    ),
+    Mutant(
+        LOST,
+        "The order's own payment is given back as a late approval",
+        "orders/truth.py",
+        'return "unfounded" if reference_id in ("", order.reference_id or known) else "reverse"',
+        'return "reverse"',
+        REVERSALS,
+        "never_given_back",
+    ),
+    Mutant(
+        LOST,
+        "Of two approvals whatever the acquirer has is given back",
+        "orders/reversals.py",
+        'self._reversal.reference_id if self._order.paid_ms is not None else ""',
+        '""',
+        REVERSALS,
+        "two_approvals",
+    ),
+    Mutant(
+        LOST,
+        "That the acquirer confirmed an approval is forgotten by a crash",
+        "orders/reversals.py",
+        "return await reversal_store.confirm(tx, self._reversal)",
+        "return True",
+        KILLED,
+        "approved_late",
+    ),
+    Mutant(
+        "One outcome",
+        "An operator ends an order whose outcome is not unknown for long",
+        "orders/resolving.py",
+        "    if now_ms < from_ms:\n",
+        "    if now_ms < 0:\n",
+        RESOLVE,
+        "ten_minutes",
+    ),
+    Mutant(
+        "One outcome",
+        "Two nodes claim the same inquiry",
+        "orders/inquiry_store.py",
+        "ended_ms IS NULL AND next_ms <= $2 AND claimed_until_ms <= $3",
+        "ended_ms IS NULL AND next_ms <= $2 AND claimed_until_ms < $3 + 900000000",
+        INQUIRIES,
+        "two_nodes",
+    ),
+)
