@@ -1,4 +1,4 @@
-"""A till: creates orders for its terminal, looks at them, cancels and refunds some; each request is repeated until known."""
+"""A till: creates orders for its terminal, looks at them, cancels and refunds some; repeats what it does not know."""
 
 from __future__ import annotations
 
