@@ -97,6 +97,7 @@ GOOD: dict[str, Any] = {
     "operator_create_terminals": {},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
+    "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "clock_move": {"advance": "1s"},
     "device_hello": {"boot_id": "$boot", "app_version": "1", "journal": []},
     "device_acknowledge": {"boot_id": "$boot"},
@@ -143,8 +144,15 @@ async def test_what_is_spoiled_was_good(database: Database) -> None:
                 assert reply.status in (operation.status, *operation.further_statuses), (operation.name, reply.body)
 
 
-NEEDS_MORE = ("device_cancel_result", "operator_create_terminals", "operator_delete_secret", "operator_withdraw_grant")
-"""A cancel that was asked for, the process that plays terminals, a second secret, a grant: others' tests have them."""
+NEEDS_MORE = (
+    "device_cancel_result",
+    "operator_create_terminals",
+    "operator_delete_secret",
+    "operator_resolve_order",
+    "operator_withdraw_grant",
+)
+"""A cancel that was asked for, the process that plays terminals, a second secret, an unknown outcome, a grant: others'
+tests have them."""
 
 
 def _declared(attempts: list[Attempt]) -> Iterator[tuple[Attempt, ErrorKind]]:
@@ -408,9 +416,14 @@ async def _secrets(attempt: Attempt) -> Reply:
     return reply
 
 
-@way("inspect_order/order_not_found")
+@way("inspect_order/order_not_found", "operator_resolve_order/order_not_found")
 async def _unknown_order(attempt: Attempt) -> Reply:
     return await attempt.at(order_id=f"ORD{NO_LEASE}").send()
+
+
+@way("cannot_resolve_order")
+async def _outcome_that_is_to_come(attempt: Attempt) -> Reply:
+    return await attempt.send()
 
 
 @way("operator_list_deliveries/order_not_found")

@@ -19,13 +19,13 @@ async def test_what_is_not_there(service: Service) -> None:
 async def test_methods_that_a_path_does_not_take(service: Service) -> None:
     """405 as JSON, with those that it takes; no token is asked for."""
     for method, path, allow in (
-        ("GET", "/v1/orders", "POST"),
+        ("PUT", "/v1/orders", "GET, POST"),
         ("DELETE", ORDER, "GET"),
         ("PUT", f"{ORDER}/cancel", "POST"),
         ("OPTIONS", "/terminals/v1/list", "GET"),
         ("POST", "/terminals/v1/setup", "PATCH"),
         ("GET", "/oauth/token", "POST"),
-        ("MKCOL", "/v1/orders", "POST"),
+        ("MKCOL", "/v1/orders", "GET, POST"),
     ):
         reply = await service.request(method, path, token=None)
         assert (reply.status, reply.code, reply.headers["allow"]) == (405, "method_not_allowed", allow), path

@@ -60,11 +60,12 @@ async def test_authorizing_excludes_cancel_and_expiry(desk: Desk) -> None:
 
 async def test_two_results_at_once_make_one_outcome(desk: Desk) -> None:
     """One is taken, the other is recorded; an approval is the payment or a late approval, never nothing."""
-    for _ in range(FEW):
+    for number in range(FEW):
         order = await desk.order()
         await desk.acknowledge(order)
         await desk.progress(order, "authorizing")
-        approved, declined = await asyncio.gather(desk.report(order, APPROVED), desk.report(order, DECLINED))
+        approval = {**APPROVED, "reference_id": str(number)}
+        approved, declined = await asyncio.gather(desk.report(order, approval), desk.report(order, DECLINED))
         assert done(approved) != done(declined)
         processed = (await desk.now(order)).state == status.PROCESSED
         reversals = await desk.rows("SELECT 1 FROM reversals WHERE order_id = $1", order.order_id)
@@ -82,10 +83,11 @@ async def test_the_same_result_many_times_is_one(desk: Desk) -> None:
 
 async def test_an_approval_against_the_expiry_is_never_lost(desk: Desk) -> None:
     """Without a grant: processed, or expired with a reversal."""
-    for _ in range(FEW):
+    for number in range(FEW):
         order = await desk.order()
         await desk.acknowledge(order)
-        await asyncio.gather(desk.report(order, APPROVED), desk.move(status.EXPIRE, order))
+        approval = {**APPROVED, "reference_id": str(number)}
+        await asyncio.gather(desk.report(order, approval), desk.move(status.EXPIRE, order))
         processed = (await desk.now(order)).state == status.PROCESSED
         reversals = await desk.rows("SELECT 1 FROM reversals WHERE order_id = $1", order.order_id)
         assert (processed, len(reversals)) in ((True, 0), (False, 1))

@@ -7,14 +7,15 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from asking_scene import REFERENCE, SAID, ToldAcquirer, give_back, inquire, reversals_of, unknown
+from asking_scene import SAID, ToldAcquirer, give_back, inquire, reversals_of, unknown
 from device_scene import APPROVED, DECLINED, Desk, open_desk
 from paydesk import ledger
-from paydesk.acquiring.acquirer import NotFound
+from paydesk.acquiring.acquirer import Approved, NotFound
 from paydesk.errors import Refusal
 from paydesk.operation import Answer
 from paydesk.orders import resolving, store
@@ -45,6 +46,11 @@ async def race(number: int, one: Coroutine[Any, Any, Any], other: Coroutine[Any,
     return await asyncio.gather(begin(delays[0], one), begin(delays[1], other))
 
 
+def approval(number: int) -> Approved:
+    """What the acquirer says of a round's payment, which has a number of its own."""
+    return replace(SAID, reference_id=str(90210000000000 + number))
+
+
 async def given_back(desk: Desk, acquirer: ToldAcquirer, order: Order) -> list[str]:
     """How far what is to be given back of the order has come, once the worker was at it."""
     await give_back(desk, acquirer)
@@ -56,12 +62,13 @@ async def test_an_approval_told_by_both_is_one_payment(desk: Desk) -> None:
     first: Counter[bool] = Counter()
     for number in range(ROUNDS):
         acquirer, order = ToldAcquirer(), await unknown(desk)
-        acquirer.say(SAID)
-        told = desk.report(order, {**APPROVED, "reference_id": REFERENCE})
+        said = approval(number)
+        acquirer.say(said)
+        told = desk.report(order, {**APPROVED, "reference_id": said.reference_id})
         _, answer = await race(number, inquire(desk, acquirer), told)
         first[isinstance(answer, Answer)] += 1
         paid = await desk.now(order)
-        assert (paid.status, paid.version, paid.reference_id) == ("processed", 4, REFERENCE)
+        assert (paid.status, paid.version, paid.reference_id) == ("processed", 4, said.reference_id)
         await inquire(desk, acquirer)
         assert await given_back(desk, acquirer, order) == []
     assert len(first) == 2, "either comes first at times"
@@ -73,7 +80,7 @@ async def test_a_decline_against_the_acquirers_approval(desk: Desk) -> None:
     outcomes: Counter[tuple[str, str]] = Counter()
     for number in range(ROUNDS):
         acquirer, order = ToldAcquirer(), await unknown(desk)
-        acquirer.say(SAID)
+        acquirer.say(approval(number))
         await race(number, inquire(desk, acquirer), desk.report(order, DECLINED))
         ended = await desk.now(order)
         assert ended.version == 4
@@ -90,10 +97,11 @@ async def test_an_approval_against_what_is_being_undone(desk: Desk) -> None:
         acquirer.say(NotFound())
         await inquire(desk, acquirer)
         desk.clock.advance(600_000)
-        told = desk.report(order, {**APPROVED, "reference_id": REFERENCE})
+        said = approval(number)
+        told = desk.report(order, {**APPROVED, "reference_id": said.reference_id})
         await race(number, inquire(desk, acquirer), told)
         undone = len(acquirer.reversed_keys)
-        acquirer.say(SAID)
+        acquirer.say(said)
         ended = await desk.now(order)
         outcomes[ended.status, undone, " ".join(await given_back(desk, acquirer, order))] += 1
     assert set(outcomes) == {("processed", 0, ""), ("failed", 1, "reversed")}
@@ -105,7 +113,7 @@ async def test_an_operator_against_the_acquirer(desk: Desk) -> None:
     outcomes: Counter[tuple[str, str]] = Counter()
     for number in range(ROUNDS):
         acquirer, order = ToldAcquirer(), await unknown(desk)
-        acquirer.say(SAID)
+        acquirer.say(approval(number))
         desk.clock.advance(600_000)
 
         async def resolve(order: Order = order) -> None:

@@ -107,6 +107,8 @@ MORE = (
         SELECT seller_id, mixed, many, '1.00', 100, 'processed', CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
     f"""INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms)
         SELECT seller_id, many, 0, '', 1, CAST($4 AS bigint), n, n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO payment_references (seller_id, live, reference_id, order_id)
+        SELECT seller_id, 0, mixed, many FROM {bulk.NUMBERS} WHERE CAST($4 AS bigint) > 0""",
 )
 
 
