@@ -37,6 +37,9 @@ from paydesk.terminals.gateway import Gateway
 from paydesk.throttle_log import ThrottleLog
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+BUSIEST = ("/v1/orders", "/v1/orders/{order_id}", "/device/v1/next", "/oauth/token")
+"""Looked for before all others, as routes are tried one after the other."""
+
 EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
 
 
@@ -77,7 +80,8 @@ def build_app(
         },
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
-    routes = [Route(path, PathEndpoint(operations, service)) for path, operations in _by_path(offered).items()]
+    paths = _by_path(offered)
+    routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_is_rare)]
     if "application" in surfaces:
         routes += [Route(path, RetiredEndpoint()) for path in retired.PATHS]
     return Router(routes, redirect_slashes=False, default=_not_found)
@@ -168,6 +172,10 @@ def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
     for operation in operations:
         paths.setdefault(operation.path, []).append(operation)
     return paths
+
+
+def _is_rare(path: str) -> bool:
+    return path not in BUSIEST
 
 
 def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:
