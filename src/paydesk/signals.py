@@ -23,6 +23,7 @@ class Signals:
     def __init__(self) -> None:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[tuple[str, Callable[[str], None]]] = []
+        self._listeners_of: dict[str, tuple[Callable[[str], None], ...]] = {}
         self.carry: Callable[[Collection[str]], None] | None = None
         """Takes topics to the other nodes, where there are any."""
         self.are_carried = False
@@ -30,8 +31,9 @@ class Signals:
         self.stopping = False
 
     def listen(self, prefix: str, listener: Callable[[str], None]) -> None:
-        """Call `listener(topic)` at every wake of a topic that begins with `prefix`."""
+        """Call `listener(topic)` at every wake of a topic that begins with `prefix`: a kind's name, or a part of it."""
         self._listeners.append((prefix, listener))
+        self._listeners_of.clear()
 
     def wake(self, topics: Collection[str]) -> None:
         """Wake everybody who waits on one of the topics, on every node."""
@@ -44,9 +46,16 @@ class Signals:
             for waiter in self._waiters.pop(topic, ()):
                 if not waiter.done():
                     waiter.set_result(None)
-            for prefix, listener in self._listeners:
-                if topic.startswith(prefix):
-                    listener(topic)
+            kind, colon, _ = topic.partition(":")
+            for listener in self._listening(kind + colon):
+                listener(topic)
+
+    def _listening(self, kind: str) -> tuple[Callable[[str], None], ...]:
+        listeners = self._listeners_of.get(kind)
+        if listeners is None:
+            listeners = tuple(listener for prefix, listener in self._listeners if kind.startswith(prefix))
+            self._listeners_of[kind] = listeners
+        return listeners
 
     def wake_elsewhere(self, topics: Collection[str]) -> None:
         """Wake who waits on the other nodes, soon and perhaps never."""
