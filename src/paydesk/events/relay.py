@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 STEP_EVENTS_MAX = 200
 LOOK_EVENTS_MAX = 500
-REST_RATIO = 20.0
-"""A step is followed by a rest twenty times as long: at most a twentieth of what a node can do."""
+REST_RATIO = 50.0
+"""A step is followed by a rest fifty times as long: at most a fiftieth of what a node can do."""
 REST_SECONDS_MAX = 2.0
 LOOK_AGAIN_SECONDS = 1.0
 

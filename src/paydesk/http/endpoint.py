@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -164,8 +164,8 @@ class Endpoint:
         key = Key(caller.seller_id, caller.application_id, int(caller.live), operation.name, path, key_value)
         own_headers = [request.headers.get(name, "") for name in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
-        touches = self._touches(call)
-        touches = touches and (*touches, f"key:{tuple(key)}")
+        touches: tuple[Hashable, ...] = self._touches(call)
+        touches = touches and (*touches, key)
         if self._in_steps is not None:
             return await self._in_steps.run(call, key, digest, touches)
         return await self._run_once(call, key, digest, touches)
@@ -237,7 +237,7 @@ class Endpoint:
             return await database.write(work, touches=self._touches(call))
         return await database.read(work, heavy=operation.transaction == "heavy")
 
-    async def _run_once(self, call: Call, key: Key, digest: bytes, touches: tuple[str, ...]) -> Reply:
+    async def _run_once(self, call: Call, key: Key, digest: bytes, touches: tuple[Hashable, ...]) -> Reply:
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")

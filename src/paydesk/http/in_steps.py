@@ -6,7 +6,7 @@ A repeat that comes meanwhile waits for the answer. Whatever of this a crash cut
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from paydesk.crash_points import reached
@@ -28,7 +28,7 @@ class InSteps:
     def __init__(self, steps: Steps, database: Database, reply: Callable[[Any], Reply]) -> None:
         self._steps, self._database, self._reply = steps, database, reply
 
-    async def run(self, call: Call, key: Key, digest: bytes, touches: Iterable[str]) -> Reply:
+    async def run(self, call: Call, key: Key, digest: bytes, touches: Iterable[Hashable]) -> Reply:
         """The answer of the key, given now or before."""
         begun = await self._begun(call, key, digest, touches)
         if isinstance(begun, Reply):
@@ -38,7 +38,7 @@ class InSteps:
         reached("asked")
         return await self._ended(call, key, begun, outcome, touches)
 
-    async def _begun(self, call: Call, key: Key, digest: bytes, touches: Iterable[str]) -> Any:
+    async def _begun(self, call: Call, key: Key, digest: bytes, touches: Iterable[Hashable]) -> Any:
         """The intent, or the reply where there is nothing to ask; a repeat waits for that of the first request."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REPEAT_WAITS_SECONDS_MAX
@@ -52,7 +52,7 @@ class InSteps:
                         raise
                     await answered.wait(min(left, LOOK_AGAIN_SECONDS))
 
-    async def _begin(self, call: Call, key: Key, digest: bytes, touches: Iterable[str]) -> Any:
+    async def _begin(self, call: Call, key: Key, digest: bytes, touches: Iterable[Hashable]) -> Any:
         async def work(tx: Transaction) -> Any:
             call.begin(tx)
             reached("before_claim")
@@ -69,7 +69,7 @@ class InSteps:
 
         return await self._database.write(work, touches=touches)
 
-    async def _ended(self, call: Call, key: Key, intent: Any, outcome: Any, touches: Iterable[str]) -> Reply:
+    async def _ended(self, call: Call, key: Key, intent: Any, outcome: Any, touches: Iterable[Hashable]) -> Reply:
         call.now_ms = call.clock.now_ms()
 
         async def work(tx: Transaction) -> Reply:

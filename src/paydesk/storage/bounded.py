@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from types import TracebackType
 
 from paydesk.storage.database import Database, T, Unavailable, Work
@@ -60,7 +60,7 @@ class BoundedDatabase:
         self._database, self._room = database, Room(units_max)
         self.name, self.signals = database.name, database.signals
 
-    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
+    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
         """Run `work`, or refuse it at once."""
         with self._room:
             return await self._database.write(work, touches=touches)

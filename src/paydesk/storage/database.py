@@ -6,7 +6,7 @@ error: the driver may run it again, and together with others. *Raise to undo, re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from paydesk.signals import Signals
@@ -52,7 +52,7 @@ class Database(Protocol):
     name: str
     signals: Signals
 
-    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
+    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
         """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.
 
         `touches` names all that the work may change or lock (a key, an order, a terminal, a token): it may then share

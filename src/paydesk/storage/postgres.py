@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
 import asyncpg
@@ -82,7 +82,7 @@ class PostgresDatabase:
         """Open a first connection. Raises `UnsafeDatabase` or `Unavailable`."""
         self._connections.give_back(await self._connections.take())
 
-    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
+    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
         """Run `work` in a transaction, together with others where it says what it touches; return once committed."""
         if not touches or not self._batched:
             return await self._insulated(self._write, work)
@@ -94,7 +94,7 @@ class PostgresDatabase:
             return await self._insulated(self._read_heavy if heavy else self._read, work)
         return await self._put(self._reads, work, ())
 
-    async def _put(self, batches: Batches, work: Work[T], touches: Iterable[str]) -> T:
+    async def _put(self, batches: Batches, work: Work[T], touches: Iterable[Hashable]) -> T:
         self._refuse_when_closed()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         batches.put(Unit(work, touches, answer))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
 from collections.abc import Set as AbstractSet
 from contextvars import copy_context
 from typing import Any
@@ -31,7 +31,7 @@ class Unit:
 
     __slots__ = ("answer", "asked", "context", "error", "result", "steps", "touches", "tx", "work")
 
-    def __init__(self, work: Work[Any], touches: Iterable[str], answer: asyncio.Future[Any]) -> None:
+    def __init__(self, work: Work[Any], touches: Iterable[Hashable], answer: asyncio.Future[Any]) -> None:
         self.work = work
         self.touches = frozenset(touches)
         self.answer = answer
@@ -94,7 +94,7 @@ class Batches:
         self._run = run
         self._flushes = 0
         self._flushes_max, self._units_max = flushes_max, units_max
-        self._touched: set[str] = set()
+        self._touched: set[Hashable] = set()
 
     def put(self, unit: Unit) -> None:
         """Run it in the next batch that has room."""
@@ -108,7 +108,7 @@ class Batches:
     async def _flush(self) -> None:
         """Run what waits until there is nothing that another flush does not touch."""
         while batch := take(self.waiting, self._units_max, self._touched):
-            touched = set[str]().union(*(unit.touches for unit in batch))
+            touched = set[Hashable]().union(*(unit.touches for unit in batch))
             self._touched |= touched
             try:
                 await self._run(batch)
@@ -126,7 +126,7 @@ def settle_all(units: list[Unit], error: Exception) -> None:
         unit.settle()
 
 
-def take(waiting: deque[Unit], most: int, busy: AbstractSet[str]) -> list[Unit]:
+def take(waiting: deque[Unit], most: int, busy: AbstractSet[Hashable]) -> list[Unit]:
     """The units at the head of the queue of which no two touch the same, nor what is `busy`; the others keep waiting.
 
     They stay in their order.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from pathlib import Path
@@ -124,7 +124,7 @@ class SqliteDatabase:
 
     # Writing ------------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Work[T], *, touches: Iterable[str] = ()) -> T:
+    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
         """Run `work` in the next flush and return once its commit is on the disk."""
         del touches  # One after the other, each in a savepoint: all may share a commit.
         self._refuse_when_closed()
