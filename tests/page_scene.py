@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -13,10 +13,12 @@ from argon2 import PasswordHasher
 
 import conformance
 from oauth_scene import REDIRECT_URI
+from paydesk.oauth import sessions
 from service import Service
 
 PASSWORD = "a pass phrase of the seller's"
 STATE = "xyz-123"
+SESSION_MS = 3_600_000
 
 
 @dataclass
@@ -156,6 +158,22 @@ async def browser(service: Service, **headers: str) -> Browser:
 async def give_password(service: Service) -> None:
     """The service's seller may sign in with `PASSWORD`."""
     await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, _hash())
+
+
+async def session_of(service: Service) -> str:
+    """The cookie of a new session of the service's seller, who has a password from now on."""
+    await give_password(service)
+    now_ms = service.clock.now_ms()
+    begin = partial(
+        sessions.begin,
+        seller_id=service.seller_id,
+        password_hash=_hash(),
+        now_ms=now_ms,
+        expires_ms=now_ms + SESSION_MS,
+    )
+    cookie = await service.database.write(begin)
+    assert cookie is not None
+    return cookie
 
 
 @cache

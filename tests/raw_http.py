@@ -32,7 +32,8 @@ class Wire:
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
             length = 0 if to_head else int(headers.get("content-length", 0))
             raw = await self._reader.readexactly(length)
-        return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if raw else None)
+        is_json = headers.get("content-type") == "application/json" and raw
+        return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if is_json else None)
 
     async def close(self) -> None:
         """End it from this side."""

@@ -100,7 +100,9 @@ class Service:
             sent["X-Idempotency-Key"] = key or str(uuid.uuid4())
         if data is not None:
             sent.setdefault("Content-Type", "application/json")
-        async with self.session.request(method, self.base_url + path, json=body, data=data, headers=sent) as answer:
+        async with self.session.request(
+            method, self.base_url + path, json=body, data=data, headers=sent, allow_redirects=False
+        ) as answer:
             raw = await answer.read()
             is_json = answer.content_type == "application/json" and raw
             document = await answer.json() if is_json else None

@@ -172,6 +172,8 @@ class Operation:
     """Whether `X-Test-Token: true`, by which a caller means a test order, is refused beside a live token."""
     is_health_check: bool = False
     """Whether it is answered whatever `Host` says, for load balancers ask by address, and whatever the clock does."""
+    is_constant: bool = False
+    """Whether it is answered out of the process alone: no database is asked, and no clock."""
     description: str = ""
     media_type: str = "application/json"
 

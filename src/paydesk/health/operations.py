@@ -44,6 +44,7 @@ OPERATIONS = (
         answer=_answer(ALIVE),
         example=ALIVE,
         is_health_check=True,
+        is_constant=True,
         description="Restart a process that does not answer it. It says nothing about the database.",
     ),
     Operation(

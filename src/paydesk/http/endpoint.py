@@ -68,6 +68,7 @@ class Endpoint:
         self._is_token_endpoint = operation.surface == "token"
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
         self._takes_body = shared.takes_body(operation)
+        self._asks_the_time = not (operation.is_health_check or operation.is_constant)
         # Without a key there is no request to wait for; nothing was done all the same.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._own_headers = [header.name.lower() for header in operation.headers]
@@ -129,7 +130,7 @@ class Endpoint:
         request.check_headers()
         if raw and document is None:
             request.check_body_headers(self._media_types)
-        now_ms = 0 if operation.is_health_check else service.clock.now_ms()
+        now_ms = service.clock.now_ms() if self._asks_the_time else 0
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else NOBODY

@@ -150,9 +150,14 @@ def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
     return tuple(dict.fromkeys((*(kind for kind in shared if kind.status < 500), *operation.errors, *any_time)))
 
 
+def _is_told_by_a_page(operation: Operation, kind: ErrorKind) -> bool:
+    """Whether this error is HTML there; a body that does not come is refused by the server, before any page."""
+    return operation.surface == "page" and kind is not errors.REQUEST_TIMEOUT
+
+
 def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
     """The body with which this operation answers that error; of a page, what it is."""
-    if operation.surface == "page":
+    if _is_told_by_a_page(operation, kind):
         return "An HTML page that says so, in the browser's language."
     refusal = kind.because("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
@@ -346,7 +351,7 @@ def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Js
             "examples": {kind.code: shared.error(row, kind) for kind in kinds},
         }
     }
-    if row.surface == "page":
+    if _is_told_by_a_page(row, kinds[0]):
         content = {"text/html; charset=utf-8": {"schema": {"type": "string"}}}
     return {"description": " · ".join(f"`{kind.code}`" for kind in kinds), "headers": headers, "content": content}
 

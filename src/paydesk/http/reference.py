@@ -134,7 +134,9 @@ def _pretty(value: Any) -> str:
 
 
 def _row(path: str, name: str, summary: str, handler: Handler, media_type: str = "application/json") -> Operation:
-    return Operation("GET", path, name, summary, "public", handler, transaction="none", media_type=media_type)
+    return Operation(
+        "GET", path, name, summary, "public", handler, transaction="none", is_constant=True, media_type=media_type
+    )
 
 
 def _asset(name: str, media_type: str) -> Operation:

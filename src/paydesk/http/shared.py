@@ -13,14 +13,14 @@ from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.operation import Operation
 
 _TOKEN_KINDS = {errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.JSON_SYNTAX_ERROR}
-_DEFECTS = (errors.INTERNAL_ERROR, errors.SERVICE_UNAVAILABLE)
 
 
 def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
     """The errors that the adapter itself answers for this operation, in the order of its checks."""
-    if operation.surface == "token":
-        return (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST, errors.REQUEST_TIMEOUT, *_DEFECTS)
     has_body, is_page = takes_body(operation), operation.surface == "page"
+    if operation.surface == "token":
+        slow = (errors.REQUEST_TIMEOUT,) if has_body else ()
+        return (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST, *slow, *_any_time(operation))
     knows_caller = operation.surface != "public" and not is_page
     checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
         (True, (errors.BAD_REQUEST,)),
@@ -36,9 +36,18 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (has_body and not operation.raw_body and not is_page, (errors.JSON_SYNTAX_ERROR,)),
         (not is_page, body_faults(operation.body) if operation.body is not None else ()),
         (operation.idempotent, (errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED)),
-        (True, _DEFECTS),
+        (True, _any_time(operation)),
     )
     return tuple(dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds))
+
+
+def _any_time(operation: Operation) -> tuple[ErrorKind, ...]:
+    """What may strike whatever is asked: nothing where nothing is needed but the process itself."""
+    if operation.is_constant:
+        return ()
+    # A check of health says in its own words that the database is away.
+    away = () if operation.is_health_check else (errors.SERVICE_UNAVAILABLE,)
+    return (errors.INTERNAL_ERROR, *away)
 
 
 def _may_forbid(operation: Operation) -> bool:

@@ -97,6 +97,7 @@ METADATA = Operation(
     surface="token",
     handler=metadata.handler(_ENDPOINTS, handlers.GRANTS),
     transaction="none",
+    is_constant=True,
     answer=metadata.schema(_METADATA),
     example=_METADATA,
     errors=(INVALID_REQUEST,),

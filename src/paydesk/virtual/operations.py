@@ -54,6 +54,7 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         query=tuple(Query(name, {"type": "string"}, f"Shown as `{name}`.") for name in callback.SHOWN),
         development=True,
+        is_constant=True,
         media_type="text/html",
     ),
     Operation(

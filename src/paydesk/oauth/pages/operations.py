@@ -58,6 +58,7 @@ def _asset(name: str, media_type: str) -> Operation:
         "page",
         show,
         transaction="none",
+        is_constant=True,
         media_type=media_type,
     )
 

@@ -1,0 +1,143 @@
+"""What terminals are refused, and the simulated acquirer's door among their own."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from declared.attempt import Attempt, Table
+from faulty_database import FaultyDatabase
+from paydesk.operation import Operation
+from service import Device, Reply, Service
+
+NO_LEASE = "01J67CQQH5904WDBVZEM4JMEP3"
+BEFORE_THE_LEASE = ("device_hello", "device_next", "device_acknowledge")
+PAYMENT = {
+    "payment_id": f"PAY{NO_LEASE}",
+    "amount": "24.90",
+    "payment_method": {"id": "visa", "type": "credit_card", "installments": 1},
+    "card": {"first_digits": "503175", "last_digits": "6351", "entry_mode": "contactless"},
+}
+
+
+async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+    terminal = await service.terminal()
+    if operation.name == "acquirer_authorize":
+        # Nobody has asked with this token yet, so the database is asked about it.
+        return Attempt(service, database, operation, terminal.token, body=PAYMENT)
+    device = await service.device(terminal)
+    lease_id = (await service.create(terminal)).body["id"][3:]
+    if operation.name not in BEFORE_THE_LEASE:
+        assert (await device.ack(lease_id)).status == 200
+    boot = {"boot_id": device.boot_id}
+    bodies: dict[str, dict[str, Any]] = {
+        "device_hello": {**boot, "app_version": "1", "journal": []},
+        "device_acknowledge": boot,
+        "device_progress": {**boot, "seq": 1, "step": "card_requested"},
+        "device_cancel_result": {**boot, "done": True},
+        "device_result": {**boot, "outcome": "declined", "status_detail": "insufficient_amount"},
+    }
+    return Attempt(
+        service,
+        database,
+        operation,
+        terminal.token,
+        body=bodies.get(operation.name),
+        query=f"?boot_id={device.boot_id}&wait=0" if operation.name == "device_next" else "",
+        paths={"lease_id": lease_id, "result_id": str(uuid.uuid4())},
+        device=device,
+    )
+
+
+TABLE = Table("device", _good, needs_more=("device_cancel_result",))
+
+
+@TABLE.way("device_next/property_value")
+async def _long_wait(attempt: Attempt) -> Reply:
+    return await replace(attempt, query=attempt.query.replace("wait=0", "wait=99")).send()
+
+
+@TABLE.way("device_hello/maximum_items")
+async def _long_journal(attempt: Attempt) -> Reply:
+    entry = {"lease_id": NO_LEASE}
+    return await attempt.send(body={**attempt.body, "journal": [entry] * 1000})
+
+
+@TABLE.way("stale_session")
+async def _earlier_start(attempt: Attempt) -> Reply:
+    if attempt.operation.name == "device_next":
+        return await replace(attempt, query=f"?boot_id={uuid.uuid4()}&wait=0").send()
+    if attempt.operation.name == "device_hello":
+        assert (await attempt.send(body={**attempt.body, "boot_id": str(uuid.uuid4())})).status == 200
+        return await attempt.send()
+    return await attempt.send(body={**attempt.body, "boot_id": str(uuid.uuid4())})
+
+
+@TABLE.way("lease_not_found")
+async def _no_lease(attempt: Attempt) -> Reply:
+    return await attempt.at(lease_id=NO_LEASE).send()
+
+
+@TABLE.way("device_acknowledge/order_canceled")
+async def _canceled_before(attempt: Attempt) -> Reply:
+    assert (await attempt.service.cancel(_order_of(attempt))).status == 200
+    return await attempt.send()
+
+
+@TABLE.way("device_progress/order_canceled")
+async def _asked_back(attempt: Attempt) -> Reply:
+    asking = {"X-Allow-Cancelable-Status": "at_terminal"}
+    assert (await attempt.service.cancel(_order_of(attempt), headers=asking)).status == 202
+    return await attempt.send(body={**attempt.body, "step": "authorizing"})
+
+
+@TABLE.way("device_acknowledge/order_finished")
+async def _paid(attempt: Attempt) -> Reply:
+    assert (await attempt.send()).status == 200
+    await _approve(attempt)
+    return await attempt.send()
+
+
+@TABLE.way("cancel_not_requested")
+async def _unasked(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("order_granted")
+async def _given_back_after_the_grant(attempt: Attempt) -> Reply:
+    assert (await _device(attempt).authorizing(attempt.paths["lease_id"])).status == 200
+    return await attempt.send()
+
+
+@TABLE.way("order_not_granted")
+async def _kept_before_the_grant(attempt: Attempt) -> Reply:
+    asking = {"X-Allow-Cancelable-Status": "at_terminal"}
+    assert (await attempt.service.cancel(_order_of(attempt), headers=asking)).status == 202
+    return await attempt.send(body={**attempt.body, "done": False})
+
+
+@TABLE.way("result_conflict")
+async def _unreadable(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "outcome": "a bird"})
+
+
+@TABLE.way("device_result/order_finished")
+async def _another_result(attempt: Attempt) -> Reply:
+    await _approve(attempt)
+    return await attempt.send()
+
+
+async def _approve(attempt: Attempt) -> None:
+    device, lease_id = _device(attempt), attempt.paths["lease_id"]
+    assert (await device.authorizing(lease_id)).status == 200
+    assert (await device.approve(lease_id)).status == 200
+
+
+def _device(attempt: Attempt) -> Device:
+    assert attempt.device is not None
+    return attempt.device
+
+
+def _order_of(attempt: Attempt) -> str:
+    return f"ORD{attempt.paths['lease_id']}"

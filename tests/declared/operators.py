@@ -1,0 +1,192 @@
+"""What operators are refused, and whoever moves the clock of development."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from declared.attempt import Attempt, Table
+from faulty_database import FaultyDatabase
+from operator_calls import Operator, operator
+from paydesk.operation import Operation
+from service import Reply, Service
+
+NOBODY, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
+
+GOOD: dict[str, Any] = {
+    "operator_create_applications": {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]},
+    "operator_change_application": {"name": "Kiosk"},
+    "operator_create_secret": {},
+    "operator_create_sellers": {"email": "bia@shop.example", "name": "Bia", "country": "BRA", "currency": "BRL"},
+    "operator_change_seller": {"name": "Bia"},
+    "operator_password_seller": {},
+    "operator_create_operators": {"name": "Eva", "role": "support"},
+    "operator_create_stores": {"seller_id": "$seller", "name": "Main street"},
+    "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
+    "operator_create_terminals": {},
+    "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
+    "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
+    "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
+    "clock_move": {"advance": "1s"},
+}
+"""The bodies of good requests; what begins with `$` is known only once the scene is there."""
+
+NEEDS_MORE = (
+    "operator_create_terminals",
+    "operator_delete_secret",
+    "operator_resolve_order",
+    "operator_withdraw_grant",
+)
+"""The process that plays terminals, a second secret, an unknown outcome, a grant: others' tests have them."""
+
+
+async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+    scene, one = service.scene, await operator(service)
+    known: dict[str, Any] = {"$seller": scene.seller.seller_id, "$application": scene.application.application_id}
+    await service.terminal()
+    if operation.name == "operator_create_pos":
+        known["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
+    return Attempt(
+        service,
+        database,
+        operation,
+        one.token,
+        body=_filled(GOOD.get(operation.name), known),
+        paths=await _paths(service, operation, one),
+        operator=one,
+    )
+
+
+async def _paths(service: Service, operation: Operation, one: Operator) -> dict[str, str]:
+    """Parameters of a path that leads somewhere."""
+    scene = service.scene
+    paths = {
+        "client_id": str(scene.application.application_id),
+        "user_id": str(scene.seller.seller_id),
+        "grant_id": f"{NO_ID}-1",
+        "secret_id": NO_ID,
+        "operator_id": one.operator_id,
+    }
+    if "{order_id}" in operation.path:
+        paths["order_id"] = (await service.create(await service.terminal())).body["id"]
+    return paths
+
+
+def _filled(body: Any, known: dict[str, Any]) -> Any:
+    if body is None:
+        return None
+    return {name: known.get(value, value) if isinstance(value, str) else value for name, value in body.items()}
+
+
+TABLE = Table("operator", _good, needs_more=NEEDS_MORE)
+
+
+@TABLE.way("forbidden")
+async def _who_only_reads(attempt: Attempt) -> Reply:
+    return await attempt.send(token=(await operator(attempt.service, "support")).token)
+
+
+@TABLE.way("clock_show/forbidden", "clock_move/forbidden")
+async def _page_of_elsewhere(attempt: Attempt) -> Reply:
+    return await attempt.send(headers={"Origin": "https://elsewhere.example"})
+
+
+@TABLE.way("minimum_items")
+async def _no_addresses(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "redirect_uris": []})
+
+
+@TABLE.way("maximum_items")
+async def _many_addresses(attempt: Attempt) -> Reply:
+    addresses = [f"https://kiosk.example/{number}" for number in range(200)]
+    return await attempt.send(body={**attempt.body, "redirect_uris": addresses})
+
+
+@TABLE.way("operator_create_subscriptions/maximum_items")
+async def _many_actions(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 21})
+
+
+@TABLE.way("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found")
+async def _unknown_id(attempt: Attempt) -> Reply:
+    unknown = {"client_id": NOBODY, "user_id": NOBODY, "operator_id": NO_ID, "secret_id": NO_ID}
+    return await attempt.at(**unknown).send()
+
+
+@TABLE.way("operator_delete_secret/secret_not_found")
+async def _unknown_secret(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("operator_create_codes/application_not_found", "operator_create_subscriptions/application_not_found")
+async def _unknown_client(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "client_id": int(NOBODY)})
+
+
+@TABLE.way("operator_create_codes/seller_not_found")
+async def _unknown_user(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "user_id": int(NOBODY)})
+
+
+@TABLE.way("operator_create_stores/seller_not_found", "operator_create_terminals/seller_not_found")
+async def _unknown_seller(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "seller_id": int(NOBODY)})
+
+
+@TABLE.way("store_not_found")
+async def _unknown_store(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "store_id": int(NOBODY)})
+
+
+@TABLE.way("pos_not_found")
+async def _unknown_pos(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"pos_id": int(NOBODY)})
+
+
+@TABLE.way("pos_taken")
+async def _pos_of_another(attempt: Attempt) -> Reply:
+    terminals = await _operator(attempt).did("GET", f"terminals?seller={attempt.service.seller_id}&limit=1")
+    (taken,) = terminals["data"]
+    return await attempt.send(body={"seller_id": taken["seller_id"], "pos_id": taken["pos_id"]})
+
+
+@TABLE.way("external_pos_id_taken")
+async def _twice(attempt: Attempt) -> Reply:
+    assert (await attempt.send()).status in (201, 409)
+    return await attempt.send()
+
+
+@TABLE.way("email_taken")
+async def _email_of_another(attempt: Attempt) -> Reply:
+    other = {**GOOD["operator_create_sellers"], "email": "taken@shop.example"}
+    assert (await _operator(attempt).ask("POST", "sellers", other)).status in (201, 409)
+    return await attempt.send(body={**attempt.body, "email": "taken@shop.example"})
+
+
+@TABLE.way("too_many_secrets")
+async def _secrets(attempt: Attempt) -> Reply:
+    for _ in range(10):
+        reply = await attempt.send()
+        if reply.status != 201:
+            break
+    return reply
+
+
+@TABLE.way("inspect_order/order_not_found", "operator_resolve_order/order_not_found")
+async def _unknown_order(attempt: Attempt) -> Reply:
+    return await attempt.at(order_id=f"ORD{NO_ID}").send()
+
+
+@TABLE.way("cannot_resolve_order")
+async def _outcome_that_is_to_come(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("operator_list_deliveries/order_not_found")
+async def _deliveries_of_no_order(attempt: Attempt) -> Reply:
+    return await replace(attempt, query=f"?order=ORD{NO_ID}").send()
+
+
+def _operator(attempt: Attempt) -> Operator:
+    assert attempt.operator is not None
+    return attempt.operator
