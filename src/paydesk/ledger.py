@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from paydesk.ledger_books import BOOK_RULES
-from paydesk.ledger_rules import (
-    CHAIN_RULES,
-    HISTORIES,
-    INTEGRITY_RULES,
-    NEXT_CHAINS,
-    NEXT_ORDERS,
-    ORDER_RULES,
-    WHOLE_RULES,
-    Rule,
-)
+from paydesk.ledger_rules import books, events, files, money, orders, tokens
+from paydesk.ledger_rules.rule import Rule
 from paydesk.orders.status import CREATE, State, legal
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.virtual.dev_clock import restore_clock
+
+ORDER_RULES = (*orders.PAGE_RULES, *money.PAGE_RULES, *events.PAGE_RULES)
+WHOLE_RULES = (
+    *orders.WHOLE_RULES,
+    *money.WHOLE_RULES,
+    *events.WHOLE_RULES,
+    *tokens.WHOLE_RULES,
+    *books.WHOLE_RULES,
+)
+"""Each is one pass over a table, or over a small partial index."""
 
 PAGE_ROWS = 1000
 FINDINGS_MAX = 1000
@@ -45,15 +46,15 @@ class Finding:
 
 async def integrity(database: Database) -> list[Finding]:
     """What the database itself says of its files and indexes."""
-    return await database.read(lambda tx: _broken(tx, INTEGRITY_RULES[database.name], (), 0), heavy=True)
+    return await database.read(lambda tx: _broken(tx, files.RULES[database.name], (), 0), heavy=True)
 
 
 async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
     """Everything that must hold and does not, at most `FINDINGS_MAX`. Without `now_ms` it is the database's time."""
     now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
-    found = await _sweep(database, NEXT_ORDERS, "", ORDER_RULES, now)
-    found += await _sweep(database, NEXT_CHAINS, b"", CHAIN_RULES, now)
-    found += await database.read(lambda tx: _broken(tx, (*WHOLE_RULES, *BOOK_RULES), (), now), heavy=True)
+    found = await _sweep(database, orders.NEXT_ORDERS, "", ORDER_RULES, now)
+    found += await _sweep(database, tokens.NEXT_CHAINS, b"", tokens.PAGE_RULES, now)
+    found += await database.read(lambda tx: _broken(tx, WHOLE_RULES, (), now), heavy=True)
     return found[:FINDINGS_MAX]
 
 
@@ -84,7 +85,7 @@ async def _page(
     bounds = (*after, *(last or (_SELLER_MAX, after[1])))
     findings = await _broken(tx, rules, bounds, now_ms)
     if rules is ORDER_RULES:
-        findings += history_findings(await tx.all(HISTORIES, *bounds))
+        findings += history_findings(await tx.all(orders.HISTORIES, *bounds))
     return findings, last
 
 
@@ -103,9 +104,9 @@ def _subject(seller_id: int | None, subject: str) -> str:
 
 
 def history_findings(rows: list[Row]) -> Iterator[Finding]:
-    """Hold the histories of a page's orders against the table of moves. `rows` as `HISTORIES` has them."""
-    for (seller_id, order_id, *shown, version), events in groupby(rows, key=lambda row: tuple(row[:6])):
-        history = [(row[6], row[7], State(*row[8:11])) for row in events if row[6] is not None]
+    """Hold the histories of a page's orders against the table of moves. `rows` as `orders.HISTORIES` has them."""
+    for (seller_id, order_id, *shown, version), moves in groupby(rows, key=lambda row: tuple(row[:6])):
+        history = [(row[6], row[7], State(*row[8:11])) for row in moves if row[6] is not None]
         for rule, message in _broken_history(State(*shown), version, history):
             yield Finding(rule, _subject(seller_id, order_id), message)
 

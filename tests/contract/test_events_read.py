@@ -6,18 +6,23 @@ import asyncio
 import base64
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
+from paydesk import ledger
 from paydesk.clock import MovableClock
-from paydesk.events import relay
+from paydesk.events import relay, store
 from paydesk.oauth import applications
 from paydesk.oauth.applications import Application
 from paydesk.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
+
+NOBODYS = "UPDATE order_events SET application_id = NULL, live = NULL"
+"""As the version before wrote it."""
 
 
 async def read(service: Service, after: str | None = None, *, wait: int = 0, token: str = "") -> Reply:
@@ -75,6 +80,18 @@ async def test_who_waits_is_told_at_once(service: Service) -> None:
     assert told(reply) == [(order["id"], "order.created", 1)]
     assert time.monotonic() - began < 4, "it was woken, and did not just look again"
     assert (await read(service, reply.body["next"], wait=1)).body == {"data": [], "next": reply.body["next"]}
+
+
+async def test_every_event_has_a_number_of_its_own(database: Database) -> None:
+    """From 1, without a gap, an order's in order of version; whoever numbers, and however often."""
+    async with running(database, workers=False) as service:
+        terminal = await service.terminal()
+        for _ in range(3):
+            for _ in range(2):
+                await service.cancel((await service.create(terminal)).body["id"])
+            assert (await read(service)).status == 200
+        assert sorted(await _rows(service, "SELECT number FROM order_events")) == list(range(1, 13))
+        assert await ledger.check(database, service.clock.now_ms()) == []
 
 
 async def test_pages(service: Service) -> None:
@@ -172,17 +189,36 @@ async def test_what_the_version_before_wrote_is_told_too(database: Database) -> 
     async with running(database, workers=False) as service:
         terminal = await service.terminal()
         order = (await service.create(terminal)).body["id"]
-        await service.scene.run("UPDATE order_events SET application_id = NULL, live = NULL")
+        await service.scene.run(NOBODYS)
         await service.cancel(order)
         expected = [(order, "order.created", 1), (order, "order.canceled", 2)]
         assert told(await read(service)) == expected
         other = (await service.create(terminal)).body["id"]
-        await service.scene.run("UPDATE order_events SET application_id = NULL, live = NULL WHERE number IS NULL")
+        await service.scene.run(f"{NOBODYS} WHERE number IS NULL")
         while await relay.sweep(context_of(database, service.clock), asyncio.Event()):
             pass
         await relay.sweep(context_of(database, service.clock), asyncio.Event())
         assert await _rows(service, "SELECT number FROM order_events ORDER BY order_id, version") == [1, 2, 3]
         assert told(await read(service)) == [*expected, (other, "order.created", 1)]
+
+
+async def test_what_the_version_before_wrote_of_others_is_waited_for(database: Database) -> None:
+    """Of two applications, in the smallest steps: each event is told to whose order it is, and none too early."""
+    clock = MovableClock()
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        token, terminal = await _second_application(service), await service.terminal()
+        others = (await service.request("POST", "/v1/orders", order_body(terminal.id), token=token)).body["id"]
+        clock.advance(1)
+        own = (await service.create(await service.terminal())).body["id"]
+        await service.scene.run(NOBODYS)
+        await service.cancel(own)
+        feed = store.Feed(service.seller_id, service.scene.application.application_id, 0)
+        while await database.write(partial(store.number, feed=feed, limit=1)):
+            pass
+        assert told(await read(service)) == [(own, "order.created", 1), (own, "order.canceled", 2)]
+        assert told(await read(service, token=token)) == [(others, "order.created", 1)]
+        assert await ledger.check(database, clock.now_ms()) == []
 
 
 async def test_events_are_told_for_thirty_days(database: Database) -> None:

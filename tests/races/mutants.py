@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
+from event_mutants import EVENT_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
@@ -626,6 +627,7 @@ MUTANTS = (
         "nobody_signs",
     ),
     *REFUND_MUTANTS,
+    *EVENT_MUTANTS,
 )
 
 

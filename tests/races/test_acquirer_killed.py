@@ -16,7 +16,7 @@ from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, new_key, new_payment
 from forks import Forks
 from paydesk.acquiring.acquirer import Approved, NotSent, Outcome, Unknown
-from paydesk.ledger_books import BOOK_RULES
+from paydesk.ledger_rules.books import WHOLE_RULES as BOOK_RULES
 from paydesk.storage.connect import open_database
 from paydesk_process import environment
 

@@ -12,7 +12,7 @@ import pytest
 from acquirer_process import PAYMENTS, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, card, new_key, new_payment
 from paydesk.acquiring.acquirer import Approved, NotSent, Unknown
-from paydesk.ledger_books import BOOK_RULES
+from paydesk.ledger_rules.books import WHOLE_RULES as BOOK_RULES
 from paydesk.storage.connect import open_database
 
 RUNS = 3

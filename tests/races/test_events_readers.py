@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,15 @@ from oauth_scene import Scene, make_scene
 from paydesk import ledger
 from paydesk.clock import SystemClock
 from paydesk.crash_points import StepLabel
+from paydesk.events.store import Feed, number
 from paydesk.storage.connect import open_database
-from paydesk.storage.database import Row
+from paydesk.storage.database import Database, Row
 from refund_scene import books_agree
-from service import Reply, Service, Terminal, access_token, order_body
+from service import Reply, Service, Terminal, access_token, order_body, running
 
 WRITERS = 16
 KILLS = 4
+ORDERS = 20
 ALL = """
 SELECT e.order_id, e.version, e.number FROM order_events e
   JOIN orders o ON o.seller_id = e.seller_id AND o.order_id = e.order_id WHERE e.seller_id = $1 ORDER BY e.number"""
@@ -142,6 +145,33 @@ async def _events(database_url: str, scene: Scene) -> list[Row]:
         return await database.read(lambda tx: tx.all(ALL, scene.seller.seller_id))
     finally:
         await database.close()
+
+
+@pytest.mark.usefixtures("batching")
+async def test_several_number_at_once(database: Database, database_url: str) -> None:
+    """Two nodes, where the database takes two, each in many small steps: no number is left out or given twice."""
+    async with AsyncExitStack() as stack:
+        databases = [database]
+        if database.name == "postgres":
+            databases.append(await open_database(database_url))
+            stack.push_async_callback(databases[-1].close)
+        service = await stack.enter_async_context(running(database, workers=False))
+        terminal = await service.terminal()
+        for _ in range(ORDERS):
+            await service.cancel((await service.create(terminal)).body["id"])
+        feed = Feed(service.seller_id, service.scene.application.application_id, 0)
+        steps = [one.write(partial(number, feed=feed, limit=3)) for one in databases for _ in range(ORDERS)]
+        await asyncio.gather(*steps)
+        assert await number_of_events(database) == 2 * ORDERS
+        assert await ledger.check(database, service.clock.now_ms()) == []
+
+
+async def number_of_events(database: Database) -> int:
+    """How many have a number."""
+    row = await database.read(lambda tx: tx.one("SELECT COUNT(*) FROM order_events WHERE number IS NOT NULL"))
+    assert row is not None
+    count: int = row[0]
+    return count
 
 
 @pytest.mark.parametrize("label", ["intent_committed", "asked"])

@@ -45,4 +45,4 @@ def test_the_book_is_nobody_elses() -> None:
         for path in sources.rglob("*.py")
         if re.search(r"simulator_(payments|movements|asks)", path.read_text())
     }
-    assert named == {"acquiring/store.py", "ledger_books.py"}
+    assert named == {"acquiring/store.py", "ledger_rules/books.py"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from paydesk import ledger
+from paydesk.events import store as feeds
 from paydesk.storage.database import Database, Transaction
 
 NOW = 1_800_000_000_000
@@ -14,6 +15,7 @@ DAY = 86_400_000
 ULID = "01JQ4S4KY8HWQ6NA5PXB65B3D3"
 ORDER = f"ORD{ULID}"
 SUBSCRIPTION = "6a1c0e34-7d2b-4d5e-8c07-3b4f7b1f5a10"
+FEED = feeds.Feed(1, 7, 0)
 WHERE = f"WHERE order_id = '{ORDER}'"
 
 STEPS = (
@@ -58,7 +60,7 @@ async def _order(tx: Transaction, order_id: str, steps: tuple[tuple[str, ...], .
 async def _event(tx: Transaction, order_id: str, version: int, move: str, state: tuple[str, ...]) -> None:
     event_id = f"{order_id}/{version}"
     common = {"seller_id": 1, "order_id": order_id, "version": version, "created_ms": NOW}
-    said = {"event_id": event_id, "action": "order.created", "move": move, "body": "{}"}
+    said = {"event_id": event_id, "action": "order.created", "move": move, "body": "{}", "application_id": 7, "live": 0}
     await _insert(tx, "order_events", **common, **said, **dict(zip(STATE, state, strict=True)))
     sent = {"status": "delivered", "attempts": 1, "next_ms": NOW, "claimed_until_ms": 0}
     delivery = {"delivery_id": f"{event_id}.{SUBSCRIPTION}", "subscription_id": SUBSCRIPTION}
@@ -73,7 +75,9 @@ async def _result(tx: Transaction, result_id: str, verdict: str, outcome: str = 
 async def _refund(tx: Transaction, refund_id: str, amount_minor: int, status: str) -> None:
     ended_ms = None if status == "processing" else NOW
     names = {"seller_id": 1, "refund_id": refund_id, "order_id": ORDER, "created_ms": NOW, "ended_ms": ended_ms}
-    await _insert(tx, "refunds", **names, amount=str(amount_minor), amount_minor=amount_minor, status=status)
+    await _insert(
+        tx, "refunds", **names, next_ms=NOW, amount=str(amount_minor), amount_minor=amount_minor, status=status
+    )
 
 
 async def _reversal(tx: Transaction, **columns: Any) -> None:
@@ -128,6 +132,7 @@ async def _sound(tx: Transaction) -> None:
     await _subscribe(tx, "choosy", actions='["order.failed"]')
     await _order(tx, ORDER, STEPS, paid_ms=NOW, paid_minor=1000, refunded_minor=300, refunding_minor=700)
     await _order(tx, "ORD2", STEPS[:2])
+    assert await feeds.number(tx, FEED, 5) == 5
     await _result(tx, "r1", "taken")
     await _refund(tx, "REF1", 300, "processed")
     await _refund(tx, "REF2", 700, "processing")
@@ -182,6 +187,11 @@ BREAKS = {
     "withdrawn_without_event": "UPDATE authorizations SET withdrawn_ms = 1",
     "application_event_without_delivery": "DELETE FROM deliveries WHERE order_id = '7' AND version = 2",
     "application_delivery_without_event": "DELETE FROM application_events WHERE version = 3",
+    "event_number_gap": "UPDATE order_events SET number = NULL WHERE number = 3",
+    "event_number_lost": "UPDATE order_events SET number = NULL",
+    "event_out_of_order": f"UPDATE order_events SET number = 9 {WHERE} AND version = 1",
+    "event_in_anothers_feed": f"UPDATE order_events SET live = 1 {WHERE} AND version = 1",
+    "event_stuck": f"UPDATE order_events SET created_ms = {NOW - DAY - 1} WHERE number IS NULL",
     "delivery_overdue": f"UPDATE deliveries SET status = 'pending', created_ms = {NOW - 32 * DAY}",
     "key_without_answer": "UPDATE idempotency_keys SET answer = NULL",
     "code_without_chain": "UPDATE codes SET chain_id = NULL",
@@ -208,6 +218,38 @@ async def test_more_refunds_than_payment_are_found(database: Database) -> None:
 
     await database.write(work)
     assert await _rules_broken(database) == {"refunds_against_payment"}
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("number = 4 WHERE number = 5", "5 events have 4 numbers, from 1 to 4; 5 were given out"),
+        ("number = 6 WHERE number = 5", "5 events have 5 numbers, from 1 to 6; 5 were given out"),
+        ("number = 0 WHERE number = 1", "5 events have 5 numbers, from 0 to 5; 5 were given out"),
+        ("number = NULL WHERE number = 5", "4 events have 4 numbers, from 1 to 4; 5 were given out"),
+    ],
+)
+async def test_a_feed_has_every_number_once(database: Database, change: str, found: str) -> None:
+    """Neither twice, for which the schema has an index, nor left out, nor given out to nobody."""
+    await database.write(_sound)
+    await database.write(lambda tx: tx.run("DROP INDEX order_events_numbered"))
+    await database.write(lambda tx: tx.run(f"UPDATE order_events SET {change}"))
+    assert f"event_number_gap: seller 1, feed of application 7, test: {found}" in [
+        str(finding) for finding in await ledger.check(database, NOW)
+    ]
+
+
+async def test_a_later_event_has_a_later_number(database: Database) -> None:
+    """Who follows the feed would otherwise see what came of an order before it came to be."""
+    await database.write(_sound)
+
+    async def work(tx: Transaction) -> None:
+        await tx.run(f"UPDATE order_events SET number = 0 {WHERE} AND version = 3")
+        await tx.run(f"UPDATE order_events SET number = 3 {WHERE} AND version = 4")
+        await tx.run(f"UPDATE order_events SET number = 4 {WHERE} AND version = 3")
+
+    await database.write(work)
+    assert await _rules_broken(database) == {"event_out_of_order"}
 
 
 @pytest.mark.parametrize("change", ["refunding_minor = 699", "refunding_minor = 0, refunded_minor = 1000"])
@@ -283,7 +325,7 @@ async def test_a_payment_that_went_back_as_a_late_approval_is_found(database: Da
         await _reversal(tx, reference_id=reference_id, status="reversed", ended_ms=NOW)
 
     await database.write(work)
-    assert await _rules_broken(database) == (set() if reference_id == "9" else {"payment_given_back"})
+    assert await _rules_broken(database) == (set() if reference_id == "9" else {"payment_reversed"})
 
 
 async def test_a_payment_that_is_being_undone_is_found(database: Database) -> None:
@@ -298,15 +340,16 @@ async def test_a_payment_that_is_being_undone_is_found(database: Database) -> No
 
 
 async def test_what_nobody_brings_on_is_found(database: Database) -> None:
-    """An inquiry or a reversal that was due a day ago: its worker does not run."""
+    """An inquiry, a reversal or a refund that was due a day ago: its worker does not run."""
 
     async def work(tx: Transaction) -> None:
         await _sound(tx)
         await _inquiry(tx, next_ms=NOW - DAY - 1)
         await _reversal(tx, next_ms=NOW - DAY - 1)
+        await tx.run(f"UPDATE refunds SET next_ms = {NOW - DAY - 1}")
 
     await database.write(work)
-    assert await _rules_broken(database) == {"inquiry_stuck", "reversal_stuck"}
+    assert await _rules_broken(database) == {"inquiry_stuck", "reversal_stuck", "refund_stuck"}
 
 
 async def test_two_approvals_of_one_order_are_found(database: Database) -> None:

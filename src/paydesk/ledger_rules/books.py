@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.ledger_rules import Rule
+from paydesk.ledger_rules.rule import Rule
 
-BOOK_RULES = (
+WHOLE_RULES = (
     # While an order is live its terminal may still report; and what is asked for or being undone is not over.
     Rule(
         "approval_against_order",

@@ -1,0 +1,69 @@
+"""The mutants of the feeds: numbers with gaps, numbers out of order, and events that another application is told."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+READ = "tests/contract/test_events_read.py"
+READERS = "tests/races/test_events_readers.py"
+STORE = "events/store.py"
+ONCE = "Every event has one place in its feed"
+ORDERED = "An order's events are told in their order"
+
+EVENT_MUTANTS = (
+    Mutant(
+        ONCE,
+        "Two nodes number a feed at once",
+        STORE,
+        "WHERE seller_id = $1 AND application_id = $2 AND live = $3 FOR UPDATE",
+        "WHERE seller_id = $1 AND application_id = $2 AND live = $3",
+        READERS,
+        "number_at_once and postgres",
+    ),
+    Mutant(
+        ONCE,
+        "More numbers are counted than are given",
+        STORE,
+        "await tx.run(COUNT_ON, *feed.key, count)",
+        "await tx.run(COUNT_ON, *feed.key, count + 1)",
+        READ,
+        "a_number_of_its_own and sqlite",
+    ),
+    Mutant(
+        ONCE,
+        "Numbers that were given are not counted",
+        STORE,
+        "await tx.run(COUNT_ON, *feed.key, count)",
+        "pass",
+        READ,
+        "a_number_of_its_own and sqlite",
+    ),
+    Mutant(
+        ORDERED,
+        "The latest events of an order get the first numbers",
+        STORE,
+        "ORDER BY order_id, version) AS number",
+        "ORDER BY order_id, version DESC) AS number",
+        READ,
+        "a_number_of_its_own and sqlite",
+    ),
+    Mutant(
+        ORDERED,
+        "Numbering does not wait for what the version before wrote",
+        STORE,
+        "WHERE n.seller_id = $1 AND n.application_id IS NULL AND n.number IS NULL)",
+        "WHERE n.seller_id = $1 AND n.application_id IS NULL AND n.number < 0)",
+        READ,
+        "version_before and sqlite",
+    ),
+    Mutant(
+        "An application is told of its own orders alone",
+        "What the version before wrote is told to whoever asks first",
+        STORE,
+        "   SET application_id = (SELECT o.application_id FROM orders o\n"
+        "                          WHERE o.seller_id = $1 AND o.order_id = order_events.order_id),\n",
+        "   SET application_id = (SELECT MAX(o.application_id) FROM orders o WHERE o.seller_id = $1),\n",
+        READ,
+        "version_before and sqlite",
+    ),
+)
