@@ -1,8 +1,8 @@
 """A node as a process of its own, for tests that kill it: the application of `paydesk serve` and its workers.
 
-`main([DATABASE_URL, PORT])` serves until SIGTERM. Beside `serve` it only allows receivers on loopback,
-and it has the tests' own server keys; everything else is seeded through the stores before it starts. A request with
-`X-Crash-At: after_commit` arms that crash point, and so is the one that the process dies of.
+`main([DATABASE_URL, PORT])` serves until SIGTERM. Beside `serve` it only allows receivers on loopback, has the tests'
+own server keys, and the acquirer's door beside its own; everything else is seeded through the stores before it starts.
+A request with `X-Crash-At: after_commit` arms that crash point, and so is the one that the process dies of.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from acquirer_door import with_door
 from forks import Fork, Forks
 from paydesk import crash_points, logs, node, settings
 from paydesk.app import acquirers_of, build_app
@@ -135,7 +136,9 @@ async def serve(database_url: str, port: int) -> None:
         # Asked anew each time, so that a test can move the machine's clock.
         clock, stop = WatchedClock(lambda: time.time_ns()), asyncio.Event()  # noqa: PLW0108 - that is the point
         acquirers = acquirers_of(chosen, database, clock)
+        assert acquirers.test is not None, "test orders have the simulated one, always"
         app = build_app(chosen, database, KEYS, clock, development=False, state={"acquirers": acquirers})
+        app = with_door(app, acquirers.test)
         node.stop_on_signals(stop)
         context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True, acquirers=acquirers)
         await node.run_together(

@@ -161,7 +161,7 @@ async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) 
         undelivered, overdue = await truth.unsettled(database_url)
         quiet = 0 if undelivered or overdue else quiet + 1
     if overdue:
-        this.violations.append(f"{overdue} orders ran out of time and did not end")
+        this.violations.append(f"{overdue} orders, refunds, inquiries or reversals did not come to their end")
 
 
 async def _ended(nodes: Cluster) -> list[str]:

@@ -136,9 +136,9 @@ def outcomes(records: Records, facts: Facts) -> Iterator[str]:
         fact, kept = facts.orders.get(result.order_id), facts.results.get((result.order_id, result.result_id))
         if kept is None:
             yield f"result {result.result_id} of {result.order_id} was answered {result.status} and is not recorded"
-        elif fact is not None and result.status == 200:
+        elif fact is not None and result.status == 200 and result.content["outcome"] != "unknown":
             yield from _wrong_end(result, fact)
-        elif fact is not None and result.content["outcome"] == "approved":
+        elif fact is not None and result.content["outcome"] == "approved" and result.status != 200:
             is_payment = fact.payment_reference == result.content["reference_id"]
             if not (is_payment or kept.reversed_ or kept.inquired):
                 yield f"the approval {result.result_id} of {result.order_id} is neither its payment nor given back"
@@ -175,6 +175,48 @@ def refunds(records: Records, facts: Facts) -> Iterator[str]:
             yield f"refund {refund_id} of {kept.amount_minor} is processed; the acquirer gave back {kept.moved_minor}"
         if kept.status == "failed" and kept.moved_minor:
             yield f"refund {refund_id} failed, and the acquirer gave back {kept.moved_minor}"
+
+
+def charges(records: Records, facts: Facts) -> Iterator[str]:
+    """Promise 5: what the acquirer approved is the order's one payment or was reversed, and nothing else is paid."""
+    for charge in records.charges:
+        booked = facts.book.get(charge.order_id)
+        if booked is None or (charge.outcome == "approved" and booked.reference_id != charge.reference_id):
+            yield f"{charge.order_id} was {charge.outcome} as {charge.reference_id}, and the book has {booked}"
+        elif charge.outcome != booked.outcome:
+            yield f"{charge.order_id} was {charge.outcome}, and is {booked.outcome} in the book"
+    for order_id, fact in facts.orders.items():
+        paid, booked = fact.shown[0] in ("processed", "refunded"), facts.book.get(order_id)
+        if fact.live or booked is None:
+            if paid and not fact.live:
+                yield f"{order_id} is {fact.shown[0]}, and no card was charged"
+            continue
+        stands = booked.outcome == "approved" and not booked.reversed_
+        if paid and not (stands and booked.charged and fact.payment_reference == booked.reference_id):
+            yield f"{order_id} is {fact.shown[0]} as {fact.payment_reference}, and the book has {booked}"
+        if stands and not paid:
+            yield f"{order_id} is {fact.shown[0]}, and {booked.amount_minor} stay charged as {booked.reference_id}"
+
+
+def kinds(records: Records, facts: Facts) -> Iterator[str]:
+    """Promise 10: sellers are apart, live and test too: orders, what is told of them, and the acquirer's play money."""
+    for order in facts.orders.values():
+        if order.live != (order.terminal_id in records.live):
+            yield f"{order.order_id} is {_kind(order.live)}, its terminal {order.terminal_id} is not"
+    for order_id, booked in facts.book.items():
+        if booked.live or (order_id in facts.orders and facts.orders[order_id].live):
+            yield f"{order_id} is live, and the simulated acquirer knows of it"
+    told = {(one.subscription_id, one.order_id) for one in records.arrivals}
+    told |= {(subscription_id, order_id) for order_id, _, subscription_id in facts.deliveries}
+    for subscription_id, order_id in sorted(told):
+        fact = facts.orders.get(order_id)
+        whose = (records.sellers[fact.terminal_id], fact.live) if fact is not None else None
+        if whose is not None and records.audiences.get(subscription_id) != whose:
+            yield f"{order_id} of {whose} was told to subscription {subscription_id}, which is of others"
+
+
+def _kind(live: bool) -> str:  # noqa: FBT001 - private
+    return "live" if live else "test"
 
 
 def tokens(records: Records, facts: Facts) -> Iterator[str]:
@@ -279,6 +321,8 @@ CHECKS: tuple[Check, ...] = (
     cancels,
     outcomes,
     refunds,
+    charges,
+    kinds,
     tokens,
     deliveries,
     delivery_order,

@@ -25,13 +25,22 @@ START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 15.0
 LOOK_AGAIN_SECONDS = 0.02
 TRUSTED_MS_MAX = 60_000
-# Attempts are short and soon repeated, so that a run sees the whole of a notification's life.
+# Attempts are short and soon repeated, so that a run sees the whole of a notification's life, and of an outcome that
+# nobody knows.
 VARIABLES = {
     "PAYDESK_LOG_FORMAT": "json",
     "PAYDESK_DATABASE_TIMEOUT_SECONDS": "3",
     "PAYDESK_WEBHOOK_TIMEOUT_SECONDS": "2",
     "PAYDESK_WEBHOOK_RETRY_SECONDS": "1,1,2,2,4,4,8,8,8,8,8,8",
+    "PAYDESK_INQUIRY_NOT_FOUND_SECONDS": "90",
+    "PAYDESK_INQUIRY_PAUSE_SECONDS": "5,10,20",
+    "PAYDESK_REVERSAL_PAUSE_SECONDS": "5,10,20",
 }
+ACQUIRER = (
+    "refund:lost@10 refund:unheard@5 refund:not_sent@5 refund:delay:0.3s@10 refund:decline:rejected_by_issuer@5"
+    " inquiry:lost@20 reversal:lost@30 reversal:unheard@20"
+)
+"""How the acquirer answers in a run that is to be hard."""
 
 _forks = Forks("faults.clocked_node")
 atexit.register(_forks.end)
@@ -120,11 +129,12 @@ class Node:
             self._process.send_signal(number)
 
     async def _keep(self) -> None:
+        variables = environment(**VARIABLES, PAYDESK_SIMULATOR_SCRIPT=ACQUIRER)
         while self._wanted:
             if abs(self._offset_ms) > TRUSTED_MS_MAX:
                 # A process can't know that the clock it starts by is wrong.
                 self.move_clock(0)
-            process = self._process = _forks.start(self._arguments, environment(**VARIABLES), self.log)
+            process = self._process = _forks.start(self._arguments, variables, self.log)
             while process.poll() is None:
                 # A connection that is accepted by a stopped process would say nothing of it.
                 self.up = self.up or await self._answers()

@@ -26,8 +26,9 @@ class Inbox:
         self._failing: dict[str, float] = {}
         self.url = ""
 
-    def know(self, path: str, subscription_id: str, secret: Secret, failing: float) -> None:
-        """Take what comes to this path as the subscription's."""
+    def know(self, path: str, subscription_id: str, secret: Secret, failing: float, audience: tuple[int, bool]) -> None:
+        """Take what comes to this path as the subscription's, which is to hear of that seller's, live or test."""
+        self._records.audiences[subscription_id] = audience
         self._subscriptions[path] = (subscription_id, secret)
         self._failing[path] = failing
 

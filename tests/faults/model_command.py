@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from faults.long_form import arguments_of, bar, conclude, migrated_database
+from model.figures import Figures
 from model.machine import machine_of
-from model.shop import Figures
 
 
 def main(arguments: list[str]) -> int:

@@ -10,8 +10,9 @@ from typing import Any, Literal
 Shown = tuple[str, str, str]
 """An order as an answer shows it: its status, its detail, its payment's detail."""
 
-Ending = Literal["created", "refused", "maybe"]
-"""What became of a key: an order · nothing · refused in the end, but an earlier attempt may still be on its way."""
+Ending = Literal["created", "declined", "refused", "maybe"]
+"""What became of a key: an order or a refund · a refund that the acquirer declined, which is an effect too · nothing ·
+refused in the end, but an earlier attempt may still be on its way."""
 
 
 Operation = Literal["create", "cancel", "refund"]
@@ -69,6 +70,15 @@ class RefundRecord:
     status: str
 
 
+@dataclass(frozen=True, slots=True)
+class ChargeRecord:
+    """What a terminal was told by the acquirer that it went to: approved under a number, or declined."""
+
+    order_id: str
+    outcome: Literal["approved", "declined"]
+    reference_id: str = ""
+
+
 @dataclass
 class ChainRecord:
     """An application's chain of tokens: for each refresh token all answers, the first token first."""
@@ -106,10 +116,15 @@ class Records:
     keys: list[KeyRecord] = field(default_factory=list)
     results: list[ResultRecord] = field(default_factory=list)
     refunds: list[RefundRecord] = field(default_factory=list)
+    charges: list[ChargeRecord] = field(default_factory=list)
     chains: list[ChainRecord] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     sellers: dict[str, int] = field(default_factory=dict)
     """Whose each terminal is."""
+    live: set[str] = field(default_factory=set)
+    """The terminals that are no test terminals."""
+    audiences: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    """Of whose orders each subscription is to hear, and whether of live ones."""
     violations: list[str] = field(default_factory=list)
     """What was wrong the moment that it was answered."""
 

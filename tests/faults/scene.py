@@ -23,12 +23,17 @@ SELLERS = 2
 
 @dataclass(frozen=True, slots=True)
 class TerminalSeed:
-    """A terminal, whose it is, its device's token, and a token of an application that creates orders for it."""
+    """A terminal, whose it is, its device's token, and a token of an application that creates orders for it.
+
+    `other_token` is the application's for the same seller's terminals of the other kind, live or test.
+    """
 
     terminal_id: str
     seller: int
     device_token: str
     access_token: str
+    other_token: str
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +52,47 @@ class Cast:
     applications: list[ApplicationSeed] = field(default_factory=list)
 
 
-async def cast(database_url: str, inbox: Inbox, chance: random.Random, *, devices: int, applications: int) -> Cast:
-    """Write all of them into the database."""
+async def cast(
+    database_url: str, inbox: Inbox, chance: random.Random, *, devices: int, applications: int, live_devices: int = 0
+) -> Cast:
+    """Write all of them into the database; of the terminals the last `live_devices` are live."""
     database = await open_database(database_url)
     try:
-        made = Cast()
+        made, test, live = Cast(), list[TerminalSeed](), list[TerminalSeed]()
         for number in range(SELLERS):
             scene = await make_scene(database)
-            # One receiver that takes everything, and one that fails now and then.
-            for path, failing in ((f"/{number}/good", 0.0), (f"/{number}/bad", 0.05)):
-                application_id = scene.application.application_id
-                known = await subscribe(database, inbox.url + path, application_id=application_id)
-                inbox.know(path, *known, failing)
-            token = (await _chain(database, scene)).access_token
-            for _ in range(devices // SELLERS):
-                made.terminals.append(await _terminal(database, scene, token))
+            await _subscribe(database, inbox, scene, number)
+            tokens = (await _token(database, scene, live=False), await _token(database, scene, live=True))
+            test += [await _terminal(database, scene, tokens) for _ in range(devices // SELLERS)]
+            live += [await _terminal(database, scene, tokens[::-1], live=True) for _ in range(live_devices // SELLERS)]
             for _ in range(applications // SELLERS):
                 pair = await _chain(database, scene)
                 assert pair.refresh_token is not None, "offline_access is granted"
                 made.applications.append(ApplicationSeed(scene.credentials(), pair.refresh_token))
     finally:
         await database.close()
-    chance.shuffle(made.terminals)
+    chance.shuffle(test)
+    made.terminals = [*test, *live]
     return made
 
 
-async def _chain(database: Database, scene: Scene) -> Pair:
+async def _token(database: Database, scene: Scene, *, live: bool) -> str:
+    return (await _chain(database, scene, live=live)).access_token
+
+
+async def _subscribe(database: Database, inbox: Inbox, scene: Scene, number: int) -> None:
+    """One receiver that takes everything, one that fails now and then, and one for live orders."""
+    application_id, seller_id = scene.application.application_id, scene.seller.seller_id
+    for path, failing, live in (
+        (f"/{number}/good", 0.0, False),
+        (f"/{number}/bad", 0.05, False),
+        (f"/{number}/live", 0.0, True),
+    ):
+        known = await subscribe(database, inbox.url + path, application_id=application_id, live=live)
+        inbox.know(path, *known, failing, (seller_id, live))
+
+
+async def _chain(database: Database, scene: Scene, *, live: bool = False) -> Pair:
     now_ms = SystemClock().now_ms()
     return await database.write(
         lambda tx: issuing.mint_chain(
@@ -81,14 +101,17 @@ async def _chain(database: Database, scene: Scene) -> Pair:
             application_id=scene.application.application_id,
             seller_id=scene.seller.seller_id,
             scope=ALL_SCOPES,
-            live=False,
+            live=live,
             now_ms=now_ms,
             lifetimes=Lifetimes(15_552_000, 15_552_000),
         )
     )
 
 
-async def _terminal(database: Database, scene: Scene, access_token: str) -> TerminalSeed:
+async def _terminal(
+    database: Database, scene: Scene, access_tokens: tuple[str, str], *, live: bool = False
+) -> TerminalSeed:
+    """A terminal; the tokens are one of its own kind, and one of the other."""
     seller_id, now_ms = scene.seller.seller_id, SystemClock().now_ms()
 
     async def work(tx: Transaction) -> TerminalSeed:
@@ -100,12 +123,12 @@ async def _terminal(database: Database, scene: Scene, access_token: str) -> Term
             seller_id=seller_id,
             pos_id=pos.pos_id,
             terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
-            live=False,
+            live=live,
             now_ms=now_ms,
             operating_mode="PDV",
         )
         assert made is not None
         device_token = await terminals.mint_token(tx, seller_id, made.terminal_id, now_ms)
-        return TerminalSeed(made.terminal_id, seller_id, device_token.reveal(), access_token)
+        return TerminalSeed(made.terminal_id, seller_id, device_token.reveal(), *access_tokens, live)
 
     return await database.write(work)

@@ -1,6 +1,7 @@
 """A terminal: takes orders from its poll, asks for the grant, reports what came of it, and is started again at times.
 
-It keeps its journal across starts, as the protocol asks, and decides by itself what the acquirer said.
+It keeps its journal across starts, as the protocol asks, goes to the acquirer by itself, and reports what that said.
+Some charge without the grant, or after they gave the order back; some never hear the answer, or never tell it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from acquirer_door import PATH, asking
 from faults.caller import Answer, Caller, GaveUp
-from faults.records import Records, ResultRecord
+from faults.records import ChargeRecord, Records, ResultRecord
 from faults.scene import TerminalSeed
+from paydesk.acquiring.acquirer import Payment
 from service import approved
 
 WAIT_SECONDS = 1
 POLL_TIMEOUT_SECONDS = 5.0
 GONE = ("order_canceled", "order_finished", "stale_session")
 RECORDED = ("order_finished", "result_conflict")
+AMOUNT_MINOR = 2490
+CARDS = (*("visa_approved",) * 6, *("insufficient_amount",) * 3, "no_answer")
+"""What buyers present; of the last one the answer is lost."""
+UNGRANTED, GIVEN_BACK, SILENT = 0.04, 0.5, 0.01
+"""How often one charges without asking, or although it has just given the order back, or says nothing at all."""
 
 
 @dataclass
@@ -28,6 +36,7 @@ class Entry:
     lease_id: str
     terminal_id: str
     last_step: str = "offered"
+    card: str = ""
     result_id: str = ""
     result: dict[str, Any] | None = None
 
@@ -42,7 +51,7 @@ class Terminal:
 
     def __init__(self, caller: Caller, records: Records, seed: TerminalSeed, stop: asyncio.Event) -> None:
         self.caller, self.records, self.stop = caller, records, stop
-        self.terminal_id = seed.terminal_id
+        self.terminal_id, self.seller = seed.terminal_id, seed.seller
         self._authorization = {"Authorization": f"Bearer {seed.device_token}"}
         self._boot_id = ""
         self._journal: dict[str, Entry] = {}
@@ -85,7 +94,7 @@ class Terminal:
             return
         if entry.result is None and verdict == "hold" and entry.last_step == "authorizing":
             # The acquirer knows what came of it, and tells the terminal when it is asked.
-            self._decide(entry)
+            await self._charge(entry)
         elif entry.result is None and (verdict == "hold" or entry.last_step == "authorizing"):
             self._give_up(entry)
         if entry.result is not None:
@@ -105,11 +114,19 @@ class Terminal:
         if message["type"] == "order":
             await self._offered(lease_id)
         elif message["type"] == "cancel":
-            await self._say("POST", f"/leases/{lease_id}/cancel-result", {"done": True}, ("order_granted",))
+            path = f"/leases/{lease_id}/cancel-result"
+            answer = await self._say("POST", path, {"done": True}, ("order_granted",))
             if entry is not None and entry.result is None:
-                self._forget(entry)
+                await self._given_back(entry, answer)
         elif message["type"] == "expired" and entry is not None and entry.result is None:
             self._forget(entry)
+
+    async def _given_back(self, entry: Entry, answer: Answer) -> None:
+        """The buyer may have held a card against it that very moment."""
+        if answer.outcome == "ok" and self.caller.chance.random() < GIVEN_BACK:
+            await self._charge(entry)
+            await self._report(entry)
+        self._forget(entry)
 
     async def _offered(self, lease_id: str) -> None:
         if lease_id not in self._journal and self.caller.chance.random() < 0.04:
@@ -137,6 +154,10 @@ class Terminal:
             entry.result_id = str(uuid.uuid4())
             entry.result = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
             await self._report(entry)
+        elif self.caller.chance.random() < UNGRANTED:
+            await self._charge(entry)
+            await asyncio.sleep(self.caller.chance.uniform(0.0, 1.0))
+            await self._report(entry)
         else:
             await self._authorize(entry)
 
@@ -147,7 +168,11 @@ class Terminal:
         if answer.outcome == "ok":
             self.records.order(entry.order_id, self.terminal_id).granted = True
             self.caller.tally.acknowledged["granted"] += 1
-            self._decide(entry)
+            await self._charge(entry)
+            if self.caller.chance.random() < SILENT:
+                # The grant makes it the service's own concern.
+                self._forget(entry)
+                return
         elif answer.attempts > 1:
             # Nothing is charged; where an earlier attempt got the grant, the order still waits for an outcome.
             self._give_up(entry)
@@ -159,13 +184,19 @@ class Terminal:
             return
         await self._report(entry)
 
-    def _decide(self, entry: Entry) -> None:
+    async def _charge(self, entry: Entry) -> None:
         """What the acquirer says, written down before it is told."""
+        entry.card = entry.card or self.caller.chance.choice(CARDS)
+        payment = Payment(self.seller, self.terminal_id, f"PAY{entry.lease_id}", AMOUNT_MINOR, "BRL")
+        told = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
         entry.result_id = str(uuid.uuid4())
-        if self.caller.chance.random() < 0.7:
-            entry.result = approved()
+        if told["outcome"] == "approved":
+            entry.result = {**approved(), "reference_id": told["reference_id"]}
         else:
-            entry.result = {"outcome": "declined", "status_detail": "insufficient_amount"}
+            entry.result = told
+        if told["outcome"] != "unknown":
+            outcome, reference_id = told["outcome"], told.get("reference_id", "")
+            self.records.charges.append(ChargeRecord(entry.order_id, outcome, reference_id))
 
     def _give_up(self, entry: Entry) -> None:
         entry.result_id = str(uuid.uuid4())

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from faults import checker
-from faults.records import Arrival, ChainRecord, KeyRecord, Records, RefundRecord, ResultRecord
-from faults.truth import ChainFact, Event, Facts, OrderFact, RefundFact, ResultFact
+from faults.records import Arrival, ChainRecord, ChargeRecord, KeyRecord, Records, RefundRecord, ResultRecord
+from faults.truth import BookFact, ChainFact, Event, Facts, OrderFact, RefundFact, ResultFact
 
 PAID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CANCELED = "ORD01J67CQQH5904WDBVZEM4JMEP4"
@@ -26,6 +26,7 @@ Scene = tuple[Records, Facts]
 def sound() -> Scene:
     """A run of two orders of one terminal, one paid and one canceled, and of one application, without a fault."""
     records, facts = Records(), Facts()
+    records.sellers, records.audiences = {"T1": 1}, {SUBSCRIPTION: (1, False)}
     for order_id, key, steps, begins in (
         (PAID, "k1", (CREATED, AT_TERMINAL, PROCESSED), 1.0),
         (CANCELED, "k2", (CREATED, BY_API), 3.0),
@@ -74,6 +75,8 @@ def _pay(records: Records, facts: Facts) -> None:
     content = {"outcome": "approved", "reference_id": "115"}
     records.results.append(ResultRecord(PAID, "R1", content, 200, recorded=False, order_status="processed"))
     facts.results[PAID, "R1"] = ResultFact("approved", "taken", reversed_=False, inquired=False)
+    records.charges.append(ChargeRecord(PAID, "approved", "115"))
+    facts.book[PAID] = BookFact("approved", "115", False, True, 2490, 1000, False)
 
 
 def _lose_order(records: Records, facts: Facts) -> None:
@@ -271,6 +274,40 @@ def _move_for_a_failed_refund(_: Records, facts: Facts) -> None:
     facts.refunds["REF2"] = replace(facts.refunds["REF1"], status="failed")
 
 
+def _forget_a_charge(_: Records, facts: Facts) -> None:
+    del facts.book[PAID]
+
+
+def _keep_another_charge(_: Records, facts: Facts) -> None:
+    facts.book[PAID] = replace(facts.book[PAID], reference_id="117")
+
+
+def _reverse_a_payment(_: Records, facts: Facts) -> None:
+    facts.book[PAID] = replace(facts.book[PAID], reversed_=True)
+
+
+def _charge_what_is_canceled(_: Records, facts: Facts) -> None:
+    facts.book[CANCELED] = replace(facts.book[PAID], reference_id="118")
+
+
+def _pay_without_a_card(_: Records, facts: Facts) -> None:
+    facts.book[PAID] = replace(facts.book[PAID], charged=False)
+
+
+def _make_it_live(_: Records, facts: Facts) -> None:
+    facts.orders[PAID] = replace(facts.orders[PAID], live=True)
+
+
+def _play_with_real_money(records: Records, facts: Facts) -> None:
+    records.live.add("T1")
+    facts.book[CANCELED] = replace(facts.book[PAID], outcome="declined", live=True)
+
+
+def _tell_another_seller(records: Records, facts: Facts) -> None:
+    del facts
+    records.audiences[SUBSCRIPTION] = (2, False)
+
+
 PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "an order is lost": (_lose_order, "acknowledged_orders"),
     "one key has two answers": (_answer_otherwise, "keys"),
@@ -298,6 +335,14 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "more is given back than was paid": (_refund_too_much, "refunds"),
     "the acquirer gave nothing back": (_move_nothing, "refunds"),
     "a failed refund was given back": (_move_for_a_failed_refund, "refunds"),
+    "a charge is not in the book": (_forget_a_charge, "charges"),
+    "the book has another number": (_keep_another_charge, "charges"),
+    "what is paid was reversed": (_reverse_a_payment, "charges"),
+    "what is canceled stays charged": (_charge_what_is_canceled, "charges"),
+    "what is paid was never charged": (_pay_without_a_card, "charges"),
+    "a live order stands at a test terminal": (_make_it_live, "kinds"),
+    "live money is in the simulator's book": (_play_with_real_money, "kinds"),
+    "another seller is told": (_tell_another_seller, "kinds"),
     "a result is refused and not recorded": (_refuse_without_recording, "outcomes"),
     "a token has two successors": (_give_two_successors, "tokens"),
     "an application is locked out": (_lock_out, "tokens"),

@@ -17,6 +17,7 @@ LOOK_AGAIN_SECONDS = 0.15
 FINAL = ("processed", "failed", "canceled", "refunded")
 PART = "10.00"
 NOT_REFUNDED = ("cannot_refund_order", "order_already_refunded", "refund_amount_exceeds", "refund_in_progress")
+DECLINED = b"the acquirer declined the refund"
 NOT_CANCELED = ("cannot_cancel_order", "order_already_canceled")
 
 
@@ -153,6 +154,10 @@ class Till:
         for answer in answers:
             if answer.outcome == "ok":
                 record.answers.add((answer.status, answer.raw))
+            elif DECLINED in answer.raw:
+                # By the acquirer, which is an effect of the key.
+                record.answers.add((answer.status, answer.raw))
+                record.ending = "declined"
             elif answer.attempts > 1 and record.ending == "refused":
                 record.ending = "maybe"
         return next((answer for answer in answers if answer.outcome == "ok"), answers[0])

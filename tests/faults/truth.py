@@ -14,7 +14,7 @@ from paydesk.webhooks import store as webhooks
 
 ORDERS = """
 SELECT order_id, terminal_id, external_reference, status, status_detail, payment_status_detail, version, granted_ms,
-       reference_id FROM orders"""
+       reference_id, live FROM orders"""
 
 EVENTS = """
 SELECT order_id, version, status, status_detail, payment_status_detail, event_id, body FROM order_events
@@ -27,7 +27,8 @@ SELECT r.lease_id, r.result_id, r.outcome, r.verdict,
        CASE WHEN EXISTS (SELECT 1 FROM reversals v WHERE v.seller_id = r.seller_id AND v.lease_id = r.lease_id
                             AND v.result_id = r.result_id) THEN 1 ELSE 0 END,
        CASE WHEN EXISTS (SELECT 1 FROM inquiries i WHERE i.seller_id = r.seller_id
-                            AND i.order_id = 'ORD' || r.lease_id AND i.ended_ms IS NULL) THEN 1 ELSE 0 END
+                            AND i.order_id = 'ORD' || r.lease_id
+                            AND (i.ended_ms IS NULL OR i.ended_ms >= r.created_ms)) THEN 1 ELSE 0 END
   FROM results r"""
 
 REFUNDS = """
@@ -36,14 +37,21 @@ SELECT r.refund_id, r.order_id, r.amount, r.amount_minor, r.status, COALESCE(o.p
          WHERE m.seller_id = r.seller_id AND m.movement_key = r.refund_id AND m.outcome = 'approved')
   FROM refunds r JOIN orders o ON o.seller_id = r.seller_id AND o.order_id = r.order_id"""
 
-UNFINISHED = "SELECT COUNT(*) FROM refunds WHERE status = 'processing'"
+BOOK = """
+SELECT payment_id, outcome, reference_id, CASE WHEN reversed_ms IS NULL THEN 0 ELSE 1 END,
+       CASE WHEN card IS NULL THEN 0 ELSE 1 END, amount_minor, refunded_minor, live FROM simulator_payments"""
+
+# What the acquirer of test orders is asked about or for. Nobody can be asked about live ones: those are an operator's.
+UNFINISHED = """
+SELECT (SELECT COUNT(*) FROM refunds WHERE status = 'processing')
+     + (SELECT COUNT(*) FROM inquiries WHERE live = 0 AND ended_ms IS NULL)
+     + (SELECT COUNT(*) FROM reversals WHERE live = 0 AND status = 'pending')"""
 
 DELIVERIES = "SELECT order_id, version, subscription_id, status FROM deliveries"
 
-# A terminal that was started again may say of an order without a grant that it was authorizing: that one is inquired.
-UNGRANTED = """
+LIVE = """
 SELECT COUNT(*) FROM orders
- WHERE status IN ('created', 'at_terminal') AND granted_ms IS NULL AND payment_status_detail <> 'check_on_terminal'"""
+ WHERE status IN ('created', 'at_terminal') AND (live = 0 OR payment_status_detail <> 'check_on_terminal')"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +76,25 @@ class OrderFact:
     granted: bool
     payment_reference: str
     events: tuple[Event, ...]
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BookFact:
+    """A payment in the acquirer's book; `charged`: a card was there, so it did not learn of it from us alone."""
+
+    outcome: str
+    reference_id: str
+    reversed_: bool
+    charged: bool
+    amount_minor: int
+    refunded_minor: int
+    live: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFact:
-    """A result as it was recorded; `reversed_` and `inquired`: it is given back, or the acquirer is still asked."""
+    """A result as it was recorded; `reversed_` and `inquired`: it is given back, or the acquirer was asked after it."""
 
     outcome: str
     verdict: str
@@ -109,6 +131,8 @@ class Facts:
     keys: dict[tuple[str, str, str], tuple[int, bytes]] = field(default_factory=dict)
     results: dict[tuple[str, str], ResultFact] = field(default_factory=dict)
     refunds: dict[str, RefundFact] = field(default_factory=dict)
+    book: dict[str, BookFact] = field(default_factory=dict)
+    """By the order that each payment is of."""
     deliveries: dict[tuple[str, int, str], str] = field(default_factory=dict)
     chains: dict[str, ChainFact] = field(default_factory=dict)
 
@@ -134,6 +158,7 @@ async def _read(tx: Transaction, records: Records) -> Facts:
             row[7] is not None,
             row[8] or "",
             tuple(events[row[0]]),
+            bool(row[9]),
         )
     for operation, object_id, key, status, answer in await tx.all(KEYS):
         facts.keys[operation, object_id, key] = (status, bytes(answer or b""))
@@ -141,6 +166,10 @@ async def _read(tx: Transaction, records: Records) -> Facts:
         facts.results[f"ORD{lease_id}", result_id] = ResultFact(outcome, verdict, bool(reversed_), bool(inquired))
     for row in await tx.all(REFUNDS):
         facts.refunds[row[0]] = RefundFact(*row[1:])
+    for payment_id, outcome, reference_id, reversed_, charged, *minor, live in await tx.all(BOOK):
+        facts.book[f"ORD{payment_id[3:]}"] = BookFact(
+            outcome, reference_id, bool(reversed_), bool(charged), minor[0], minor[1], bool(live)
+        )
     for order_id, version, subscription_id, status in await tx.all(DELIVERIES):
         facts.deliveries[order_id, version, subscription_id] = status
     for chain in records.chains:
@@ -154,7 +183,7 @@ async def _read(tx: Transaction, records: Records) -> Facts:
 
 
 async def unsettled(database_url: str) -> tuple[int, int]:
-    """How many notifications are open, and how many orders that no terminal was granted and refunds under way."""
+    """How many notifications are open, and how much of orders: live, asked about, being given back or refunded."""
     database = await open_database(database_url, exclusive=False)
     try:
         return await database.read(_unsettled)
@@ -163,5 +192,5 @@ async def unsettled(database_url: str) -> tuple[int, int]:
 
 
 async def _unsettled(tx: Transaction) -> tuple[int, int]:
-    rows = [await tx.one(statement) for statement in (UNGRANTED, UNFINISHED)]
+    rows = [await tx.one(statement) for statement in (LIVE, UNFINISHED)]
     return await webhooks.pending_count(tx), sum(row[0] for row in rows if row is not None)

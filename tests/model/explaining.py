@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from model.world import Moment, Op, Told, World, drifted, outcomes, refunding
 
+DECIDED = (("processed",), ("declined",))
+"""What a refund is told that is not under way any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -31,7 +34,7 @@ class Event:
 def explained(worlds: Iterable[World], events: tuple[Event, ...], latest_ms: int) -> set[World]:
     """The worlds that may be now, after all events, in any order; none where nothing explains the answers."""
     found: set[World] = set()
-    done = [event.op.number for event in events if event.told is not None and event.told.names == ("processed",)]
+    done = [event.op.number for event in events if event.told is not None and event.told.names in DECIDED]
     seen: set[tuple[World, frozenset[int]]] = set()
     ahead = [(world, frozenset(range(len(events)))) for world in worlds]
     while ahead:

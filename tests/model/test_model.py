@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from model.figures import Figures
 from model.machine import machine_of
-from model.shop import Figures
 from postgres_server import PostgresServer
 
 SHORT = settings(

@@ -17,6 +17,7 @@ from paydesk.terminals.verdicts import Standing, judge
 Kind = Literal[
     "create",
     "get",
+    "charge",
     "cancel",
     "ask_back",
     "hello",
@@ -30,8 +31,11 @@ Kind = Literal[
 ]
 Content = Literal["approved", "approved_less", "declined", "canceled", "unknown"]
 
-SILENCE_MS, UNKNOWN_MS, NOT_FOUND_MS = 30_000, 40_000, 600_000
-PAID_MINOR = 2_490
+SILENCE_MS, UNKNOWN_MS, NOT_FOUND_MS = 30_000, 40_000, 90_000
+"""The last is shorter than by default, so that runs get there."""
+USUAL_MINOR = 2_490
+DECLINED_MINOR = (9_990_030, 9_990_035)
+"""Payments of these amounts the acquirer does not give back: it says so at once, or late."""
 BEFORE_CHECK = (status.AT_TERMINAL, status.CANCELLATION_REQUESTED)
 
 
@@ -49,6 +53,11 @@ class Op:
     last_step: str = ""
     seconds: int = 30
     amount_minor: int = 0
+    """Of a new order what it costs, of a part what is to go back; otherwise what the order costs."""
+    reference_id: str = ""
+    """What the acquirer called an approval that is reported."""
+    detail: str = "insufficient_amount"
+    """Why a payment was declined."""
 
     @property
     def keyed(self) -> bool:
@@ -58,7 +67,8 @@ class Op:
     @property
     def result(self) -> str:
         """What the result is known by: its id and what it says."""
-        return f"{self.number}/{self.content}"
+        reference = self.reference_id if self.content == "approved" else ""
+        return f"{self.number}/{self.content}/{reference}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +91,23 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Refunding:
+    """A refund that is under way: which request it is, how much, and whether that was refused as declined."""
+
+    number: int
+    amount_minor: int
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """An order as it may be. `results`: what each was answered."""
 
     order_id: str
     expires_ms: int
+    amount_minor: int = USUAL_MINOR
+    is_live: bool = False
+    """Real money: nobody is there to be asked about it or for it."""
     state: State = status.CREATED
     version: int = 1
     leased: int = 0
@@ -93,8 +115,12 @@ class Order:
     asked_ms: int = 0
     checked_ms: int = 0
     refunded_minor: int = 0
-    refunding: tuple[tuple[int, int], ...] = ()
-    """The refunds that are under way: which request each is, and how much."""
+    refunding: tuple[Refunding, ...] = ()
+    charged: str = ""
+    """What its terminal's acquirer has said: `approved`, or why not; nothing where nobody was there with a card."""
+    known_from_ms: int = 0
+    known_by_ms: int = 0
+    """When that began to be known there: not before, and not after."""
     results: tuple[tuple[str, Told], ...] = ()
 
     @property
@@ -115,7 +141,7 @@ class Order:
     @property
     def refunding_minor(self) -> int:
         """What is reserved."""
-        return sum(amount for _, amount in self.refunding)
+        return sum(one.amount_minor for one in self.refunding)
 
     def to(self, state: State, **changes: Any) -> Order:
         """After a move."""
@@ -131,6 +157,7 @@ class World:
     """A terminal as it may be: the number of its newest start, and its orders, the newest last."""
 
     session: int
+    is_live: bool = False
     orders: tuple[Order, ...] = ()
 
     def find(self, order_id: str) -> Order:
@@ -168,16 +195,37 @@ def _due(order: Order, latest_ms: int) -> Iterator[Order]:
         yield order.to(status.EXPIRED)
     if order.granted_ms and order.state in BEFORE_CHECK and order.granted_ms + UNKNOWN_MS <= latest_ms:
         yield order.to(status.CHECK_ON_TERMINAL, checked_ms=order.granted_ms + UNKNOWN_MS)
-    # The acquirer knows nothing of payments that these terminals made up; after ten minutes that counts.
-    if order.state == status.CHECK_ON_TERMINAL and order.checked_ms + NOT_FOUND_MS <= latest_ms:
-        yield order.to(FAILED["processing_error"])
+    if order.state == status.CHECK_ON_TERMINAL and not order.is_live:
+        yield from _inquired(order, latest_ms)
     if order.state == status.CANCELLATION_REQUESTED and order.asked_ms + SILENCE_MS <= latest_ms:
         yield order.to(status.CANCELED_BY_API)
-    for number, amount_minor in order.refunding:
-        left = tuple(one for one in order.refunding if one[0] != number)
-        given_minor = order.refunded_minor + amount_minor
-        state = status.REFUNDED if given_minor == PAID_MINOR else status.PARTIALLY_REFUNDED
-        yield order.to(state, refunded_minor=given_minor, refunding=left)
+    for one in order.refunding:
+        left = tuple(other for other in order.refunding if other != one)
+        given_minor = order.refunded_minor + one.amount_minor
+        if one.is_refused:
+            yield replace(order, refunding=left)
+        elif order.amount_minor in DECLINED_MINOR:
+            yield order.to(order.state, refunding=left)
+        else:
+            state = status.REFUNDED if given_minor == order.amount_minor else status.PARTIALLY_REFUNDED
+            yield order.to(state, refunded_minor=given_minor, refunding=left)
+
+
+def _inquired(order: Order, latest_ms: int) -> Iterator[Order]:
+    """What the acquirer, who is asked again and again, may have said by then."""
+    if order.charged == "approved" and order.known_from_ms <= latest_ms:
+        yield order.to(status.PROCESSED, granted_ms=order.granted_ms or 1)
+    elif order.charged and order.known_from_ms <= latest_ms:
+        yield order.to(FAILED[order.charged])
+    if may_be_undone(order, latest_ms):
+        yield order.to(FAILED["processing_error"])
+
+
+def may_be_undone(order: Order, now_ms: int) -> bool:
+    """Whether the acquirer may be told to forget the payment: it has not known of it for so long."""
+    counts_from_ms = order.checked_ms + NOT_FOUND_MS
+    is_known = bool(order.charged) and order.known_by_ms < counts_from_ms
+    return not order.is_live and counts_from_ms <= now_ms and not is_known
 
 
 def overdue(world: World, now_ms: int) -> bool:
@@ -191,7 +239,15 @@ def overdue(world: World, now_ms: int) -> bool:
 
 def refunding(world: World, number: int) -> bool:
     """Whether the refund that this request asked for is still under way."""
-    return any(one == number for order in world.orders for one, _ in order.refunding)
+    return any(one.number == number for order in world.orders for one in order.refunding)
+
+
+def charged(world: World, order_id: str, outcome: str, known_from_ms: int, known_by_ms: int) -> World:
+    """The terminal was at the acquirer's, who knows of it from then on."""
+    order = world.find(order_id)
+    if order.charged:
+        return world
+    return world.put(replace(order, charged=outcome, known_from_ms=known_from_ms, known_by_ms=known_by_ms))
 
 
 def outcomes(world: World, op: Op, at: Moment, answer: Told | None) -> Iterator[Outcome]:
@@ -227,7 +283,8 @@ def _create(world: World, op: Op, at: Moment, answer: Told | None) -> Iterator[O
             return
         world = world.put(cleared)
     if answer is not None and answer.names:
-        made = Order(answer.names[0], answer.created_ms + op.seconds * 1000)
+        expires_ms = answer.created_ms + op.seconds * 1000
+        made = Order(answer.names[0], expires_ms, op.amount_minor, world.is_live)
         yield replace(world, orders=(*world.orders, made)), Told(201, shown=made.shown, names=answer.names)
 
 
@@ -335,20 +392,25 @@ def _give_back(order: Order, _: Op, __: Moment, ___: int) -> Step:
 
 def _refund(order: Order, op: Op, _: Moment, __: int) -> Step:
     """Reserved at once; that it is confirmed is a step of its own, which a worker makes where nobody else does."""
-    left_minor = PAID_MINOR - order.refunded_minor
+    left_minor = order.amount_minor - order.refunded_minor
     asked_minor = op.amount_minor or left_minor
     if order.state.status == "refunded":
         yield order, Told(409, "order_already_refunded")
-    elif order.state.status != "processed":
+    elif order.state.status != "processed" or order.is_live:
         yield order, Told(409, "cannot_refund_order")
     elif asked_minor > left_minor:
         yield order, Told(400, "refund_amount_exceeds")
     elif asked_minor > left_minor - order.refunding_minor:
         yield order, Told(409, "refund_in_progress")
     else:
-        reserved = replace(order, refunding=(*order.refunding, (op.number, asked_minor)))
-        yield reserved, Told(201, names=("processed",))
+        under_way = Refunding(op.number, asked_minor)
+        reserved = replace(order, refunding=(*order.refunding, under_way))
         yield reserved, Told(201, names=("processing",))
+        if order.amount_minor in DECLINED_MINOR:
+            refused = replace(order, refunding=(*order.refunding, replace(under_way, is_refused=True)))
+            yield refused, Told(409, "cannot_refund_order", names=("declined",))
+        else:
+            yield reserved, Told(201, names=("processed",))
 
 
 def _result(order: Order, op: Op, at: Moment, session: int) -> Step:
@@ -358,7 +420,7 @@ def _result(order: Order, op: Op, at: Moment, session: int) -> Step:
         return
     contradicts = any(result.startswith(f"{op.number}/") for result in stored)
     came = [_reported(order, op, at, session, contradicts=contradicts)]
-    if order.state == status.CHECK_ON_TERMINAL and order.checked_ms + NOT_FOUND_MS <= at.now_ms:
+    if order.state == status.CHECK_ON_TERMINAL and may_be_undone(order, at.now_ms):
         # The acquirer is about to be told to forget the payment: nothing approves it any more.
         came.append((order, Told(409, "result_conflict")))
     for after, told in came:
@@ -384,7 +446,7 @@ def _reported(order: Order, op: Op, at: Moment, session: int, *, contradicts: bo
 def _ended(order: Order, op: Op) -> Order | None:
     """The order with the outcome that the result says; None where nothing is ended by it."""
     if op.content == "declined":
-        return order.to(FAILED["insufficient_amount"])
+        return order.to(FAILED[op.detail])
     if op.content == "canceled" and order.state in BEFORE_CHECK and not order.granted_ms:
         return order.to(status.CANCELED_ON_TERMINAL)
     if op.content == "approved" and (order.granted_ms or order.state == status.AT_TERMINAL):
