@@ -77,6 +77,16 @@ async def test_a_whole_refund_shows_the_amount_as_the_order_has_it(service: Serv
     assert (await refund(service, order_id, "10.0")).body["status"] == "refunded"
 
 
+@pytest.mark.parametrize("part", [None, "999999999999.99", "999999999999.98"])
+async def test_the_largest_amount(service: Service, part: str | None) -> None:
+    """What can be paid can be given back, on either database."""
+    order_id = await paid(service, "999999999999.99")
+    reply = await refund(service, order_id, part)
+    assert (reply.status, only(reply)["status"]) == (201, "processed")
+    assert (await service.get(order_id))["transactions"]["payments"][0]["refunded_amount"] == only(reply)["amount"]
+    await books_agree(service.database)
+
+
 async def test_what_was_sent_twice_is_answered_twice_and_done_once(service: Service) -> None:
     """Byte for byte, and it says so; the same key with another request is refused, another key is a refund."""
     order_id = await paid(service)

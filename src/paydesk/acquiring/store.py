@@ -64,7 +64,7 @@ FIND_MOVEMENT = f"SELECT {_MOVEMENT} FROM simulator_movements WHERE seller_id = 
 TAKE = """
 UPDATE simulator_payments SET refunded_minor = refunded_minor + $3
  WHERE seller_id = $1 AND payment_id = $2 AND outcome = 'approved' AND reversed_ms IS NULL
-   AND $3 > 0 AND refunded_minor + $3 <= amount_minor"""
+   AND CAST($3 AS bigint) > 0 AND refunded_minor + $3 <= amount_minor"""
 
 DECLINE_MOVEMENT = """
 UPDATE simulator_movements SET outcome = 'declined', detail = $3 WHERE seller_id = $1 AND movement_key = $2"""
