@@ -135,6 +135,15 @@ async def test_a_reversal_of_another_approval_leaves_this_one(bank: Bank) -> Non
     assert await bank.simulator.inquire(payment) == approved
 
 
+async def test_a_reversal_of_another_approval_leaves_a_payment_made_elsewhere(bank: Bank) -> None:
+    """Of a payment that never came here nothing but the other approval is undone: it can still be refunded."""
+    payment = new_payment()
+    outcome = await bank.simulator.reverse(payment, key=new_key("REV"), amount_minor=2490, reference_id="1")
+    assert isinstance(outcome, Approved)
+    assert await bank.simulator.inquire(payment) == NotFound()
+    assert isinstance(await bank.simulator.refund(payment, key=new_key(), amount_minor=2490), Approved)
+
+
 async def test_what_is_reversed_before_it_came_is_forbidden(bank: Bank) -> None:
     """The authorization that comes after it is declined, and so is a refund."""
     payment = new_payment()

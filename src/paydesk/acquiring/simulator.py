@@ -131,11 +131,15 @@ class Simulator:
         return await self._answer("refund", payment, key, own, effect)
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Undo the approval, once under `key`. What isn't there is forbidden from now on; that is approved too."""
+        """Undo the approval, once under `key`; with a reference that one alone, and never the payment beside it.
+
+        What isn't there is forbidden from now on, and that is approved too.
+        """
         now_ms = self._clock.now_ms()
 
         async def effect(tx: Transaction, asked: Asked) -> Outcome:
-            await store.enter(tx, self._entry(payment, Plan(detail=REFUSED), now_ms, reversed_ms=now_ms))
+            if not reference_id:
+                await store.enter(tx, self._entry(payment, Plan(detail=REFUSED), now_ms, reversed_ms=now_ms))
             movement = self._movement("reversal", payment, asked, amount_minor, now_ms)
             known = await store.move(tx, movement)
             if known is None:
