@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from paydesk.acquiring.acquirer import Approved, Card, Declined, Payment
+from paydesk.acquiring.simulator import Simulator
 from paydesk.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.settings import Settings
@@ -102,6 +106,22 @@ async def test_every_status_from_the_terminal(service: Service) -> None:
         assert answered.status == 200
         ended_by = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"
         assert await service.scene.value(ended_by, service.seller_id, order_id[3:]) == "taken_over"
+
+
+async def test_a_terminal_is_granted_nothing_while_it_is_paid(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is fenced before the acquirer is asked, and not only when that has answered."""
+    order_id, device = await at_terminal(service)
+    settle, replies = Simulator.settle, list[Reply]()
+
+    async def meanwhile(simulator: Simulator, payment: Payment, card: Card | None) -> Approved | Declined:
+        replies.append(await device.authorizing(order_id[3:]))
+        return await settle(simulator, payment, card)
+
+    monkeypatch.setattr(Simulator, "settle", meanwhile)
+    assert (await bring(service, order_id, "processed")).status == 204
+    assert [(reply.status, reply.code) for reply in replies] == [(409, "order_canceled")]
 
 
 async def test_what_a_fenced_terminal_reports_is_evidence(service: Service) -> None:

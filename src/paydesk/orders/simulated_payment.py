@@ -32,9 +32,9 @@ from paydesk.storage.database import T, Transaction
 METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"}
 """What is paid with where nothing else is asked for."""
 
-# Its outcome is unknown, and from now on nothing that the terminal says decides it.
+# From now on the terminal is granted nothing, and nothing that it says decides.
 TAKE_OVER = """UPDATE orders SET taken_over_ms = $3
-    WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
+    WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal'"""
 
 GIVE_BACK = """UPDATE orders SET taken_over_ms = NULL
     WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
@@ -101,6 +101,7 @@ async def _granted(call: Call) -> Order | Refusal:
     assert at_terminal is not None, "the order is held and was created a moment ago"
     if not await call.tx.run(GRANT, order.seller_id, order.order_id, call.now_ms):
         raise illegal(order, request)
+    await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
     return at_terminal
 
 
