@@ -44,7 +44,14 @@ async def test_what_is_not_the_callers_does_not_exist(service: Service) -> None:
 
 async def test_an_id_of_another_form(service: Service) -> None:
     """It is told from an id that is merely unknown."""
-    for order_id in ("1", UNKNOWN[:-1], UNKNOWN + "0", "PAY" + UNKNOWN[3:], UNKNOWN[:-1] + "U", UNKNOWN + "%0A"):
+    letters = ("%C5%BF", "%C3%9F")  # their upper cases are S and SS
+    malformed = [
+        UNKNOWN[:-1] + "U",
+        UNKNOWN + "%0A",
+        *(UNKNOWN[:-1] + letter for letter in letters),
+        UNKNOWN[:-2] + letters[1],
+    ]
+    for order_id in ("1", UNKNOWN[:-1], UNKNOWN + "0", "PAY" + UNKNOWN[3:], *malformed):
         reply = await service.request("GET", f"/v1/orders/{order_id}")
         assert (reply.status, reply.code) == (400, "invalid_path_param"), order_id
 

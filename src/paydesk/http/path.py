@@ -30,7 +30,8 @@ class PathRules:
             if len(value) > PARAMETER_CHARACTERS_MAX:
                 raise INVALID_PATH_PARAM.because("a path parameter is too long")
         if self._pattern is not None:
-            last = last.upper()
-            if not self._pattern.fullmatch(last):
+            # Some letters beyond ASCII have upper cases within it.
+            sent, last = last, last.upper()
+            if not (sent.isascii() and self._pattern.fullmatch(last)):
                 raise INVALID_PATH_PARAM.because("the id is malformed", f"'{self._last_name}' - is malformed")
         return last, (*others, last)
