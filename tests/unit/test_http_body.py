@@ -12,6 +12,8 @@ from paydesk.errors import Refusal
 from paydesk.http import body
 from paydesk.orders.schemas import OrderRequest
 
+SECRET_KEY = rb'{"a\"secret\"b": 1, "a\"secret\"b": 2}'
+
 GOOD: dict[str, Any] = {
     "type": "point",
     "transactions": {"payments": [{"amount": "24.90"}]},
@@ -223,3 +225,10 @@ def test_a_malformed_form_is_refused(raw: bytes) -> None:
 def test_a_card_number_is_masked_whatever_stands_beside_it(text: str, expected: str) -> None:
     """And nothing else is."""
     assert masked(text) == expected
+
+
+def test_a_doubled_key_is_not_told() -> None:
+    """What is wrong and where, without the key, whatever it is made of."""
+    with pytest.raises(Refusal) as refused:
+        body.parse_json(SECRET_KEY)
+    assert refused.value.details == ("Detected duplicate key at line 1 column 34",)

@@ -142,12 +142,12 @@ def _step(step: str | int) -> str:
     return f".{step}" if _PLAIN_KEY.fullmatch(step) and len(step) <= 64 else f"[{json.dumps(step[:64])}]"
 
 
-_WITH_KEY = re.compile(r'"[^"]*"')
+_WITH_KEY = re.compile(r' ".*"', re.DOTALL)
 
 
 def _without_content(message: str) -> str:
-    # A key may be anything, a secret too: it stays out of the message.
-    return _WITH_KEY.sub("a key", message)
+    # A key may be anything, a secret or a quote too: it stays out of the message.
+    return _WITH_KEY.sub("", message)
 
 
 def _depth(document: Any) -> int:
