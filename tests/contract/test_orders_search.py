@@ -108,6 +108,7 @@ async def test_by_what_the_order_has(service: Service) -> None:
         ({"status_detail": "canceled"}, [canceled_id]),
         ({"payment_method_id": "visa"}, [visa]),
         ({"payment_method_id": "vis_"}, []),
+        ({"payment_method_id": "visa2"}, []),
         ({"payment_method_id": "credit_card"}, []),
         ({"payment_method_type": "debit_card"}, [master]),
         ({"payment_method_type": "credit_card"}, [visa]),
@@ -250,6 +251,12 @@ async def test_a_rule_that_is_broken(service: Service) -> None:
         reply = await service.request("GET", f"/v1/orders?{query}")
         assert (reply.status, reply.code, len(reply.details)) == (400, code, 1), (query, reply)
         assert reply.details[0].startswith(detail), reply.details
+
+
+async def test_so_many_faults_are_told(service: Service) -> None:
+    """No more than of a body, however many parameters there are."""
+    reply = await service.request("GET", f"/v1/orders?{'&'.join(f'p{number}' for number in range(60))}")
+    assert (reply.status, reply.code, len(reply.details)) == (400, "unsupported_properties", 50)
 
 
 async def test_all_faults_at_once(service: Service) -> None:

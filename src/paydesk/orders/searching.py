@@ -23,10 +23,11 @@ DEFAULT_MS, RANGE_MS_MAX = 30 * DAY_MS, 31 * DAY_MS
 NEVER_MS = 2**62
 DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
 NAME_CHARACTERS_MAX = 64
+FAULTS_MAX = 50
 
 _TEXT = {"type": "string"}
 _DATE = {"type": "string", "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"]}
-_WORD = {"type": "string", "pattern": "^[a-z_]{1,32}$"}
+_WORD = {"type": "string", "pattern": "^[a-z0-9_]{1,32}$"}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # A `+` that was not escaped arrives as a space.
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+ -]\d\d:\d\d)", re.ASCII)
@@ -126,7 +127,8 @@ class _Query:
         """Raise the refusal of all faults, in the order in which the parameters were sent."""
         faults = tuple(self._faults[name] for name in self._values if name in self._faults)
         if faults:
-            raise Refusal(faults[0].kind, "; ".join(fault.detail for fault in faults), faults=faults)
+            told = faults[:FAULTS_MAX]
+            raise Refusal(told[0].kind, "; ".join(fault.detail for fault in told), faults=told)
 
 
 def _dates(query: _Query, now_ms: int) -> tuple[int, int]:
@@ -213,10 +215,10 @@ def _status(text: str) -> str:
 def _terminal_id(text: str) -> str:
     if 1 <= len(text) <= 80 and text.isprintable():
         return text
-    raise ValueError("must have 1 to 80 characters")
+    raise ValueError("must have 1 to 80 characters, all of them printable")
 
 
-_word = _matching("[a-z_]{1,32}", "must have 1 to 32 small letters and underscores")
+_word = _matching(_WORD["pattern"], "must have 1 to 32 small letters, digits and underscores")
 _FILTERS: dict[str, Check] = {
     "external_reference": _matching(EXTERNAL_REFERENCE_PATTERN, "must have 1 to 64 letters, digits, _ and -"),
     "status": _status,
