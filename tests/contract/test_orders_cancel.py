@@ -83,7 +83,9 @@ async def test_an_order_at_its_terminal(service: Service) -> None:
     for headers in ({}, {"X-Allow-Cancelable-Status": "created"}):
         reply = await service.cancel(order_id, headers=headers)
         assert (reply.status, reply.code) == (409, "cannot_cancel_order")
-        assert "at_terminal" in reply.details[0]
+        assert reply.details == [
+            "the order is at_terminal; send X-Allow-Cancelable-Status: at_terminal to ask its terminal"
+        ]
     assert (await service.get(order_id))["status"] == "at_terminal"
 
 
@@ -119,6 +121,17 @@ async def test_after_the_grant_a_cancel_cannot_win(service: Service) -> None:
     assert (reply.status, reply.body["status"], reply.body["version"]) == (202, "at_terminal", 2)
     assert (await device.approve(order_id[3:])).status == 200
     assert (await service.get(order_id))["status"] == "processed"
+
+
+async def test_an_order_of_unknown_outcome(service: Service) -> None:
+    """Nothing can be undone yet, and the answer says how it will end."""
+    device, order_id = await _at_terminal(service)
+    await device.authorizing(order_id[3:])
+    assert (await device.result(order_id[3:], outcome="unknown")).status == 200
+    for headers in ({}, ASKING):
+        reply = await service.cancel(order_id, headers=headers)
+        assert (reply.status, reply.code) == (409, "cannot_cancel_order")
+        assert reply.details == ["the order is at_terminal; its outcome is unknown, and it ends as processed or failed"]
 
 
 async def test_a_processed_order(service: Service) -> None:

@@ -28,7 +28,7 @@ ADVICE = {
     # Every operation
     "json_syntax_error": "Send one well-formed JSON document in UTF-8, each key once.",
     "bad_request": "Send well-formed HTTP; bring an order only to a status that it can go to. Nothing was done.",
-    "unsupported_header": "Leave `x-test-scope` out; a test order is made with a test token.",
+    "unsupported_header": "Drop `x-test-scope`, and `X-Test-Token` with a live token; test orders have test tokens.",
     "empty_required_header": "Send `X-Idempotency-Key`: a new one for a new intent, the old one for a repeat.",
     "invalid_idempotency_key_length": "Use 1 to 64 visible ASCII characters; a UUID does well.",
     "required_properties": "Add the field that `details` names.",
@@ -68,7 +68,7 @@ ADVICE = {
     "partial_refund_forbidden_with_tips": "Refund the whole order: send no body.",
     "refund_amount_exceeds": "Ask for at most what `details` says is left.",
     "refund_in_progress": "Wait for the other refund to end, then repeat; the same key may be tried again.",
-    "cannot_cancel_order": "Read the order: its status says what became of it.",
+    "cannot_cancel_order": "Read `details`: at its terminal an order takes one header more; a paid one is refunded.",
     "order_already_canceled": "Nothing; the order is canceled.",
     # Terminals
     "terminal_not_found": "Take the terminal from GET /terminals/v1/list, asked with the same token.",

@@ -14,7 +14,7 @@ TERMINAL_NOT_IN_PDV_MODE = ErrorKind(
 ALREADY_QUEUED_ORDER_ON_TERMINAL = ErrorKind(
     "already_queued_order_on_terminal", 409, "The terminal has an order that is not finished yet."
 )
-CANNOT_CANCEL_ORDER = ErrorKind("cannot_cancel_order", 409, "The order can no longer be canceled.")
+CANNOT_CANCEL_ORDER = ErrorKind("cannot_cancel_order", 409, "The order cannot be canceled as it is.")
 ORDER_ALREADY_CANCELED = ErrorKind("order_already_canceled", 409, "The order is canceled already.")
 TRANSACTION_NOT_FOUND = ErrorKind("transaction_not_found", 404, "The order has no such payment.")
 ORDER_ALREADY_REFUNDED = ErrorKind("order_already_refunded", 409, "All of the order is given back already.")

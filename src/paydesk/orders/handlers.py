@@ -24,6 +24,7 @@ from paydesk.terminals import store as terminals
 
 TAKES_ORDERS = ("PDV", "SELF_SERVICE")
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"
+AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
 
 
 def terminal_of_new(call: Call) -> tuple[str, ...]:
@@ -110,7 +111,13 @@ async def _ask_terminal(call: Call, order: Order) -> Order | None:
 def _not_canceled(order: Order) -> Refusal:
     if order.status == "canceled":
         return ORDER_ALREADY_CANCELED.because(f"is {order.status_detail}")
-    return CANNOT_CANCEL_ORDER.because(f"is {order.status}", f"the order is {wording.status_of(order)}")
+    return CANNOT_CANCEL_ORDER.because(f"is {order.status}", f"the order is {wording.status_of(order)}{_advice(order)}")
+
+
+def _advice(order: Order) -> str:
+    if order.state == status.CHECK_ON_TERMINAL:
+        return "; its outcome is unknown, and it ends as processed or failed"
+    return f"; send {AT_TERMINAL} to ask its terminal" if order.status == "at_terminal" else ""
 
 
 def _in_the_way(call: Call, standing: Order) -> Refusal:
