@@ -240,3 +240,18 @@ def test_what_is_told_is_chosen_once() -> None:
     wording.choose("plain")
     assert wording.told() == status.STATUSES
     assert wording.status_told("canceled", "expired") == "canceled"
+
+
+async def test_refusals_tell_statuses_in_the_same_words(database: Database) -> None:
+    """Whoever reads an order as expired is told so too where something can't be done with it."""
+    clock = MovableClock()
+    clock.freeze()
+    settings = Settings(order_statuses="extended")
+    async with running(database, clock=clock, settings=settings, workers=False) as service:
+        order = (await service.create(await service.terminal(), expiration_time="PT30S")).body
+        clock.advance(30 * SECOND_MS)
+        path = f"/v1/orders/{order['id']}"
+        refund = await service.request("POST", f"{path}/refund")
+        event = await service.request("POST", f"{path}/events", {"status": "processed"})
+    assert refund.details == ["the order is expired, not processed"]
+    assert event.details == ["the order is expired (expired)"]

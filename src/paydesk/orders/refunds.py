@@ -14,7 +14,7 @@ from paydesk.clock import SystemClock
 from paydesk.errors import Refusal
 from paydesk.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer, Call, Handled, Steps
-from paydesk.orders import refund_outcomes, refund_store, store
+from paydesk.orders import refund_outcomes, refund_store, store, wording
 from paydesk.orders.errors import (
     CANNOT_REFUND_ORDER,
     ORDER_ALREADY_REFUNDED,
@@ -141,7 +141,9 @@ def _not_refunded(call: Call, order: Order) -> Refusal:
     if order.status == "refunded":
         return ORDER_ALREADY_REFUNDED.because("is refunded")
     if order.paid_ms is None:
-        return CANNOT_REFUND_ORDER.because(f"is {order.status}", f"the order is {order.status}, not processed")
+        return CANNOT_REFUND_ORDER.because(
+            f"is {order.status}", f"the order is {wording.status_of(order)}, not processed"
+        )
     if _acquirer(call) is None:
         return CANNOT_REFUND_ORDER.because(
             "no acquirer", message="No acquirer is configured for live orders: the setting `acquirer` names one."

@@ -11,7 +11,7 @@ from typing import Any
 
 from paydesk.errors import BAD_REQUEST, FORBIDDEN, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.orders import status, store
+from paydesk.orders import status, store, wording
 from paydesk.orders.handlers import found
 from paydesk.orders.results import ORIGINS
 from paydesk.orders.schemas import SimulatedRequest
@@ -105,7 +105,9 @@ def is_granted(order: Order) -> bool:
 
 def illegal(order: Order, request: SimulatedRequest) -> Refusal:
     """The order does not go there."""
-    standing = f"{order.status} ({order.payment_status_detail})" + (", granted to its terminal" * is_granted(order))
+    standing = f"{wording.status_of(order)} ({order.payment_status_detail})" + (
+        ", granted to its terminal" * is_granted(order)
+    )
     return BAD_REQUEST.because(
         f"{order.state} to {request.status}",
         f"the order is {standing}",
