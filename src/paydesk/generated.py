@@ -49,7 +49,8 @@ of no return. What meets there, a cancel, the expiry, a result, is decided by wh
 
 - **Before the grant** no card was charged. A cancel, the red key at the terminal, and the time that runs out each end
   the order as `canceled`; its payment's `status_detail` says which of them it was.
-- **After the grant** only the outcome ends the order. A cancel is answered 202 and can't win; nothing expires.
+- **After the grant** only the outcome ends the order. A cancel is answered 202 and can't win, and 409 once nobody knows
+  the outcome; nothing expires.
 - **`check_on_terminal`** is an order whose outcome nobody knows yet, and ends as `processed` or `failed`:
   [When the outcome is unknown](unknown-outcomes.md).
 - **An approval that comes too late**, for an order that has ended otherwise or was paid already, moves nothing. It is

@@ -13,7 +13,7 @@ _HEAD = """\
 
 Test orders are paid with play money: an acquirer in the same process, with a book of its own, decides about payments,
 refunds and reversals as a real one would, and misbehaves when it is told to. It is the only sandbox, in `paydesk dev`
-and in `paydesk serve`; live orders never get there, and `serve` doesn't start when they would.
+and in `paydesk serve`. In `dev` it takes live orders too, to be tried with; `serve` doesn't start when it would.
 
 What decides, in this order: the card that was presented, the payment's amount, the script. Without any of them a
 payment is approved, a refund is approved as long as something is left of the payment, and a reversal is confirmed.
