@@ -231,4 +231,4 @@ def test_a_doubled_key_is_not_told() -> None:
     """What is wrong and where, without the key, whatever it is made of."""
     with pytest.raises(Refusal) as refused:
         body.parse_json(SECRET_KEY)
-    assert refused.value.details == ("Detected duplicate key at line 1 column 34",)
+    assert refused.value.details == ("Detected duplicate key at line 1 column 36",)
