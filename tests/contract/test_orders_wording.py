@@ -228,8 +228,9 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
         "action_required": ["check"],
         "created": [],
     }
-    assert plain.found["cancel_detail"] == ["the order is at_terminal"]
-    assert extended.found["cancel_detail"] == ["the order is action_required"]
+    unknown = "; its outcome is unknown, and it ends as processed or failed"
+    assert plain.found["cancel_detail"] == [f"the order is at_terminal{unknown}"]
+    assert extended.found["cancel_detail"] == [f"the order is action_required{unknown}"]
 
 
 def test_what_is_told_is_chosen_once() -> None:
