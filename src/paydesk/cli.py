@@ -23,7 +23,7 @@ from paydesk.commands import (
     subscriptions,
     terminals,
 )
-from paydesk.commands.failure import Failure
+from paydesk.commands.failure import Failure, WrongUsage
 
 app = typer.Typer(
     name="paydesk",
@@ -85,6 +85,12 @@ def main() -> None:
     except Failure as failure:
         sys.stderr.write(f"{failure}\n")
         sys.exit(failure.exit_code)
+    except UnicodeEncodeError as error:
+        if error.reason != "surrogates not allowed":
+            raise
+        # Bytes that are no text reach Python as lone surrogates.
+        sys.stderr.write("What was given is not UTF-8.\n")
+        sys.exit(WrongUsage.exit_code)
     except BrokenPipeError:
         # Whoever read our output has seen enough (`paydesk orders get … | head`).
         sys.stderr.close()

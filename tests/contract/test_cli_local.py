@@ -73,6 +73,44 @@ def test_not_reachable(tmp_path: Path) -> None:
     assert "Nobody answers at http://127.0.0.1:9" in away.stderr
 
 
+def test_a_token_stays_with_its_service(tmp_path: Path) -> None:
+    """The token of a credentials file goes to no other service than the file names; one of the environment does."""
+    (tmp_path / ".paydesk").mkdir()
+    credentials = {"base_url": "http://127.0.0.1:9", "operator": {"token": "PDO-mine"}, "client_id": "7"}
+    (tmp_path / ".paydesk" / "credentials.json").write_text(json.dumps(credentials))
+    for elsewhere in ("http://127.0.0.1:10", "https://127.0.0.1:9", "http://localhost:9"):
+        for arguments in (("apps", "list"), ("pay", "24.90"), ("operators", "create", "--name", "ana")):
+            refused = command(*arguments, folder=tmp_path, PAYDESK_BASE_URL=elsewhere)
+            assert refused.returncode == 2
+            assert f"is for http://127.0.0.1:9: its token is not sent to {elsewhere}" in refused.stderr
+        known = {"PAYDESK_BASE_URL": elsewhere, "PAYDESK_OPERATOR_TOKEN": "PDO-theirs"}
+        assert command("apps", "list", folder=tmp_path, **known).returncode == 3
+        # Its application is not one of that service either.
+        unknown = command("authorize-url", "--redirect-uri", "https://a.example/", folder=tmp_path, **known)
+        assert (unknown.returncode, "--client-id" in unknown.stderr) == (2, True)
+    assert command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL="HTTP://127.0.0.1:9/").returncode == 3
+
+
+def test_no_address(tmp_path: Path) -> None:
+    """What is no address of a service is wrong usage, whatever is wrong with it."""
+    for address in ("service", "ftp://service", "http://", "http://service:port", "http://[::1"):
+        ended = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL=address)
+        assert (ended.returncode, "is not the address of a service" in ended.stderr) == (2, True), address
+
+
+def test_what_is_not_utf_8(tmp_path: Path) -> None:
+    """Bytes that are no text, as a person may type them, are wrong usage."""
+    known = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
+    for arguments in (
+        ("apps", "show", "\udce9"),
+        ("grants", "list", "--seller", "\udce9"),
+        ("authorize-url", "--client-id", "7", "--redirect-uri", "https://a.example/\udce9"),
+    ):
+        ended = command(*arguments, folder=tmp_path, **known)
+        assert (ended.returncode, ended.stdout) == (2, ""), arguments
+        assert "not UTF-8" in ended.stderr
+
+
 def test_broken_credentials(tmp_path: Path) -> None:
     """A credentials file that is none is wrong usage."""
     (tmp_path / "file.json").write_text("[]")

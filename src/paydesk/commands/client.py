@@ -16,6 +16,7 @@ from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 
 DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
+PORTS = {"http": 80, "https": 443}
 HOW_TO_START = (
     "Start one with `paydesk dev`, or say where it is: --credentials FILE, or PAYDESK_BASE_URL and"
     " PAYDESK_OPERATOR_TOKEN."
@@ -28,11 +29,13 @@ HOW_TO_BE_KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where the service is, and what the credentials file says beside it."""
+    """Where the service is, and what the credentials file says beside it; nothing where that is about another one."""
 
     base_url: str
     operator_token: str
     document: Mapping[str, Any]
+    kept_for: str = ""
+    """The other service whose token the file has: it is not sent to this one."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.base_url})"
@@ -41,7 +44,8 @@ class Credentials:
 def find(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
     """The credentials of `file`; without it the environment's, over those of the default file.
 
-    Raises `Unreachable` where there are none, `WrongUsage` where they can't be read.
+    What a file says is for the service that it names, and left aside where the environment names another one. Raises
+    `Unreachable` where there are none, `WrongUsage` where they can't be read.
     """
     if file is not None:
         return _complete(_read(file), {})
@@ -51,13 +55,27 @@ def find(file: Path | None, environment: Mapping[str, str] = os.environ) -> Cred
 
 
 def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Credentials:
-    base_url = environment.get("PAYDESK_BASE_URL") or document.get("base_url")
-    token = environment.get("PAYDESK_OPERATOR_TOKEN") or document.get("operator", {}).get("token", "")
+    documented = str(document.get("base_url", ""))
+    base_url = environment.get("PAYDESK_BASE_URL") or documented
     if not base_url:
         raise Unreachable(f"No service is known: there is no {DEFAULT_FILE}.", HOW_TO_START)
-    if urllib.parse.urlsplit(base_url).scheme not in ("http", "https"):
+    origin = _origin(base_url)
+    is_another = bool(documented) and origin != _origin(documented)
+    said: Mapping[str, Any] = {} if is_another else document
+    token = environment.get("PAYDESK_OPERATOR_TOKEN") or said.get("operator", {}).get("token", "")
+    return Credentials(base_url.rstrip("/"), token, said, documented if is_another else "")
+
+
+def _origin(base_url: str) -> tuple[str, str, int]:
+    """Whom an address is of. Raises `WrongUsage` where it is none."""
+    try:
+        address = urllib.parse.urlsplit(base_url)
+        origin = address.scheme, address.hostname or "", address.port or PORTS[address.scheme]
+    except (ValueError, KeyError):
+        origin = "", "", 0
+    if not origin[1]:
         raise WrongUsage(f"{base_url} is not the address of a service; one looks like http://127.0.0.1:8377.")
-    return Credentials(base_url.rstrip("/"), token, document)
+    return origin
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -132,8 +150,16 @@ def changes(**given: Any) -> dict[str, Any]:
 
 def operators(file: Path | None) -> Service:
     """The service, called as the operator of the credentials."""
-    credentials = find(file)
-    return Service(credentials.base_url, credentials.operator_token)
+    return as_operator(find(file))
+
+
+def as_operator(known: Credentials) -> Service:
+    """The service, called as the operator. Raises `WrongUsage` where the only token is one of another service."""
+    if known.kept_for and not known.operator_token:
+        raise WrongUsage(
+            f"The credentials file is for {known.kept_for}: its token is not sent to {known.base_url}.", HOW_TO_BE_KNOWN
+        )
+    return Service(known.base_url, known.operator_token)
 
 
 def _document(raw: bytes) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paydesk.commands.client import Credentials, Service, find
+from paydesk.commands.client import Credentials, Service, as_operator, find
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import CredentialsFile, examples
 
@@ -45,7 +45,7 @@ def pay(
     from rich.console import Console
 
     known = find(credentials)
-    operator = Service(known.base_url, known.operator_token)
+    operator = as_operator(known)
     console = Console(soft_wrap=True, highlight=False)
     order = _create(known, amount, terminal or _first_terminal(known))
     console.print(f"[bold]{order['id']}[/]  {order['total_amount']} {order['currency']}")
