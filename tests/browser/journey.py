@@ -33,6 +33,6 @@ async def journey(window: Visit) -> AsyncIterator[str]:
     await window.page.get_by_role("heading", name=APPLICATION).wait_for()
     yield "applications"
     await window.page.set_content(form)
-    await window.press("consent.agree")
+    await window.press("consent.refuse")
     await window.sees("error.request_decided.title")
     yield "answered already"

@@ -139,7 +139,7 @@ async def again(window: Visit) -> None:
 
 
 async def test_a_question_is_answered_once(visit: Open, shop: Shop, language: str) -> None:
-    """The very form that was sent before is refused with a page that says so, and no second code is made."""
+    """The very form that was sent before, answered otherwise, brings a page that says so, and no second code."""
     window = await visit(language)
     await signed_in(window)
     form = await window.page.content()
@@ -147,7 +147,7 @@ async def test_a_question_is_answered_once(visit: Open, shop: Shop, language: st
     await window.arrive()
     await window.list_applications()
     await window.page.set_content(form)
-    await window.press("consent.agree")
+    await window.press("consent.refuse")
     await window.sees("error.request_decided.title")
     assert len(shop.receiver.received) == 1
 

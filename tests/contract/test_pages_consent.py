@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
@@ -16,12 +15,14 @@ import structlog
 from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, frozen_clock
 from page_scene import PASSWORD, STATE, Browser, authorization, browser, give_password
 from parties import other_seller
+from paydesk.keys import Keys
 from paydesk.oauth import applications
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from service import Service, running
 
 ISSUER = "http://127.0.0.1"
+TWO_KEYS = Keys(2, {1: b"k" * 32, 2: b"another key of thirty-two bytes!"})
 
 
 @pytest.fixture
@@ -94,11 +95,48 @@ async def test_every_time_anew(service: Service) -> None:
         assert await service.scene.value(standing, service.seller_id, application_id) == 2 + expected
 
 
-async def test_a_page_is_answered_once(service: Service) -> None:
-    """The back button and a second click bring a page that says so and how to go on, and no second code."""
+async def test_a_second_click(service: Service) -> None:
+    """The same answer again leads where it led before, with the same code; another server key changes nothing."""
+    seller = await browser(service)
+    for decision in ("agree", "refuse"):
+        form = await seller.consent()
+        first = await seller.submit(form, decision=decision)
+        assert (await seller.submit(form, decision=decision)).location == first.location
+    form = await seller.consent()
+    first = await seller.submit(form, decision="agree")
+    async with running(service.database, settings=Settings(public_url=ISSUER), workers=False, keys=TWO_KEYS) as node:
+        rotated = Browser(node, cookies=seller.cookies)
+        assert (await rotated.submit(form, decision="agree")).location == first.location
+    assert await _codes(service) == 2
+    told = "SELECT count(*) FROM application_events WHERE action = 'application.authorized'"
+    assert await service.scene.value(told) == 2
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "UPDATE codes SET exchanged_ms = 1",
+        "UPDATE codes SET expired_ms = 1",
+        "UPDATE codes SET expires_ms = 1",
+        "UPDATE authorizations SET withdrawn_ms = 1",
+    ],
+)
+async def test_a_code_that_is_over_is_not_told_again(service: Service, end: str) -> None:
+    """An application that has its tokens is not sent the code once more: to present it would end them."""
     seller = await browser(service)
     form = await seller.consent()
     await seller.submit(form, decision="agree")
+    await service.scene.run(end)
+    again = await seller.submit(form, decision="agree")
+    assert (again.status, again.code) == (409, "request_decided")
+
+
+async def test_a_page_is_answered_once(service: Service) -> None:
+    """Who goes back and answers otherwise, or too late, reads that it was answered and how to go on."""
+    seller = await browser(service)
+    form = await seller.consent()
+    code = (await seller.submit(form, decision="agree")).query["code"]
+    assert (await service.request("POST", "/oauth/token", service.scene.exchange(code), token=None)).status == 200
     for decision in ("agree", "refuse"):
         again = await seller.submit(form, decision=decision)
         assert (again.status, again.code) == (409, "request_decided")
@@ -118,11 +156,11 @@ async def test_a_refusal_is_final(service: Service) -> None:
 
 
 async def test_sixty_four_at_once(service: Service) -> None:
-    """Of many that send the same form at once one is given a code, and the others read that it was answered."""
+    """All that send the same form at once are given the same code, and there is no other."""
     seller = await browser(service)
     form = await seller.consent()
     answers = await asyncio.gather(*(seller.submit(form, decision="agree") for _ in range(64)))
-    assert Counter(answer.status for answer in answers) == {303: 1, 409: 63}
+    assert len({answer.location for answer in answers}) == 1
     assert await _codes(service) == 1
 
 

@@ -1,11 +1,16 @@
-"""A seller's consent: what was asked on which page, decided once, and the code that agreeing makes."""
+"""A seller's consent: what was asked on which page, decided once, and the code that agreeing makes.
+
+The code is derived from what the page carried, which nobody keeps: so a second click on the same answer is told the
+same.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from paydesk.errors import Refusal
-from paydesk.oauth import applications, authorization, issuing
+from paydesk.keys import Keys
+from paydesk.oauth import applications, authorization, issuing, store, tokens
 from paydesk.oauth.authorization import Asked
 from paydesk.oauth.pages.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.oauth.sessions import Session
@@ -31,6 +36,10 @@ INSERT = """INSERT INTO consent_requests (seller_id, digest, session_digest, app
 DECIDE = """UPDATE consent_requests SET decided_ms = $4
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4
     RETURNING application_id, redirect_uri, scope, challenge, state"""
+
+# Out: what was decided within its time.
+DECIDED = """SELECT application_id, redirect_uri, scope, challenge, state FROM consent_requests
+    WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms < expires_ms"""
 
 # asked -> decided, by nobody: once it was refused as expired it stays so.
 EXPIRE = """UPDATE consent_requests SET decided_ms = $4
@@ -62,17 +71,19 @@ async def ask(tx: Transaction, *, session: Session, asked: Asked, scope: str, no
 
 
 async def decide(
-    tx: Transaction, *, session: Session, value: str, agreed: bool, now_ms: int, code_expires_ms: int
+    tx: Transaction, keys: Keys, *, session: Session, value: str, agreed: bool, now_ms: int, code_expires_ms: int
 ) -> Decision | Refusal:
     """Answer what was asked, once. Agreeing makes an authorization with its code, unless the application was changed.
 
-    A refusal is to be kept: what was asked is decided by it.
+    A refusal is to be kept: what was asked is decided by it. The same answer again is told what it was told before, as
+    long as the code can be redeemed.
     """
     key = (session.seller_id, digest(value), session.digest)
     row = await tx.one(DECIDE, *key, now_ms)
     if row is None:
-        overdue = await tx.run(EXPIRE, *key, now_ms)
-        return REQUEST_DECIDED.because("expired" if overdue else "decided already, unknown or of another session")
+        if await tx.run(EXPIRE, *key, now_ms):
+            return REQUEST_DECIDED.because("expired")
+        return await _again(tx, keys, key, value, agreed=agreed, now_ms=now_ms)
     application_id, redirect_uri, scope, challenge, state = row
     refusal = await _changed(tx, application_id, redirect_uri, scope, challenge)
     if refusal is not None:
@@ -88,8 +99,37 @@ async def decide(
         challenge=challenge,
         now_ms=now_ms,
         expires_ms=code_expires_ms,
+        code=tokens.code_of(keys, keys.active, session.seller_id, value),
     )
     return Decision(redirect_uri, state, code)
+
+
+async def _again(
+    tx: Transaction, keys: Keys, key: tuple[int, bytes, bytes], value: str, *, agreed: bool, now_ms: int
+) -> Decision | Refusal:
+    """What this very decision was answered before; refused where it was another, or the application has its tokens."""
+    row = await tx.one(DECIDED, *key)
+    if row is None:
+        return REQUEST_DECIDED.because("unknown, of another session or expired")
+    *asked, state = row
+    if (changed := await _changed(tx, *asked)) is not None:
+        return changed
+    made = await _code_made(tx, keys, key[0], value)
+    if (made is not None) != agreed:
+        return REQUEST_DECIDED.because("decided otherwise")
+    if made is not None and not made[1].is_good(now_ms):
+        return REQUEST_DECIDED.because("the code was taken, or its time is over")
+    return Decision(asked[1], state, made[0] if made is not None else None)
+
+
+async def _code_made(tx: Transaction, keys: Keys, seller_id: int, value: str) -> tuple[str, store.Code] | None:
+    """The code that agreeing made, under whichever key was the active one, and how it stands."""
+    for version in reversed(keys.versions):
+        code = tokens.code_of(keys, version, seller_id, value)
+        found = await store.find_code(tx, seller_id, code)
+        if found is not None:
+            return code, found
+    return None
 
 
 async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:

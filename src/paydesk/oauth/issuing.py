@@ -13,7 +13,7 @@ from paydesk.webhooks.schemas import AUTHORIZED
 FIRST_GENERATION = 1
 
 
-async def mint_code(
+async def mint_code(  # noqa: PLR0913 - what a consent consists of
     tx: Transaction,
     *,
     application_id: int,
@@ -23,17 +23,18 @@ async def mint_code(
     challenge: str | None,
     now_ms: int,
     expires_ms: int,
+    code: str = "",
 ) -> str:
-    """A new authorization with its code, as the seller's consent makes them; the application is told of it.
+    """A new authorization with its code, `code` or a random one, as the seller's consent makes them.
 
-    The caller has seen to it that the application, the seller and `redirect_uri` are what they should be. Raises
-    `ScopeError`.
+    The application is told of it. The caller has seen to it that the application, the seller and `redirect_uri` are
+    what they should be. Raises `ScopeError`.
     """
     scope = canonical(scope)
     authorization = await authorizations.create(
         tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms
     )
-    code = tokens.new_code(seller_id)
+    code = code or tokens.new_code(seller_id)
     grant = store.Grant(seller_id, application_id, authorization.authorization_id, scope, None, None)
     await store.add_code(
         tx, code, grant, redirect_uri=redirect_uri, challenge=challenge, now_ms=now_ms, expires_ms=expires_ms

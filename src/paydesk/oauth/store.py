@@ -32,6 +32,11 @@ class Code(msgspec.Struct, frozen=True):
     exchanged_ms: int | None
     chain_id: bytes | None
 
+    def is_good(self, now_ms: int) -> bool:
+        """Whether it can be redeemed still."""
+        over = (self.exchanged_ms, self.expired_ms, self.grant.withdrawn_ms, self.grant.seller_suspended_ms)
+        return now_ms < self.expires_ms and all(instant_ms is None for instant_ms in over)
+
 
 class RefreshToken(msgspec.Struct, frozen=True):
     """A refresh token as it stands: its own generation, and its chain with the newest one."""

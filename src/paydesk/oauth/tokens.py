@@ -97,6 +97,11 @@ def new_code(seller_id: int) -> str:
     return f"TG-{new_hex(160)}-{seller_id}"
 
 
+def code_of(keys: Keys, key_version: int, seller_id: int, value: str) -> str:
+    """The code that comes of a form's random value: nobody has it without that and the key. Raises `KeyMissing`."""
+    return f"TG-{keys.derive(key_version, 'code', value)[:20].hex()}-{seller_id}"
+
+
 def new_public_key(*, live: bool) -> str:
     """A new public key of an application, for one of the two modes."""
     return f"{prefix(live=live)}-{uuid.uuid4()}"

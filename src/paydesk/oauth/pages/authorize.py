@@ -93,6 +93,7 @@ async def _decide(tx: Transaction, seen: Visit, sent: Consent) -> Decision | Ref
         return FORM_OUTDATED.because("form token is not of this session")
     return await consent.decide(
         tx,
+        call.keys,
         session=session,
         value=sent.request,
         agreed=sent.decision == "agree",
