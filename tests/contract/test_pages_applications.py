@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from page_scene import Browser, authorization, browser, give_password
 from parties import other_application, other_seller
+from paydesk.oauth import authorizations
+from paydesk.oauth.pages.granted import LISTED_MAX
+from paydesk.storage.database import Transaction
 from service import Service
 
 
@@ -52,6 +55,24 @@ async def test_a_seller_withdraws(service: Service) -> None:
     assert await _opened(seller) == [one.fields["grant"] for one in others]
     told = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized'"
     assert await service.scene.value(told) == 1
+
+
+async def test_more_than_a_page_lists(service: Service) -> None:
+    """The newest are listed, and the page says that there are others; it says nothing where it lists all."""
+    seller = await browser(service)
+    await seller.sign_in("/applications")
+    assert "These are the newest" not in (await seller.get("/applications")).text
+    application_id, now_ms = service.scene.application.application_id, service.clock.now_ms()
+
+    async def allow_often(tx: Transaction) -> None:
+        for _ in range(LISTED_MAX):
+            await authorizations.create(
+                tx, seller_id=service.seller_id, application_id=application_id, scope="read", now_ms=now_ms
+            )
+
+    await service.database.write(allow_often)
+    assert f"These are the newest {LISTED_MAX}." in (await seller.get("/applications")).text
+    assert len(await _opened(seller)) == LISTED_MAX
 
 
 async def test_nobody_acts(service: Service) -> None:

@@ -56,7 +56,8 @@ async def show(call: Call) -> Answer:
     return html.page(
         "applications.html",
         seen.words,
-        grants=standing,
+        grants=standing[:LISTED_MAX],
+        listed_max=LISTED_MAX if len(standing) > LISTED_MAX else 0,
         seller=session,
         return_to=APPLICATIONS_PATH,
         form_token=seen.form_token(WITHDRAW, cookie),
@@ -89,4 +90,4 @@ async def _withdraw(tx: Transaction, seen: Visit, sent: Withdrawal) -> Refusal |
 
 
 async def _standing(tx: Transaction, seller_id: int) -> list[Standing]:
-    return [Standing(*row) for row in await tx.all(STANDING, seller_id, LISTED_MAX)]
+    return [Standing(*row) for row in await tx.all(STANDING, seller_id, LISTED_MAX + 1)]
