@@ -109,6 +109,8 @@ _LIMITS_TAIL = """\
   told so, however many guesses come from beside it.
 - A seller who signed in from an address, or with a browser, has a budget of their own there. What strangers try with
   the seller's e-mail address from elsewhere doesn't touch it. Unknown e-mail addresses count like known ones.
+- What can be used up is `sign_in_failures_per_hour_email`: whoever tries from many addresses keeps a seller waiting who
+  comes with a new browser from a new address, and nobody else. Without it passwords could be guessed from everywhere.
 
 ## What else has a bound
 
