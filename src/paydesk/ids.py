@@ -47,6 +47,11 @@ def ulid(now_ms: int) -> str:
     return _instant(now_ms) + _random.take(16).translate(_SIGN_OF_BYTE).decode()
 
 
+def first_ulid(now_ms: int) -> str:
+    """The least one of an instant: all earlier ones stand before it."""
+    return _instant(now_ms) + "0" * 16
+
+
 @lru_cache(64)
 def _instant(now_ms: int) -> str:
     return "".join([_CROCKFORD[(now_ms >> shift) & 31] for shift in range(45, -1, -5)])

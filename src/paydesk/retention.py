@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from paydesk.acquiring import retention as book
 from paydesk.events import store as events
 from paydesk.http import idempotency
 from paydesk.oauth import consent, sessions
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
+BOOK_KEEP_DAYS = 180
+"""Of the simulated acquirer: nothing of an order is asked of it so long after."""
 
 STEP_ROWS_MAX = 100
 REST_RATIO = 3.0
@@ -70,6 +73,7 @@ RULES = (
     ),
     Rule("deliveries", lambda settings: settings.deliveries_keep_days, deliveries.prune_deliveries),
     Rule("places in the feeds of events", lambda settings: settings.events_keep_days, events.forget),
+    Rule("the simulated acquirer's book", lambda _: BOOK_KEEP_DAYS, book.prune),
     Rule("codes", lambda settings: settings.tokens_keep_days, tokens.prune_codes),
     Rule("sellers' sessions", lambda settings: settings.tokens_keep_days, sessions.prune),
     Rule("what sellers were asked", lambda settings: settings.tokens_keep_days, consent.prune),

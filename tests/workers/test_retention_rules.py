@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from oauth_scene import DAY_MS, Scene, frozen_clock, make_scene
-from paydesk import ledger
+from paydesk import ids, ledger
 from paydesk.clock import MovableClock
+from paydesk.events import relay
 from paydesk.oauth import authorizations, withdrawal
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database, Transaction
-from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, count, insert, names_of, sweep
+from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, context_of, count, insert, names_of, sweep
 from service import running
 
 
@@ -88,6 +91,32 @@ async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
         assert left == [name for name in before[kind] if name.startswith("kept")], kind
         assert 0 < len(left) < len(before[kind]), kind
     assert await sweep(database) == 0
+
+
+async def _book(tx: Transaction) -> None:
+    """Payments of which something went back, and the requests for it; the last request stays, however old."""
+    decided = {"outcome": "approved", "reference_id": "1", "known_ms": 0, "amount_minor": 100}
+    for ordinal, (name, days) in enumerate({"gone": 180.1, "kept": 179.9}.items(), start=1):
+        payment_id, created_ms = f"PAY{ids.first_ulid(ago(days))}", ago(days)
+        said = {"terminal_id": name, "live": 0, "currency": "BRL", "installments": 1, "refunded_minor": 100, **decided}
+        await insert(tx, "simulator_payments", seller_id=SELLER, payment_id=payment_id, created_ms=created_ms, **said)
+        moved = {"seller_id": SELLER, "kind": "refund", "payment_id": payment_id, **decided}
+        await insert(tx, "simulator_movements", movement_key=name, created_ms=ago(1), **moved)
+        asked = {"seller_id": SELLER, "ordinal": ordinal, "asked": 1, "created_ms": created_ms}
+        await insert(tx, "simulator_asks", operation="payment", ask_key=name, **asked)
+        if name == "gone":
+            await insert(tx, "simulator_asks", operation="refund", ask_key="kept, the last", **asked)
+
+
+@pytest.mark.parametrize("step_rows_max", [1, 100])
+async def test_the_simulated_acquirers_book_forgets_what_is_long_over(database: Database, step_rows_max: int) -> None:
+    """A payment with what went back of it, half a year after its order was made, step by step; numbers go on."""
+    await database.write(add_seller)
+    await database.write(_book)
+    assert await sweep(database, step_rows_max=step_rows_max) == 3
+    assert await names_of(database, "simulator_payments", "terminal_id") == ["kept"]
+    assert await names_of(database, "simulator_movements", "movement_key") == ["kept"]
+    assert await names_of(database, "simulator_asks", "ask_key") == ["kept", "kept, the last"]
 
 
 async def test_a_sellers_session_is_forgotten_long_after(database: Database) -> None:
@@ -261,6 +290,7 @@ async def test_history_stays_and_the_ledger_is_sound(database: Database) -> None
     await database.write(lambda tx: tx.run(ended))
     kept = {table: await count(database, table) for table in ("orders", "order_events", "leases", "results")}
     assert await ledger.check(database, clock.now_ms()) == []
+    await relay.sweep(context_of(database, clock), asyncio.Event())
     clock.advance(31 * DAY_MS)
     await sweep(database, clock)
     assert await count(database, "deliveries") == await count(database, "idempotency_keys") == 0

@@ -84,13 +84,36 @@ ASK = """
 UPDATE simulator_asks SET asked = asked + 1 WHERE seller_id = $1 AND operation = $2 AND ask_key = $3
 RETURNING ordinal, asked"""
 
+# Out: payments whose id stands before $2, at most $3. Their ids are of their orders' time.
+PRUNE_PAYMENTS = """
+DELETE FROM simulator_payments WHERE seller_id = $1 AND payment_id IN (
+       SELECT payment_id FROM simulator_payments
+        WHERE seller_id = $1 AND payment_id < $2 ORDER BY payment_id LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+
+# Out: what went back of payments before $2 that are out, at most $3.
+PRUNE_MOVEMENTS = """
+DELETE FROM simulator_movements WHERE seller_id = $1 AND movement_key IN (
+       SELECT m.movement_key FROM simulator_movements m
+        WHERE m.seller_id = $1 AND m.payment_id < $2
+          AND NOT EXISTS (SELECT 1 FROM simulator_payments p
+                           WHERE p.seller_id = $1 AND p.payment_id = m.payment_id)
+        ORDER BY m.payment_id LIMIT $3 FOR UPDATE OF m SKIP LOCKED)"""
+
+# Out: requests of one operation from before $3, at most $4, the first ones. The last one stays: numbers go on from it.
+PRUNE_ASKS = """
+DELETE FROM simulator_asks WHERE seller_id = $1 AND operation = $2 AND created_ms < $3 AND ask_key IN (
+       SELECT a.ask_key FROM simulator_asks a
+        WHERE a.seller_id = $1 AND a.operation = $2
+          AND a.ordinal < (SELECT MAX(n.ordinal) FROM simulator_asks n WHERE n.seller_id = $1 AND n.operation = $2)
+        ORDER BY a.ordinal LIMIT $4 FOR UPDATE OF a SKIP LOCKED)"""
+
 
 async def enter(tx: Transaction, entry: Entry) -> Entry:
     """The payment as the book has it: as it is given, or as it was entered before under its id."""
     if await tx.one(ENTER, *_values(entry)) is not None:
         return entry
     known = await find(tx, entry.seller_id, entry.payment_id)
-    assert known is not None, "nothing is ever crossed out of the book"
+    assert known is not None, "only what is long over is crossed out of the book"
     return known
 
 
@@ -105,7 +128,7 @@ async def move(tx: Transaction, movement: Movement) -> Movement | None:
     if await tx.one(MOVE, *_values(movement)) is not None:
         return None
     row = await tx.one(FIND_MOVEMENT, movement.seller_id, movement.movement_key)
-    assert row is not None, "nothing is ever crossed out of the book"
+    assert row is not None, "only what is long over is crossed out of the book"
     return Movement(*row)
 
 
@@ -131,6 +154,21 @@ async def ask(tx: Transaction, seller_id: int, operation: str, key: str, now_ms:
         await tx.run(FIRST_ASK, seller_id, operation, key, now_ms)
         row = await tx.one(ASK, seller_id, operation, key)
     return row[0], row[1]
+
+
+async def prune_payments(tx: Transaction, seller_id: int, before: str, limit: int) -> int:
+    """Cross out payments whose id stands before; how many."""
+    return await tx.run(PRUNE_PAYMENTS, seller_id, before, limit)
+
+
+async def prune_movements(tx: Transaction, seller_id: int, before: str, limit: int) -> int:
+    """Cross out movements of payments before that are crossed out; how many."""
+    return await tx.run(PRUNE_MOVEMENTS, seller_id, before, limit)
+
+
+async def prune_asks(tx: Transaction, seller_id: int, operation: str, before_ms: int, limit: int) -> int:
+    """Forget requests of the operation from before, but for the last one; how many."""
+    return await tx.run(PRUNE_ASKS, seller_id, operation, before_ms, limit)
 
 
 def _values(row: Entry | Movement) -> tuple[object, ...]:
