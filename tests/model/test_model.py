@@ -20,8 +20,8 @@ from model.machine import machine_of
 from postgres_server import PostgresServer
 
 SHORT = settings(
-    max_examples=4,
-    stateful_step_count=40,
+    max_examples=5,
+    stateful_step_count=50,
     derandomize=True,
     database=None,
     deadline=None,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
 from event_mutants import EVENT_MUTANTS
+from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
@@ -628,6 +629,7 @@ MUTANTS = (
     ),
     *REFUND_MUTANTS,
     *EVENT_MUTANTS,
+    *MODEL_MUTANTS,
 )
 
 
@@ -689,7 +691,9 @@ def sound(mutants: list[Mutant]) -> None:
 def main(words: list[str]) -> int:
     """Try the mutants that have every word; 1 when one is not caught."""
     write, words = "--write" in words, [word for word in words if not word.startswith("--")]
-    chosen = [mutant for mutant in MUTANTS if all(word in f"{mutant.promise} {mutant.defect}" for word in words)]
+    chosen = [
+        mutant for mutant in MUTANTS if all(word in f"{mutant.promise} {mutant.defect} {mutant.test}" for word in words)
+    ]
     sound(chosen)
     lines = ["| Promise | Mutant | Test | Result | Took |", "|---|---|---|---|---|"]
     print("\n".join(lines), flush=True)  # noqa: T201 - a script's answer

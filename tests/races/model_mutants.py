@@ -1,0 +1,169 @@
+"""Deliberate defects of every kind that the model's short form must notice by itself, without a test of their own."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+MODEL, SQLITE = "tests/model/test_model.py", "sqlite"
+
+_DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
+    (
+        "An acknowledged change is never lost",
+        "a result counts, and nobody writes it down",
+        "orders/results.py",
+        "    await call.tx.run(\n        RECORD,\n",
+        "    if answer_status == 200:\n        return\n    await call.tx.run(\n        RECORD,\n",
+    ),
+    (
+        "One key, one effect, one answer",
+        "the answer to a refund's key is fixed anew by its worker",
+        "late_answers.py",
+        " AND answer IS NULL",
+        "",
+    ),
+    (
+        "One key, one effect, one answer",
+        "every attempt of a refund has another key at the acquirer: the money goes back twice",
+        "orders/refund_outcomes.py",
+        "key=refund.refund_id,",
+        'key=f"{refund.refund_id}.{refund.attempts}",',
+    ),
+    (
+        "A history is a path in the table of moves",
+        "a refund that fails late takes its order's status back",
+        "orders/status.py",
+        '"a refund is declined late", _PAID, (), "order.refund_failed"',
+        '"a refund is declined late", _PAID, (PROCESSED,), "order.refund_failed"',
+    ),
+    (
+        "One live order per terminal",
+        "an order whose outcome nobody knows is not in the way",
+        "orders/handlers.py",
+        "    if cleared.status in status.LIVE:\n        raise _in_the_way(call, standing)\n",
+        "    if cleared.state == status.CHECK_ON_TERMINAL:\n"
+        "        failed = status.FAILED['processing_error']\n"
+        "        await store.move(call.tx, status.DECLINE, cleared, call.now_ms, to=failed)\n"
+        "    elif cleared.status in status.LIVE:\n        raise _in_the_way(call, standing)\n",
+    ),
+    (
+        "Cancel and the grant exclude each other",
+        "a cancel wins against what its terminal was let do",
+        "orders/status.py",
+        '    (CANCELED_BY_API,),\n    "order.canceled",\n    before_grant=True,\n',
+        '    (CANCELED_BY_API,),\n    "order.canceled",\n',
+    ),
+    (
+        "Cancel and the grant exclude each other",
+        "a cancel that comes after the grant is asked of the terminal",
+        "orders/status.py",
+        '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_grant=True,\n',
+        '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_grant=False,\n',
+    ),
+    (
+        "The grant and expiry exclude each other",
+        "an order expires while its terminal authorizes",
+        "orders/status.py",
+        '(EXPIRED,), "order.canceled", before_grant=True',
+        '(EXPIRED,), "order.canceled", before_grant=False',
+    ),
+    (
+        "An approved payment is never lost",
+        "an approval that comes after the end is recorded, and not given back",
+        "orders/results.py",
+        '    refusal = await _refused(call, order, result_id, came, "late_approval", kind)\n',
+        '    refusal = await _refused(call, order, result_id, came, "finished", kind)\n    return refusal\n',
+    ),
+    (
+        "An approved payment is never lost",
+        "a reversal counts as confirmed before the acquirer was asked",
+        "orders/reversals.py",
+        "        outcome = await answer_of(\n            acquirer.reverse(",
+        '        outcome: Outcome = Approved("1", 1)\n        _ = lambda: (\n            acquirer.reverse(',
+    ),
+    (
+        "An approved payment is never lost",
+        "what the acquirer does not know counts at once as never charged",
+        "orders/truth.py",
+        '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case',
+        '            return "reverse"\n        case',
+    ),
+    (
+        "An approved payment is never lost",
+        "an order without an outcome is never asked about",
+        "orders/expiry.py",
+        '        await store.inquire(tx, moved, "no outcome in time", now_ms)\n',
+        "        pass\n",
+    ),
+    (
+        "A payment is charged once",
+        "a terminal whose outcome is unknown is let charge again",
+        "orders/device.py",
+        "    if granted_ms is None or order.state != status.AT_TERMINAL:\n",
+        "    if granted_ms is None:\n",
+    ),
+    (
+        "Refunds never exceed what was paid",
+        "what is under way is not reserved",
+        "orders/refund_store.py",
+        "<= paid_minor - refunded_minor - refunding_minor",
+        "<= paid_minor - refunded_minor",
+    ),
+    (
+        "Refunds never exceed what was paid",
+        "a reservation stays when its refund is declined",
+        "orders/refund_store.py",
+        "SET refunding_minor = refunding_minor - $3, refunds = $4",
+        "SET refunding_minor = refunding_minor - 0 * $3, refunds = $4",
+    ),
+    (
+        "Every event is delivered at least once",
+        "a move announces nothing where an outcome comes from the acquirer",
+        "webhooks/outbox.py",
+        "    tx.then(\n        ANNOUNCE,\n",
+        '    if action == "order.failed":\n        return\n    tx.then(\n        ANNOUNCE,\n',
+    ),
+    (
+        "In order per order and subscription",
+        "a delivery is claimed while an earlier one is open",
+        "webhooks/store.py",
+        "                             AND earlier.status = 'pending')\n        ORDER BY due.next_ms LIMIT $6",
+        "                             AND earlier.status = 'none')\n        ORDER BY due.next_ms LIMIT $6",
+    ),
+    (
+        "A refresh token has one successor",
+        "who comes second is refused, not answered the same tokens",
+        "oauth/grants/refresh_token.py",
+        "        return await _repeat(call, request, application, token)\n",
+        '        raise INVALID_GRANT.because("used")\n',
+    ),
+    (
+        "Live and test never meet",
+        "an order is made for a terminal of the other kind",
+        "orders/handlers.py",
+        "    if terminal is None or terminal.live != order.live:\n",
+        "    if terminal is None:\n",
+    ),
+    (
+        "Live and test never meet",
+        "an order is shown to a token of the other kind",
+        "orders/handlers.py",
+        "    if order is None or bool(order.live) != call.caller.live:\n",
+        "    if order is None:\n",
+    ),
+    (
+        "Live and test never meet",
+        "live orders are asked for at the simulated acquirer",
+        "acquiring/acquirers.py",
+        'if acquirer == "simulator" else None',
+        'if acquirer != "none" else test',
+    ),
+    (
+        "Live and test never meet",
+        "subscriptions hear of both kinds",
+        "webhooks/outbox.py",
+        "AND live = $7 AND deleted_ms",
+        "AND live + $7 < 3 AND deleted_ms",
+    ),
+)
+
+MODEL_MUTANTS = tuple(Mutant(*defect, MODEL, SQLITE) for defect in _DEFECTS)
