@@ -11,8 +11,10 @@ from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Outcome, Payment
 from paydesk.acquiring.acquirers import Acquirers
 from paydesk.app import acquirers_of
-from paydesk.clock import Clock, SystemClock
-from paydesk.orders.refund_worker import RefundWorker
+from paydesk.clock import Clock
+from paydesk.orders.asking import AskingWorker
+from paydesk.orders.refund_store import Refund
+from paydesk.orders.refund_worker import WORK
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.workers import WorkerContext
@@ -122,20 +124,17 @@ class Teller:
 
 def worker(
     service: Service, *, wall: Clock | None = None, settings: Settings | None = None, teller: Teller | None = None
-) -> RefundWorker:
+) -> AskingWorker[Refund]:
     """The worker of a service that runs without it."""
     settings = settings or Settings()
     acquirers = teller.acquirers if teller is not None else acquirers_of(settings, service.database, service.clock)
     context = WorkerContext(service.database, settings, service.clock, KEYS, acquirers=acquirers)
-    return RefundWorker(context, wall=wall or SystemClock())
+    return AskingWorker(context, WORK, wall=wall)
 
 
 async def work(service: Service, **options: Any) -> int:
     """One turn of the worker, to its end; how many refunds it asked for."""
-    one = worker(service, **options)
-    started = await one.start_due()
-    await one.settle()
-    return started
+    return await worker(service, **options).step()
 
 
 async def told(service: Service, order_id: str) -> list[tuple[str, Any]]:

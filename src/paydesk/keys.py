@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from paydesk import whole_file
 
 KEY_BYTES = 32
 SAY_AGAIN_SECONDS = 60.0
@@ -121,26 +122,6 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, active: int, keys: dict[str, str]) -> None:
-    """Put the file there whole or not at all, and for good: what was made with a key that is lost can't be repeated."""
+    """Whole and for good: what was made with a key that is lost can't be repeated."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        _keep_owner(path, descriptor)
-        json.dump({"active": active, "keys": keys}, file)
-        file.flush()
-        os.fsync(descriptor)
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _keep_owner(path: Path, descriptor: int) -> None:
-    """Where root changes the file it stays the service's, which could not read it otherwise."""
-    if os.geteuid() == 0 and path.exists():
-        there = path.stat()
-        os.fchown(descriptor, there.st_uid, there.st_gid)
+    whole_file.replace(path, json.dumps({"active": active, "keys": keys}).encode())

@@ -138,8 +138,8 @@ MUTANTS = (
         "A write is found by the next read",
         "a node keeps orders as it showed them first",
         "orders/handlers.py",
-        "    return Answer(200, shown(await _found(call)))\n",
-        "    order = shown(await _found(call))\n"
+        "    return Answer(200, shown(await found(call)))\n",
+        "    order = shown(await found(call))\n"
         '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
         CHAOS,
         "are_killed",
@@ -252,9 +252,9 @@ MUTANTS = (
     Mutant(
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is granted",
-        "orders/device.py",
-        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n      AND granted_ms IS NULL",
-        "AND status = 'at_terminal'\n      AND granted_ms IS NULL",
+        "orders/grant_store.py",
+        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND granted_ms IS NULL",
+        "AND status = 'at_terminal'\n   AND granted_ms IS NULL",
         OUTCOMES,
         "cancel-against-authorizing",
     ),
@@ -271,7 +271,7 @@ MUTANTS = (
         "An approved payment is never lost",
         "a late approval is recorded and not given back",
         "orders/results.py",
-        '    if report.outcome != "approved" or _is_the_payment(order, report):\n',
+        '    if report.outcome != "approved" or await _is_the_payment(call, order, report):\n',
         "    if True:\n",
         OUTCOMES,
         "approval-against-expiry and sqlite",

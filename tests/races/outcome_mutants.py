@@ -114,9 +114,9 @@ OUTCOME_MUTANTS = (
     Mutant(
         "One outcome",
         "Two nodes claim the same inquiry",
-        "orders/inquiry_store.py",
-        "ended_ms IS NULL AND next_ms <= $2 AND claimed_until_ms <= $3",
-        "ended_ms IS NULL AND next_ms <= $2 AND claimed_until_ms < $3 + 900000000",
+        "orders/due.py",
+        "{is_open} AND next_ms <= $2 AND claimed_until_ms <= $3",
+        "{is_open} AND next_ms <= $2 AND claimed_until_ms < $3 + 900000000",
         INQUIRIES,
         "two_nodes",
     ),

@@ -92,8 +92,8 @@ REFUND_MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "an acquirer that does not answer in time has declined",
-        "orders/refund_outcomes.py",
-        '        return Unknown(f"no answer within {seconds_max} s")\n',
+        "orders/payments.py",
+        '        return Unknown(f"no answer within {seconds_max:g} s")\n',
         '        from paydesk.acquiring.acquirer import Declined\n\n        return Declined("processing_error")\n',
         STEPS,
         "takes_its_time",

@@ -10,6 +10,7 @@ import pytest
 
 from paydesk import generated
 from paydesk.api import OPERATIONS
+from paydesk.docs import lifecycles, settings
 from paydesk.errors import GONE
 from paydesk.http import openapi
 from paydesk.http.advice import ADVICE
@@ -75,14 +76,14 @@ def test_a_stale_page_is_named_with_the_difference(tmp_path: Path) -> None:
 
 def test_the_lifecycle_has_every_state_and_move() -> None:
     """The page is read off the table, so nothing in the table is missing from it."""
-    page = generated.order_lifecycle_md()
+    page = lifecycles.page_of_orders()
     assert all(f"`{state.payment_detail}`" in page for state in status.STATES)
     assert all(f"| `{move.name}` |" in page for move in status.MOVES)
 
 
 def test_every_setting_is_described() -> None:
     """Each setting has a row of its own and says what it is for."""
-    page = generated.settings_md()
+    page = settings.page()
     for name, field in Settings.model_fields.items():
         assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
         assert field.description, name

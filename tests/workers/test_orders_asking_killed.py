@@ -21,7 +21,8 @@ from paydesk.acquiring.acquirer import Approved
 from paydesk.acquiring.simulator import Simulator
 from paydesk.clock import MovableClock
 from paydesk.orders import status
-from paydesk.orders.asking import CLAIM_SECONDS, payment_of
+from paydesk.orders.asking import CLAIM_SECONDS
+from paydesk.orders.payments import payment_of
 from paydesk.orders.store import Order
 from paydesk.storage.connect import open_database
 

@@ -13,7 +13,8 @@ from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Declined, NotSent, Outcome, Unknown
 from paydesk.clock import MovableClock
 from paydesk.http import in_steps
-from paydesk.orders.refund_outcomes import pause_seconds
+from paydesk.orders.payments import next_ms
+from paydesk.orders.refund_outcomes import PAUSES_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Unavailable
 from refund_scene import (
@@ -244,7 +245,8 @@ async def test_a_refund_whose_node_died(asking: Service, teller: Teller, frozen:
 
 def test_the_pauses_grow() -> None:
     """At once after the first attempt, and never more than ten minutes."""
-    assert [pause_seconds(attempts) for attempts in range(1, 10)] == [0, 10, 30, 60, 120, 300, 600, 600, 600]
+    pauses_ms = [next_ms(attempts, 0, PAUSES_SECONDS) for attempts in range(1, 10)]
+    assert pauses_ms == [0, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 600_000, 600_000]
 
 
 async def test_it_is_asked_again_in_growing_pauses(asking: Service, teller: Teller, frozen: MovableClock) -> None:
@@ -315,6 +317,9 @@ async def test_a_claim_is_one_worker_s(asking: Service, teller: Teller) -> None:
     assert [(await asking.get(order_id))["status"] for order_id in orders] == ["refunded"] * 2
 
 
+CUT_OFF = "not brought on, its claim runs out"
+
+
 async def test_what_a_defect_cut_off_is_asked_for_again(asking: Service, teller: Teller) -> None:
     """When its claim has run out; until then the refund is under way."""
     order_id = await paid(asking)
@@ -323,7 +328,7 @@ async def test_what_a_defect_cut_off_is_asked_for_again(asking: Service, teller:
     for error, level in ((RuntimeError("a defect"), "error"), (Unavailable("the database is away"), "warning")):
         with structlog.testing.capture_logs() as logged:
             assert await work(asking, teller=Teller(words=[error])) == 1
-        assert [line["log_level"] for line in logged if line["event"] == "refund without an end"] == [level]
+        assert [line["log_level"] for line in logged if line["event"] == CUT_OFF] == [level]
         assert await work(asking, teller=teller) == 0
         await claims_run_out(asking)
     assert await work(asking, teller=teller) == 1

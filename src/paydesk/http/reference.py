@@ -18,6 +18,7 @@ import msgspec
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
+from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.http.retired import DESCRIBED
 from paydesk.oauth.pages.html import ASSETS_PATH as PAGES_ASSETS_PATH
 from paydesk.operation import Answer, Call, Handler, Operation
@@ -88,7 +89,7 @@ def render(operations: Iterable[Operation]) -> str:
     environment.filters |= {"pretty": _pretty, "marked": _marked}
     groups = [
         (name, text, [row for row in listed if row.surface == name])
-        for name, text in openapi.SURFACES.items()
+        for name, text in SURFACES.items()
         if any(row.surface == name for row in listed)
     ]
     return environment.get_template("reference.html").render(
@@ -101,7 +102,7 @@ def render(operations: Iterable[Operation]) -> str:
         errors=openapi.errors_in_order,
         error_example=openapi.error_example,
         advice=advice,
-        idempotency_key=openapi.IDEMPOTENCY_KEY,
+        idempotency_key=IDEMPOTENCY_KEY,
         asset_version={name: sha256(_content(name)).hexdigest()[:12] for name in ASSETS},
     )
 
@@ -109,7 +110,7 @@ def render(operations: Iterable[Operation]) -> str:
 def curl(operation: Operation) -> str:
     """The operation as a command line, with the names of shell variables where a value is the reader's own."""
     lines = [f'curl -X {operation.method} "$BASE_URL{openapi.path_template(operation).replace("{", "${")}"']
-    if operation.surface in openapi.SECURITY_SCHEMES:
+    if operation.surface in SECURITY_SCHEMES:
         variable = {"application": "ACCESS_TOKEN", "device": "DEVICE_TOKEN", "operator": "OPERATOR_TOKEN"}
         lines.append(f'-H "Authorization: Bearer ${variable[operation.surface]}"')
     if operation.idempotent:

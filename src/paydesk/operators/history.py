@@ -14,7 +14,7 @@ from paydesk.operators import lists
 from paydesk.orders import store as orders
 from paydesk.orders import wording
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.schemas import shown
+from paydesk.orders.shown import shown
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 

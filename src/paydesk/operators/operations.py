@@ -36,7 +36,7 @@ from paydesk.operators.schemas import (
     TerminalRequest,
 )
 from paydesk.orders.errors import CANNOT_RESOLVE_ORDER, ORDER_NOT_FOUND
-from paydesk.orders.operations import ORDER as APPLICATIONS_ORDER
+from paydesk.orders.shapes import ORDER as APPLICATIONS_ORDER
 
 OPERATIONS = (
     *parties.ROWS,

@@ -8,7 +8,7 @@ from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.orders import wording
-from paydesk.orders.schemas import shown
+from paydesk.orders.shown import shown
 from paydesk.orders.store import COLUMNS, Order
 from paydesk.storage.database import Row
 

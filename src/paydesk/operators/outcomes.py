@@ -12,7 +12,7 @@ from paydesk.operators.history import owner_of
 from paydesk.operators.schemas import ResolveRequest
 from paydesk.orders import resolving
 from paydesk.orders import store as orders
-from paydesk.orders.schemas import shown
+from paydesk.orders.shown import shown
 from paydesk.orders.store import Order
 from paydesk.storage.database import Row, Transaction
 

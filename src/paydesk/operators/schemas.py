@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from paydesk import card_numbers
@@ -13,16 +13,11 @@ from paydesk.durations import typed_seconds
 from paydesk.money import CURRENCIES
 from paydesk.oauth import redirect_uris, scopes
 from paydesk.virtual import scripts as virtual_scripts
+from paydesk.wire import Model
 
 # In the context that the models are validated with: whether addresses on this very machine will do.
 LOOPBACK_ALLOWED = "loopback_allowed"
 OVERLAP_SECONDS_MAX = 90 * 86_400
-
-
-class Model(BaseModel):
-    """Closed and strict: unknown fields are refused, nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def _wrong(what: str) -> PydanticCustomError:
@@ -98,6 +93,12 @@ Scopes = Annotated[str, AfterValidator(_scopes)]
 OnReplay = Literal["revoke", "refuse"]
 Email = Annotated[str, Field(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254)]
 Password = Annotated[str, Field(min_length=12, max_length=200)]
+Reason = Annotated[
+    str,
+    Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."]),
+    AfterValidator(_not_blank),
+    AfterValidator(_no_card_number),
+]
 
 
 class ApplicationRequest(Model):
@@ -210,9 +211,11 @@ class ResolveRequest(Model):
     """`POST /operator/v1/orders/{order_id}/resolve`."""
 
     outcome: Literal["approved", "declined"]
-    reason: Annotated[
-        str,
-        Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."]),
-        AfterValidator(_not_blank),
-        AfterValidator(_no_card_number),
-    ]
+    reason: Reason
+
+
+class ResolveReversalRequest(Model):
+    """`POST /operator/v1/reversals/{reversal_id}/resolve`."""
+
+    outcome: Literal["reversed", "not_found"]
+    reason: Reason

@@ -9,20 +9,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import structlog
 
-from paydesk.acquiring.acquirer import Payment, Unknown
 from paydesk.clock import Clock, SystemClock
 from paydesk.crash_points import reached
+from paydesk.orders import store
+from paydesk.orders.due import Due
+from paydesk.orders.payments import ASK_SECONDS_MAX
 from paydesk.orders.store import Order
 from paydesk.storage.database import Locked, Transaction, Unavailable
 
 if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
 
-ASK_SECONDS_MAX = 30
 CLAIM_SECONDS = 2 * ASK_SECONDS_MAX + 10
 """For an inquiry and a reversal after it, and what is written down between them."""
 UNDER_WAY_MAX = 16
@@ -30,27 +31,22 @@ LOOK_AGAIN_SECONDS = 1.0
 STOP_SECONDS_MAX = 3.0
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 log = structlog.get_logger("acquirer")
 
 
-class Claim(Protocol[T]):
-    """Takes up to `limit` due ones of a seller."""
-
-    def __call__(
-        self, tx: Transaction, seller_id: int, *, now_ms: int, wall_ms: int, until_ms: int, limit: int
-    ) -> Awaitable[list[T]]:
-        """The claimed ones."""
-
-
 @dataclass(frozen=True, slots=True)
 class Work(Generic[T]):
-    """What is asked about: who has some that is due, when the next is due, how it is claimed, and what is done."""
+    """What is asked about: what of it is due, what one attempt does, and what the log calls it.
 
-    sellers_due: Callable[[Transaction, int, int], Awaitable[list[int]]]
-    next_due_ms: Callable[[Transaction, int], Awaitable[int | None]]
-    claim: Claim[T]
+    A claim outlives its attempt, with what is written down on the way.
+    """
+
+    due: Due[T]
     bring_on: Callable[[WorkerContext, T], Coroutine[Any, Any, None]]
+    named: Callable[[T], str]
+    claim_seconds: float
 
 
 class AskingWorker(Generic[T]):
@@ -78,15 +74,19 @@ class AskingWorker(Generic[T]):
     async def step(self) -> int:
         """Bring on what is due now, to the end of this attempt; how many."""
         started = await self.start_due()
+        await self.settle()
+        return started
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way."""
         while self._under_way:
             await asyncio.wait(self._under_way)
-        return started
 
     async def start_due(self) -> int:
         """Claim what is due and begin with it; how many."""
         now_ms, wall_ms = self._context.clock.now_ms(), self._wall.now_ms()
         started = 0
-        for seller_id in await self._database.read(lambda tx: self._work.sellers_due(tx, now_ms, wall_ms)):
+        for seller_id in await self._database.read(lambda tx: self._work.due.sellers(tx, now_ms, wall_ms)):
             limit = UNDER_WAY_MAX - len(self._under_way)
             if limit:
                 started += await self._claim(seller_id, limit, now_ms)
@@ -94,13 +94,12 @@ class AskingWorker(Generic[T]):
 
     async def _claim(self, seller_id: int, limit: int, now_ms: int) -> int:
         wall_ms = self._wall.now_ms()
-        claim = partial(
-            self._work.claim, now_ms=now_ms, wall_ms=wall_ms, until_ms=wall_ms + CLAIM_SECONDS * 1000, limit=limit
-        )
+        until_ms = wall_ms + round(self._work.claim_seconds * 1000)
+        claim = partial(self._work.due.claim, now_ms=now_ms, wall_ms=wall_ms, until_ms=until_ms, limit=limit)
         claimed = await self._database.write(lambda tx: claim(tx, seller_id))
         for one in claimed:
             reached("claimed")
-            task = asyncio.create_task(self._work.bring_on(self._context, one), name=repr(one))
+            task = asyncio.create_task(self._work.bring_on(self._context, one), name=self._work.named(one))
             self._under_way.add(task)
             task.add_done_callback(self._done)
         return len(claimed)
@@ -117,37 +116,22 @@ class AskingWorker(Generic[T]):
     async def _pause_seconds(self) -> float:
         """Seconds until the next one is due, at most one: other nodes write too."""
         now_ms = self._context.clock.now_ms()
-        next_ms = await self._database.read(lambda tx: self._work.next_due_ms(tx, now_ms))
+        next_ms = await self._database.read(lambda tx: self._work.due.next_ms(tx, now_ms))
         return LOOK_AGAIN_SECONDS if next_ms is None else min((next_ms - now_ms) / 1000, LOOK_AGAIN_SECONDS)
 
 
-async def answer_of(asked: Awaitable[T]) -> T | Unknown:
-    """What the acquirer says; one that does not answer in time may have done it."""
-    try:
-        return await asyncio.wait_for(asked, ASK_SECONDS_MAX)
-    except TimeoutError:
-        return Unknown(f"no answer within {ASK_SECONDS_MAX} s")
+async def commit(
+    context: WorkerContext, order: Order, change: Callable[[Transaction, Order, int], Awaitable[R]], *touches: str
+) -> R:
+    """Make a change to the order, which is held meanwhile, at the time that it is now."""
+    now_ms = context.clock.now_ms()
 
+    async def work(tx: Transaction) -> R:
+        held = await store.lock(tx, order.seller_id, order.order_id)
+        assert held is not None, "orders are never deleted"
+        return await change(tx, held, now_ms)
 
-def payment_of(order: Order) -> Payment:
-    """The order's payment as the acquirer knows it."""
-    return Payment(
-        merchant_id=order.seller_id,
-        terminal_id=order.terminal_id,
-        payment_id=order.payment_id,
-        amount_minor=order.amount_minor,
-        currency=order.currency,
-    )
-
-
-def touched(order_id: str, terminal_id: str = "") -> tuple[str, ...]:
-    """What an outcome changes: its order, and what stands on the terminal."""
-    return (f"order:{order_id}", *((f"terminal:{terminal_id}",) if terminal_id else ()))
-
-
-def next_ms(attempts: int, now_ms: int, pauses_seconds: tuple[int, ...]) -> int:
-    """When to ask again after so many attempts; after all of the pauses the last one is made again and again."""
-    return now_ms + pauses_seconds[min(attempts, len(pauses_seconds)) - 1] * 1000
+    return await context.database.write(work, touches=(f"order:{order.order_id}", *touches))
 
 
 def shown(outcome: Any) -> str:

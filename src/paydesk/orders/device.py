@@ -11,7 +11,7 @@ from paydesk import ids
 from paydesk.clock import rfc3339
 from paydesk.errors import Refusal
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import status, store
+from paydesk.orders import grant_store, status, store
 from paydesk.orders.store import Order
 from paydesk.terminals import leases
 from paydesk.terminals.errors import (
@@ -27,11 +27,6 @@ from paydesk.terminals.schemas import CancelResultRequest, ProgressRequest, Sess
 from paydesk.terminals.sessions import refuse_revoked
 
 AUTHORIZING = "authorizing"
-
-# at_terminal, before the grant -> granted: the point of no return. Cancel and expiry are guarded by the same column.
-GRANT = """UPDATE orders SET granted_ms = $3
-    WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'
-      AND granted_ms IS NULL AND expires_ms > $3"""
 
 
 async def acknowledge(call: Call) -> Handled:
@@ -138,7 +133,7 @@ async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Ha
     if lease.session != session:
         return ORDER_CANCELED.because(f"the lease is session {lease.session}'s")
     granted_ms = order.granted_ms
-    if granted_ms is None and await call.tx.run(GRANT, order.seller_id, order.order_id, call.now_ms):
+    if granted_ms is None and await grant_store.grant(call.tx, order, call.now_ms):
         granted_ms = call.now_ms
         await leases.advance(call.tx, order.seller_id, order.ulid, call.body.seq, AUTHORIZING)
     # Once the outcome is unknown, or known, nothing is charged any more.

@@ -18,7 +18,8 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.schemas import OrderRequest, shown
+from paydesk.orders.schemas import OrderRequest
+from paydesk.orders.shown import shown
 from paydesk.orders.store import Order
 from paydesk.terminals import store as terminals
 

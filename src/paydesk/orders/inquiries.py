@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 from paydesk.acquiring.acquirer import Acquirer, Approved, Declined, NotFound, Outcome, Truth
 from paydesk.crash_points import reached
 from paydesk.orders import inquiry_store, outcomes, reversal_store, status, store, truth
-from paydesk.orders.asking import AskingWorker, Work, answer_of, log, next_ms, payment_of, shown, touched
+from paydesk.orders.asking import CLAIM_SECONDS, AskingWorker, Work, commit, log, shown
 from paydesk.orders.inquiry_store import Inquiry
 from paydesk.orders.operator_events import tell
 from paydesk.orders.outcomes import Paid
+from paydesk.orders.payments import answer_of, next_ms, payment_of
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
@@ -48,7 +49,7 @@ async def bring_on(context: WorkerContext, inquiry: Inquiry) -> None:
         await steps.reverse(acquirer)
 
 
-WORK = Work(inquiry_store.sellers_due, inquiry_store.next_due_ms, inquiry_store.claim, bring_on)
+WORK = Work(inquiry_store.DUE, bring_on, lambda inquiry: f"inquiry of {inquiry.order_id}", CLAIM_SECONDS)
 
 
 class _Steps:
@@ -59,15 +60,8 @@ class _Steps:
         self._settings: Settings = context.settings
 
     async def commit(self, change: Callable[[Transaction, Order, int], Awaitable[R]]) -> R:
-        """Make a change to the order, which is held meanwhile."""
-        now_ms = self._context.clock.now_ms()
-
-        async def work(tx: Transaction) -> R:
-            held = await store.lock(tx, self._order.seller_id, self._order.order_id)
-            assert held is not None, "orders are never deleted while they are asked about"
-            return await change(tx, held, now_ms)
-
-        return await self._context.database.write(work, touches=touched(self._order.order_id, self._order.terminal_id))
+        """Write down what came of a step, with the order held meanwhile."""
+        return await commit(self._context, self._order, change, f"terminal:{self._order.terminal_id}")
 
     async def inquire(self, acquirer: Acquirer) -> bool:
         """Ask what is true and take it; whether the payment is to be undone."""
@@ -207,10 +201,9 @@ def _paid(said: Approved) -> Paid:
     card = said.card
     if card is None:
         return Paid(said.reference_id, said.authorization_code)
-    digits = {"first_digits": card.first_digits, "last_digits": card.last_digits}
     return Paid(
         said.reference_id,
         said.authorization_code,
         {"id": card.brand, "type": card.type, "installments": said.installments},
-        {**digits, "entry_mode": card.entry_mode} if card.entry_mode else digits,
+        outcomes.digits_of(card),
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from paydesk.orders.due import Due, statements
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
-SELLERS_MAX = 200
-
-Ending = Literal["approved", "declined", "not_found", "result", "operator"]
+Ending = Literal["approved", "declined", "not_found", "result", "operator", "simulated"]
 Standing = Literal["asking", "reversing", "ended"]
 
 
@@ -33,20 +32,8 @@ class Inquiry:
 
 COLUMNS = ", ".join(field.name for field in fields(Inquiry))
 
-# $1 is the time of the schedule, $2 that of the claims.
-SELLERS_DUE = """
-SELECT seller_id FROM inquiries WHERE ended_ms IS NULL AND next_ms <= $1 AND claimed_until_ms <= $2
- GROUP BY seller_id ORDER BY min(next_ms) LIMIT $3"""
-
-NEXT_DUE = "SELECT min(next_ms) FROM inquiries WHERE ended_ms IS NULL AND next_ms > $1"
-
-CLAIM = f"""
-UPDATE inquiries SET claimed_until_ms = $4, attempts = attempts + 1
- WHERE seller_id = $1 AND order_id IN (
-       SELECT order_id FROM inquiries
-        WHERE seller_id = $1 AND ended_ms IS NULL AND next_ms <= $2 AND claimed_until_ms <= $3
-        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED)
-RETURNING {COLUMNS}"""
+SELLERS_DUE, NEXT_DUE, CLAIM = statements("inquiries", "order_id", COLUMNS, "ended_ms IS NULL")
+DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Inquiry)
 
 # A claim that ran out is another's by now: what the later attempt does counts.
 POSTPONE = """
@@ -66,6 +53,10 @@ END = """
 UPDATE inquiries SET ended_ms = $3, outcome = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
 
+FORGO = """
+INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms, outcome)
+VALUES ($1, $2, $3, 'nobody is to be asked', 0, $4, $4, $4, 'forgone') ON CONFLICT DO NOTHING"""
+
 TOLD = """
 UPDATE inquiries SET told_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND told_ms IS NULL"""
 
@@ -74,24 +65,6 @@ SELECT CASE WHEN ended_ms IS NOT NULL THEN 'ended' WHEN reversing_ms IS NOT NULL
   FROM inquiries WHERE seller_id = $1 AND order_id = $2"""
 
 OUTCOME = "SELECT outcome FROM inquiries WHERE seller_id = $1 AND order_id = $2"
-
-
-async def sellers_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
-    """The sellers with an inquiry that is due and nobody's, who waits longest first."""
-    return [row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, SELLERS_MAX)]
-
-
-async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
-    """When the next inquiry is to be made."""
-    row = await tx.one(NEXT_DUE, now_ms)
-    return row[0] if row else None
-
-
-async def claim(
-    tx: Transaction, seller_id: int, *, now_ms: int, wall_ms: int, until_ms: int, limit: int
-) -> list[Inquiry]:
-    """Take up to `limit` due inquiries of the seller until `until_ms`, each for one attempt."""
-    return [Inquiry(*row) for row in await tx.all(CLAIM, seller_id, now_ms, wall_ms, until_ms, limit)]
 
 
 async def postpone(tx: Transaction, inquiry: Inquiry, next_ms: int) -> None:
@@ -112,6 +85,11 @@ async def cease_reversing(tx: Transaction, inquiry: Inquiry) -> None:
 async def end(tx: Transaction, order: Order, ending: Ending, now_ms: int) -> bool:
     """Nobody is asked any more; False where nobody was."""
     return bool(await tx.run(END, order.seller_id, order.order_id, now_ms, ending))
+
+
+async def forgo(tx: Transaction, order: Order, now_ms: int) -> None:
+    """Nobody is to be asked at all."""
+    await tx.run(FORGO, order.seller_id, order.order_id, order.live, now_ms)
 
 
 async def told(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from paydesk.acquiring.acquirer import Card
 from paydesk.orders import references, status, store
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
@@ -26,26 +27,33 @@ class Paid:
 
 async def approve(tx: Transaction, order: Order, now_ms: int, paid: Paid, *, by: By, where: str = "") -> Order | None:
     """Processed, paid as it was asked for; None where it has ended, or `where` does not hold ($3 is `now_ms`)."""
-    processed = await store.move(
-        tx,
-        status.APPROVE,
-        order,
-        now_ms,
-        where=where,
-        granted_ms=order.granted_ms or now_ms,
-        paid_ms=now_ms,
-        paid_minor=order.amount_minor,
-        tip_minor=0,
-        reference_id=paid.reference_id,
-        authorization_code=paid.authorization_code,
-        payment_method=_json(paid.payment_method),
-        card=_json(paid.card),
-        origin=None,
-    )
+    changes = changes_of(paid, order, now_ms)
+    processed = await store.move(tx, status.APPROVE, order, now_ms, where=where, **changes)
     if processed is not None and paid.reference_id is not None:
         # Of a result it is claimed already. The acquirer's own word stands, whoever used its number before.
         await references.claim(tx, processed, paid.reference_id)
     return await _ended(tx, processed, by, now_ms)
+
+
+def digits_of(card: Card) -> dict[str, str]:
+    """What an order keeps of a card."""
+    digits = {"first_digits": card.first_digits, "last_digits": card.last_digits}
+    return {**digits, "entry_mode": card.entry_mode} if card.entry_mode else digits
+
+
+def changes_of(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
+    """What an approval changes of its order."""
+    return {
+        "granted_ms": order.granted_ms or now_ms,
+        "paid_ms": now_ms,
+        "paid_minor": order.amount_minor,
+        "tip_minor": 0,
+        "reference_id": paid.reference_id,
+        "authorization_code": paid.authorization_code,
+        "payment_method": _json(paid.payment_method),
+        "card": _json(paid.card),
+        "origin": None,
+    }
 
 
 async def decline(tx: Transaction, order: Order, now_ms: int, *, by: By, detail: str, origin: str) -> Order | None:

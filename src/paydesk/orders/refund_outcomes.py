@@ -5,14 +5,13 @@ A request and the worker come here alike. Of each refund one outcome is taken, a
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from paydesk.acquiring.acquirer import Acquirer, Approved, NotSent, Outcome, Payment, Unknown
 from paydesk.orders import refund_store, status, store
+from paydesk.orders.payments import answer_of, next_ms
 from paydesk.orders.refund_store import Refund
-from paydesk.orders.schemas import with_refund
+from paydesk.orders.shown import with_refund
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
@@ -24,23 +23,8 @@ async def ask(acquirer: Acquirer | None, payment: Payment, refund: Refund, secon
     """Ask for the refund under its own key; whoever does not answer in time may have given the money back."""
     if acquirer is None:
         return NotSent("no acquirer is configured")
-    try:
-        asked = acquirer.refund(payment, key=refund.refund_id, amount_minor=refund.amount_minor)
-        return await asyncio.wait_for(asked, seconds_max)
-    except TimeoutError:
-        return Unknown(f"no answer within {seconds_max} s")
-
-
-def payment_of(order: Order) -> Payment:
-    """The payment as the acquirer knows it."""
-    assert order.paid_minor is not None, "only what was paid is given back"
-    return Payment(
-        merchant_id=order.seller_id,
-        terminal_id=order.terminal_id,
-        payment_id=order.payment_id,
-        amount_minor=order.paid_minor,
-        currency=order.currency,
-    )
+    asked = acquirer.refund(payment, key=refund.refund_id, amount_minor=refund.amount_minor)
+    return await answer_of(asked, seconds_max)
 
 
 async def confirm(tx: Transaction, refund: Refund, approved: Approved, now_ms: int) -> tuple[Order, Refund] | None:
@@ -89,14 +73,9 @@ async def take_back(tx: Transaction, refund: Refund, now_ms: int) -> None:
 
 async def postpone(tx: Transaction, refund: Refund, outcome: Unknown | NotSent, now_ms: int) -> None:
     """Nobody knows, or it never left: the worker asks again."""
-    next_ms = now_ms + pause_seconds(refund.attempts) * 1000
-    await refund_store.postpone(tx, refund, next_ms, unsent=isinstance(outcome, NotSent))
+    again_ms = next_ms(refund.attempts, now_ms, PAUSES_SECONDS)
+    await refund_store.postpone(tx, refund, again_ms, unsent=isinstance(outcome, NotSent))
     tx.wake("money")
-
-
-def pause_seconds(attempts: int) -> int:
-    """How long to wait before asking again, after so many attempts."""
-    return PAUSES_SECONDS[min(attempts, len(PAUSES_SECONDS)) - 1]
 
 
 def was_never_sent(refund: Refund) -> bool:

@@ -6,12 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from paydesk.orders.schemas import with_refund, without_refund
+from paydesk.orders.due import Due, statements
+from paydesk.orders.shown import with_refund, without_refund
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
-
-LOOKED_AT_MAX = 200
 
 
 class Refund(msgspec.Struct, frozen=True):
@@ -72,20 +71,8 @@ POSTPONE = """
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND status = 'processing'"""
 
-# $1 is the time of the schedule, $2 that of the claims.
-SELLERS_DUE = """
-SELECT seller_id FROM refunds WHERE status = 'processing' AND next_ms <= $1 AND claimed_until_ms <= $2
- ORDER BY next_ms LIMIT $3"""
-
-NEXT_DUE = "SELECT min(next_ms) FROM refunds WHERE status = 'processing' AND next_ms > $1"
-
-CLAIM = f"""
-UPDATE refunds SET claimed_until_ms = $4, attempts = attempts + 1
- WHERE seller_id = $1 AND refund_id IN (
-       SELECT refund_id FROM refunds
-        WHERE seller_id = $1 AND status = 'processing' AND next_ms <= $2 AND claimed_until_ms <= $3
-        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED)
-RETURNING {COLUMNS}"""
+SELLERS_DUE, NEXT_DUE, CLAIM = statements("refunds", "refund_id", COLUMNS, "status = 'processing'")
+DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
 
 
 async def reserve(tx: Transaction, order: Order, amount_minor: int | None, paid_after_ms: int) -> Order | None:
@@ -114,21 +101,3 @@ async def release(tx: Transaction, order: Order, refund: Refund) -> None:
 async def postpone(tx: Transaction, refund: Refund, next_ms: int, *, unsent: bool) -> None:
     """It is asked for again, at `next_ms`; `unsent`: this attempt surely never left."""
     await tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, int(unsent))
-
-
-async def sellers_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
-    """The sellers with a refund that is due and nobody's, who waits longest first."""
-    return list(dict.fromkeys(row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, LOOKED_AT_MAX)))
-
-
-async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
-    """When the next refund is to be asked for again."""
-    row = await tx.one(NEXT_DUE, now_ms)
-    return row[0] if row else None
-
-
-async def claim(
-    tx: Transaction, seller_id: int, *, now_ms: int, wall_ms: int, until_ms: int, limit: int
-) -> list[Refund]:
-    """Take up to `limit` due refunds of the seller until `until_ms`, each for one attempt."""
-    return [Refund(*row) for row in await tx.all(CLAIM, seller_id, now_ms, wall_ms, until_ms, limit)]

@@ -25,8 +25,10 @@ from paydesk.orders.errors import (
     TRANSACTION_NOT_FOUND,
 )
 from paydesk.orders.handlers import found
+from paydesk.orders.payments import payment_of
 from paydesk.orders.refund_store import Refund
-from paydesk.orders.schemas import RefundPartRequest, RefundRequest, refund_answered
+from paydesk.orders.schemas import RefundPartRequest, RefundRequest
+from paydesk.orders.shown import refund_answered
 from paydesk.orders.store import Order
 
 if TYPE_CHECKING:
@@ -55,13 +57,22 @@ async def begin(call: Call) -> Begun | Refusal:
         return TRANSACTION_NOT_FOUND.because(f"{part.id} is not of this order", f"{part.id} is not its payment")
     if _acquirer(call) is None:
         return _not_refunded(call, order)
+    begun = await reserve(call, order, part, key=call.headers["x-idempotency-key"])
+    return _not_refunded(call, await found(call)) if begun is None else begun
+
+
+async def reserve(call: Call, order: Order, part: RefundPartRequest | None, *, key: str) -> Begun | None:
+    """Reserve a part, or all that is left, and write the refund down; None where that can't be had.
+
+    `key` is that of the request whose answer the refund is, if it is one's.
+    """
     reserved = await refund_store.reserve(call.tx, order, _minor(part, order), call.now_ms - PERIOD_MS)
     if reserved is None:
-        return _not_refunded(call, await found(call))
-    refund = _new(call, reserved, part)
+        return None
+    refund = _new(call, reserved, part, key)
     claimed_seconds = call.settings.refund_answer_seconds + CLAIM_MARGIN_SECONDS
     refund_store.add(call.tx, reserved, refund, WALL.now_ms() + claimed_seconds * 1000)
-    return Begun(refund, refund_outcomes.payment_of(reserved))
+    return Begun(refund, payment_of(reserved))
 
 
 async def ask(call: Call, begun: Begun) -> Outcome:
@@ -107,7 +118,7 @@ def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
     return minor_units(part.amount, CURRENCIES[order.currency].decimals) if part is not None else None
 
 
-def _new(call: Call, reserved: Order, part: RefundPartRequest | None) -> Refund:
+def _new(call: Call, reserved: Order, part: RefundPartRequest | None, key: str) -> Refund:
     """The refund of what was just reserved; nothing else is where all that is left was asked for."""
     amount_minor = _minor(part, reserved)
     if amount_minor is None:
@@ -118,7 +129,7 @@ def _new(call: Call, reserved: Order, part: RefundPartRequest | None) -> Refund:
         order_id=reserved.order_id,
         application_id=call.caller.application_id,
         live=reserved.live,
-        idempotency_key=call.headers["x-idempotency-key"],
+        idempotency_key=key,
         amount=part.amount if part is not None else _whole_amount(reserved, amount_minor),
         amount_minor=amount_minor,
         status="processing",

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 
 import jiter
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from paydesk import redaction
 from paydesk.money import AMOUNT_PATTERN
 from paydesk.orders.status import FAILED_DETAILS
+from paydesk.wire import Model
 
 BODY_CHARACTERS_MAX = 8_192
 MASK = "***"
@@ -23,12 +24,6 @@ Outcome = Literal["approved", "declined", "canceled", "unknown"]
 # Thirteen digits or more in a row, whatever stands between them: a card number, or a track with more behind it.
 _CARD_NUMBER = re.compile(r"\d(?:[^0-9A-Za-z]{0,3}\d){12,}")
 _ESCAPED_DIGIT = re.compile(r"\\u003([0-9])")
-
-
-class Model(BaseModel):
-    """Closed and strict: unknown fields are refused, nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class PaymentMethod(Model):

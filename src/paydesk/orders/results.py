@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from paydesk.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import inquiry_store, outcomes, references, reversal_store, status, store
+from paydesk.orders import inquiry_store, outcomes, references, result_store, reversal_store, status, store
 from paydesk.orders.device import acknowledged, held, take
 from paydesk.orders.operator_events import tell
 from paydesk.orders.outcomes import Paid
 from paydesk.orders.reports import Received, Report, masked, received
+from paydesk.orders.result_store import Stored, Verdict
+from paydesk.orders.status import ORIGINS
 from paydesk.orders.store import Order
 from paydesk.terminals import store as terminals
 from paydesk.terminals.errors import ORDER_FINISHED, RESULT_CONFLICT
@@ -27,37 +29,10 @@ from paydesk.terminals.schemas import UUID_PATTERN
 RESULT_ID_CHARACTERS_MAX = 64
 _UUID = re.compile(UUID_PATTERN)
 
-Verdict = Literal["taken", "conflict", "finished", "late_approval", "unreadable"]
 _CONFLICTS: dict[str, ErrorKind] = {kind.code: kind for kind in (ORDER_FINISHED, RESULT_CONFLICT)}
-
-ORIGINS: dict[str, str] = {
-    "rejected_by_issuer": "acquirer",
-    "insufficient_amount": "acquirer",
-    "bad_filled_card_data": "customer",
-    "required_call_for_authorize": "acquirer",
-    "card_disabled": "acquirer",
-    "high_risk": "acquirer",
-    "max_attempts_exceeded": "customer",
-    "amount_limit_exceeded": "acquirer",
-    "invalid_installments": "customer",
-    "processing_error": "terminal",
-    "rejected_other_reason": "acquirer",
-}
 
 # An approval counts within a grant, or takes it along while nothing stands against it.
 GRANTED_OR_GRANTABLE = "(granted_ms IS NOT NULL OR (payment_status_detail = 'at_terminal' AND expires_ms > $3))"
-
-FIND = """SELECT digest, answer_status, answer FROM results
-    WHERE seller_id = $1 AND lease_id = $2 AND result_id = $3"""
-
-COUNT = "SELECT COUNT(*) FROM results WHERE seller_id = $1 AND lease_id = $2"
-
-RECORD = """INSERT INTO results (seller_id, lease_id, result_id, digest, outcome, verdict, body, answer_status, answer,
-                     created_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"""
-
-# An operator knew that it was approved, and not under which reference.
-ADOPT = """UPDATE orders SET reference_id = $3 WHERE seller_id = $1 AND order_id = $2 AND reference_id IS NULL"""
 
 
 async def report(call: Call) -> Handled:
@@ -65,15 +40,15 @@ async def report(call: Call) -> Handled:
     lease_id, result_id = call.paths[0], _result_id(call.paths[1])
     came = received(call.body)
     order = await held(call, lease_id)
-    stored = await call.tx.one(FIND, order.seller_id, order.ulid, result_id)
+    stored = await result_store.find(call.tx, order, result_id)
     if stored is not None:
-        if bytes(stored[0]) == came.digest:
-            return _again(stored[1], stored[2])
+        if stored.digest == came.digest:
+            return _again(stored)
         # The first content stays under its id; the other is evidence under an id of its own.
         result_id = f"{result_id}#{came.digest.hex()[:16]}"
-        repeated = await call.tx.one(FIND, order.seller_id, order.ulid, result_id)
+        repeated = await result_store.find(call.tx, order, result_id)
         if repeated is not None:
-            return _again(repeated[1], repeated[2])
+            return _again(repeated)
     order = await store.expire_overdue(call.tx, order, call.now_ms)
     if came.report is None:
         return await _unreadable(call, order, result_id, came)
@@ -206,7 +181,7 @@ async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
     if order.paid_ms is None or not is_the_orders(order, report):
         return False
     if order.reference_id is None and await inquiry_store.outcome(call.tx, order) == "operator":
-        await call.tx.run(ADOPT, order.seller_id, order.order_id, report.reference_id)
+        await result_store.adopt(call.tx, order, report.reference_id)
         return True
     return report.reference_id == order.reference_id
 
@@ -255,30 +230,18 @@ async def _record(
     bounded: bool,
 ) -> None:
     """Write the result down. Raises `too_many_requests` where the lease has its fill of what changes nothing."""
-    counted = await call.tx.one(COUNT, order.seller_id, order.ulid) if bounded else None
-    if counted is not None and counted[0] >= call.settings.results_per_lease_max:
+    if bounded and await result_store.count(call.tx, order) >= call.settings.results_per_lease_max:
         raise TOO_MANY_REQUESTS.because("the lease has as many results as are kept", headers=(("retry-after", "5"),))
+    stored = Stored(came.digest, answer_status, answer)
     outcome = came.report.outcome if came.report is not None else ""
-    await call.tx.run(
-        RECORD,
-        order.seller_id,
-        order.ulid,
-        result_id,
-        came.digest,
-        outcome,
-        verdict,
-        came.kept,
-        answer_status,
-        answer,
-        call.now_ms,
-    )
+    await result_store.record(call.tx, order, result_id, stored, outcome, verdict, came.kept, call.now_ms)
 
 
-def _again(answer_status: int, answer: str) -> Handled:
+def _again(stored: Stored) -> Handled:
     """The stored answer."""
-    if answer_status == 409:
-        return _conflict(_CONFLICTS[answer], "the same result again")
-    return Answer(answer_status, msgspec.Raw(answer.encode()))
+    if stored.answer_status == 409:
+        return _conflict(_CONFLICTS[stored.answer], "the same result again")
+    return Answer(stored.answer_status, msgspec.Raw(stored.answer.encode()))
 
 
 def _conflict(kind: ErrorKind, reason: str) -> Refusal:

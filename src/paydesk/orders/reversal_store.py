@@ -6,15 +6,16 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from paydesk import ids
+from paydesk.orders.due import Due, statements
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
-SELLERS_MAX = 200
 BY_INQUIRY = "inquiry"
 """Stands for a result's id where the acquirer itself told of the approval."""
 
 Confirmed = Literal["approved", "not_found"]
 Ending = Literal["reversed", "not_found"]
+Status = Literal["pending", "reversed", "not_found"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +45,8 @@ INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, li
                        attempts, next_ms, created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', 0, $9, $9) ON CONFLICT DO NOTHING"""
 
-# $1 is the time of the schedule, $2 that of the claims.
-SELLERS_DUE = """
-SELECT seller_id FROM reversals WHERE status = 'pending' AND next_ms <= $1 AND claimed_until_ms <= $2
- GROUP BY seller_id ORDER BY min(next_ms) LIMIT $3"""
-
-NEXT_DUE = "SELECT min(next_ms) FROM reversals WHERE status = 'pending' AND next_ms > $1"
-
-CLAIM = f"""
-UPDATE reversals SET claimed_until_ms = $4, attempts = attempts + 1
- WHERE seller_id = $1 AND reversal_id IN (
-       SELECT reversal_id FROM reversals
-        WHERE seller_id = $1 AND status = 'pending' AND next_ms <= $2 AND claimed_until_ms <= $3
-        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED)
-RETURNING {COLUMNS}"""
+SELLERS_DUE, NEXT_DUE, CLAIM = statements("reversals", "reversal_id", COLUMNS, "status = 'pending'")
+DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Reversal)
 
 # A claim that ran out is another's by now: what the later attempt does counts.
 POSTPONE = """
@@ -73,6 +62,13 @@ UPDATE reversals SET confirmed = $3, amount_minor = $4
 END = """
 UPDATE reversals SET status = $3, ended_ms = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND reversal_id = $2 AND status = 'pending'"""
+
+# pending -> reversed, not_found, by an operator: not while the acquirer is being asked, by the machine's clock ($5).
+RESOLVE = """
+UPDATE reversals SET status = $3, ended_ms = $4
+ WHERE seller_id = $1 AND reversal_id = $2 AND status = 'pending' AND claimed_until_ms <= $5"""
+
+FIND = f"SELECT {COLUMNS}, status FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
 
 TOLD = """
 UPDATE reversals SET told_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND told_ms IS NULL"""
@@ -99,24 +95,6 @@ async def begin(
     return bool(begun)
 
 
-async def sellers_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
-    """The sellers with a reversal that is due and nobody's, who waits longest first."""
-    return [row[0] for row in await tx.all(SELLERS_DUE, now_ms, wall_ms, SELLERS_MAX)]
-
-
-async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
-    """When the next reversal is to be tried."""
-    row = await tx.one(NEXT_DUE, now_ms)
-    return row[0] if row else None
-
-
-async def claim(
-    tx: Transaction, seller_id: int, *, now_ms: int, wall_ms: int, until_ms: int, limit: int
-) -> list[Reversal]:
-    """Take up to `limit` due reversals of the seller until `until_ms`, each for one attempt."""
-    return [Reversal(*row) for row in await tx.all(CLAIM, seller_id, now_ms, wall_ms, until_ms, limit)]
-
-
 async def postpone(tx: Transaction, reversal: Reversal, next_ms: int) -> None:
     """It is tried again, at `next_ms`."""
     await tx.run(POSTPONE, reversal.seller_id, reversal.reversal_id, reversal.attempts, next_ms)
@@ -132,6 +110,17 @@ async def confirm(tx: Transaction, reversal: Reversal) -> bool:
 async def end(tx: Transaction, reversal: Reversal, ending: Ending, now_ms: int) -> bool:
     """Nothing is left to be given back; False where it had ended before."""
     return bool(await tx.run(END, reversal.seller_id, reversal.reversal_id, ending, now_ms))
+
+
+async def resolve(tx: Transaction, reversal: Reversal, ending: Ending, now_ms: int, wall_ms: int) -> bool:
+    """An operator ends it; False where the acquirer is being asked, or it had ended before."""
+    return bool(await tx.run(RESOLVE, reversal.seller_id, reversal.reversal_id, ending, now_ms, wall_ms))
+
+
+async def find(tx: Transaction, seller_id: int, reversal_id: str) -> tuple[Reversal, Status] | None:
+    """The reversal, and how it stands; None where the seller has none of that id."""
+    row = await tx.one(FIND, seller_id, reversal_id)
+    return (Reversal(*row[:-1]), row[-1]) if row else None
 
 
 async def told(tx: Transaction, reversal: Reversal, now_ms: int) -> bool:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 from paydesk.acquiring.acquirer import Acquirer, Approved, Declined, NotFound, Outcome, Truth
 from paydesk.crash_points import reached
 from paydesk.orders import reversal_store, store, truth
-from paydesk.orders.asking import AskingWorker, Work, answer_of, log, next_ms, payment_of, shown, touched
+from paydesk.orders.asking import CLAIM_SECONDS, AskingWorker, Work, commit, log, shown
 from paydesk.orders.operator_events import tell
+from paydesk.orders.payments import answer_of, next_ms, payment_of
 from paydesk.orders.reversal_store import Reversal
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
@@ -45,7 +46,7 @@ async def bring_on(context: WorkerContext, reversal: Reversal) -> None:
         await steps.reverse(acquirer)
 
 
-WORK = Work(reversal_store.sellers_due, reversal_store.next_due_ms, reversal_store.claim, bring_on)
+WORK = Work(reversal_store.DUE, bring_on, lambda reversal: f"reversal {reversal.reversal_id}", CLAIM_SECONDS)
 
 
 class _Steps:
@@ -57,14 +58,7 @@ class _Steps:
 
     async def commit(self, change: Callable[[Transaction, Order, int], Awaitable[R]]) -> R:
         """Write down what came of a step, with the order held meanwhile."""
-        now_ms = self._context.clock.now_ms()
-
-        async def work(tx: Transaction) -> R:
-            held = await store.lock(tx, self._order.seller_id, self._order.order_id)
-            assert held is not None, "orders are never deleted while something of them is given back"
-            return await change(tx, held, now_ms)
-
-        return await self._context.database.write(work, touches=touched(self._order.order_id))
+        return await commit(self._context, self._order, change)
 
     async def confirm(self, acquirer: Acquirer) -> bool:
         """Ask whether it was approved; whether it is to be given back."""
@@ -100,7 +94,10 @@ class _Steps:
 
     async def wait_for_operator(self, tx: Transaction, order: Order, now_ms: int) -> None:
         """Nobody can be asked: a person has to see to it."""
-        message = "No acquirer is configured that could give the late approval back: set `acquirer`, or do it there."
+        message = (
+            "No acquirer is configured that could give the late approval back: set `acquirer`, or do it there and end"
+            f" it with `paydesk reversals resolve {self._reversal.reversal_id}`."
+        )
         await self._tell_once(tx, order, now_ms, message)
         await reversal_store.postpone(tx, self._reversal, now_ms + self._settings.reversal_pause_seconds[-1] * 1000)
 
@@ -151,7 +148,10 @@ class _Steps:
         """Try again after the pause, and not later than when what can't be found counts."""
         waited_ms = now_ms - self._reversal.created_ms
         if waited_ms >= self._settings.acquirer_silent_seconds * 1000:
-            message = f"The late approval is not given back yet ({why}). It is tried on; ask the acquirer."
+            message = (
+                f"The late approval is not given back yet ({why}). It is tried on; ask the acquirer, and where it is"
+                f" settled there end it with `paydesk reversals resolve {self._reversal.reversal_id}`."
+            )
             await self._tell_once(tx, order, now_ms, message)
         at_ms = next_ms(self._reversal.attempts, now_ms, self._settings.reversal_pause_seconds)
         if waited_ms < not_found_ms:

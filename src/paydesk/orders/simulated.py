@@ -5,25 +5,20 @@ The order is taken off its terminal: who has it is told `cancel`, and what it sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from paydesk.errors import BAD_REQUEST, FORBIDDEN, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.orders import status, store, wording
+from paydesk.orders import inquiry_store, status, store, wording
 from paydesk.orders.handlers import found
-from paydesk.orders.results import ORIGINS
 from paydesk.orders.schemas import SimulatedRequest
-from paydesk.orders.status import Move, State
+from paydesk.orders.status import ORIGINS, Move, State
 from paydesk.orders.store import Order
 
 FAILED_DETAIL = "rejected_other_reason"
 """Where none is asked for."""
-
-FORGO_INQUIRY = """
-INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms, outcome)
-VALUES ($1, $2, $3, 'nobody is to be asked', 0, $4, $4, $4, 'forgone') ON CONFLICT DO NOTHING"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ class Step:
 
     move: Move
     to: State | None = None
-    changes: tuple[tuple[str, Any], ...] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def opened(call: Call) -> Order:
@@ -58,7 +53,7 @@ async def walk(call: Call) -> Answer | Refusal:
         # Returned, not raised: an order that was overdue is expired now, and stays so.
         return illegal(order, request)
     if moved.state == status.CHECK_ON_TERMINAL:
-        await call.tx.run(FORGO_INQUIRY, moved.seller_id, moved.order_id, moved.live, call.now_ms)
+        await inquiry_store.forgo(call.tx, moved, call.now_ms)
     return Answer(204)
 
 
@@ -66,7 +61,7 @@ async def go(call: Call, order: Order, steps: Sequence[Step]) -> Order | None:
     """Make the moves one by one and take the order off its terminal; None where the first one is not legal."""
     moved = order
     for step in steps:
-        changes = {"taken_over_ms": call.now_ms, **dict(step.changes)}
+        changes = {"taken_over_ms": call.now_ms, **step.changes}
         made = await store.move(call.tx, step.move, moved, call.now_ms, to=step.to, **changes)
         if made is None:
             assert moved is order, f"{moved.state} leads on"
@@ -82,13 +77,13 @@ def way(order: Order, request: SimulatedRequest, now_ms: int) -> list[Step]:
     match request.status:
         case "failed":
             detail = request.status_detail or FAILED_DETAIL
-            return [*first, Step(status.DECLINE, status.FAILED[detail], (("origin", ORIGINS[detail]),))]
+            return [*first, Step(status.DECLINE, status.FAILED[detail], {"origin": ORIGINS[detail]})]
         case "canceled":
             return [*first, *_canceled(order, request.status_detail, now_ms)]
         case "expired":
             return [*first, Step(status.EXPIRE)]
         case "action_required":
-            return [*first, Step(status.CHECK, None, (("origin", "service"),))]
+            return [*first, Step(status.CHECK, None, {"origin": "service"})]
         case other:
             raise AssertionError(f"{other} needs the acquirer")
 
@@ -118,6 +113,6 @@ def illegal(order: Order, request: SimulatedRequest) -> Refusal:
 def _canceled(order: Order, detail: str | None, now_ms: int) -> list[Step]:
     asked = order.state == status.CANCELLATION_REQUESTED
     if detail == "canceled_by_api" or (detail is None and asked):
-        ask = [] if asked else [Step(status.REQUEST_CANCEL, None, (("cancel_requested_ms", now_ms),))]
+        ask = [] if asked else [Step(status.REQUEST_CANCEL, None, {"cancel_requested_ms": now_ms})]
         return [*ask, Step(status.CONFIRM_CANCEL)]
-    return [Step(status.CANCEL_ON_TERMINAL, None, (("origin", "customer"),))]
+    return [Step(status.CANCEL_ON_TERMINAL, None, {"origin": "customer"})]

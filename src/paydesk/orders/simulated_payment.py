@@ -11,19 +11,17 @@ from typing import Any
 
 import msgspec
 
-from paydesk import ids
-from paydesk.acquiring.acquirer import Approved, Card, Declined, Outcome, Payment
+from paydesk.acquiring.acquirer import Approved, Card, Declined, Outcome
 from paydesk.acquiring.cards import CARDS
 from paydesk.acquiring.simulator import Simulator
 from paydesk.crash_points import reached
 from paydesk.errors import SERVICE_UNAVAILABLE, Refusal
-from paydesk.money import CURRENCIES, decimal_string
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import inquiry_store, references, refund_outcomes, refund_store, simulated, status
-from paydesk.orders.device import GRANT
+from paydesk.orders import grant_store, inquiry_store, outcomes, references, refund_outcomes, refunds, simulated, status
 from paydesk.orders.handlers import found, order_of
+from paydesk.orders.outcomes import Paid
+from paydesk.orders.payments import payment_of
 from paydesk.orders.refund_store import Refund
-from paydesk.orders.refunds import CLAIM_MARGIN_SECONDS, PERIOD_MS, WALL
 from paydesk.orders.schemas import SimulatedRequest
 from paydesk.orders.simulated import Step, illegal, opened
 from paydesk.orders.store import Order
@@ -31,17 +29,6 @@ from paydesk.storage.database import T, Transaction
 
 METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"}
 """What is paid with where nothing else is asked for."""
-
-# From now on the terminal is granted nothing, and nothing that it says decides.
-TAKE_OVER = """UPDATE orders SET taken_over_ms = $3
-    WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal'"""
-
-GIVE_BACK = """UPDATE orders SET taken_over_ms = NULL
-    WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
-
-END_INQUIRY = """
-UPDATE inquiries SET ended_ms = $3, outcome = 'simulated', claimed_until_ms = 0
- WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
 
 
 async def bring(call: Call) -> Handled:
@@ -61,9 +48,9 @@ async def _walked(call: Call) -> Order | Answer | Refusal:
     order = await opened(call)
     if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
         return await simulated.walk(call)
-    await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
+    await grant_store.take_over(call.tx, order, call.now_ms)
     # An answer that is under way to an inquiry comes too late.
-    await call.tx.run(END_INQUIRY, order.seller_id, order.order_id, call.now_ms)
+    await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return order
 
 
@@ -74,7 +61,7 @@ async def _pay(call: Call) -> Handled:
         return begun
     reached("intent_committed")
     method = _method(begun, call.body)
-    outcome = await _simulator(call).settle(_payment(begun, method["installments"]), _card(method))
+    outcome = await _simulator(call).settle(payment_of(begun, installments=method["installments"]), _card(method))
     reached("asked")
 
     async def end(call: Call) -> Handled:
@@ -90,7 +77,7 @@ async def _granted(call: Call) -> Order | Refusal:
         if await inquiry_store.standing(call.tx, order) == "reversing":
             # It is being undone at the acquirer, and fails.
             return illegal(order, request)
-        await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
+        await grant_store.take_over(call.tx, order, call.now_ms)
         return order
     if order.state == status.AT_TERMINAL and order.taken_over_ms is not None:
         # An earlier request came so far and no further: this one goes on.
@@ -99,9 +86,9 @@ async def _granted(call: Call) -> Order | Refusal:
         return illegal(order, request)
     at_terminal = await simulated.go(call, order, simulated.to_terminal(order))
     assert at_terminal is not None, "the order is held and was created a moment ago"
-    if not await call.tx.run(GRANT, order.seller_id, order.order_id, call.now_ms):
+    if not await grant_store.grant(call.tx, order, call.now_ms):
         raise illegal(order, request)
-    await call.tx.run(TAKE_OVER, order.seller_id, order.order_id, call.now_ms)
+    await grant_store.take_over(call.tx, order, call.now_ms)
     return at_terminal
 
 
@@ -109,35 +96,23 @@ async def _paid(call: Call, outcome: Approved | Declined, method: dict[str, Any]
     order = await opened(call)
     if isinstance(outcome, Declined):
         # The acquirer has declined it before: an inquiry will say so.
-        await call.tx.run(GIVE_BACK, order.seller_id, order.order_id)
+        await grant_store.give_back(call.tx, order)
         return illegal(order, call.body)
     card = _card(method)
-    paid = Step(
-        status.APPROVE,
-        None,
-        (
-            ("granted_ms", order.granted_ms or call.now_ms),
-            ("paid_ms", call.now_ms),
-            ("paid_minor", order.amount_minor),
-            ("tip_minor", 0),
-            ("reference_id", outcome.reference_id),
-            ("authorization_code", outcome.authorization_code),
-            ("payment_method", _json(method)),
-            ("card", _json(_shown(card)) if card is not None else None),
-            ("origin", None),
-        ),
-    )
-    if await simulated.go(call, order, [paid]) is None and order.reference_id != outcome.reference_id:
+    digits = outcomes.digits_of(card) if card is not None else None
+    paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
+    approve = Step(status.APPROVE, None, outcomes.changes_of(paid, order, call.now_ms))
+    if await simulated.go(call, order, [approve]) is None and order.reference_id != outcome.reference_id:
         return illegal(order, call.body)
     await references.claim(call.tx, order, outcome.reference_id)
-    await call.tx.run(END_INQUIRY, order.seller_id, order.order_id, call.now_ms)
+    await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return Answer(204)
 
 
 async def _fail(call: Call, order: Order) -> Handled:
     """Of an unknown outcome the acquirer may know an approval: it is undone, or forbidden, before the order fails."""
     reached("intent_committed")
-    payment = _payment(order, 1)
+    payment = payment_of(order)
     key = f"{order.payment_id}.failed"
     undone = await _simulator(call).reverse(payment, key=key, amount_minor=order.amount_minor)
     reached("asked")
@@ -160,8 +135,8 @@ async def _refund(call: Call) -> Handled:
         return refund
     reached("intent_committed")
     order = await _write(call, found)
-    payment = refund_outcomes.payment_of(order)
-    outcome = await refund_outcomes.ask(_simulator(call), payment, refund, call.settings.refund_answer_seconds)
+    seconds_max = call.settings.refund_answer_seconds
+    outcome = await refund_outcomes.ask(_simulator(call), payment_of(order), refund, seconds_max)
     reached("asked")
 
     async def end(call: Call) -> Handled:
@@ -175,27 +150,8 @@ async def _reserved(call: Call) -> Refund | Refusal:
     order = await opened(call)
     if order.refunding_minor:
         return illegal(order, call.body)
-    reserved = await refund_store.reserve(call.tx, order, None, call.now_ms - PERIOD_MS)
-    if reserved is None:
-        return illegal(order, call.body)
-    left = reserved.refunding_minor
-    amount = decimal_string(left, CURRENCIES[reserved.currency].decimals)
-    refund = Refund(
-        seller_id=reserved.seller_id,
-        refund_id=f"REF{ids.ulid(call.now_ms)}",
-        order_id=reserved.order_id,
-        application_id=call.caller.application_id,
-        live=reserved.live,
-        idempotency_key="",
-        amount=reserved.amount if left == reserved.amount_minor else amount,
-        amount_minor=left,
-        status="processing",
-        created_ms=call.now_ms,
-        attempts=1,
-    )
-    claimed_seconds = call.settings.refund_answer_seconds + CLAIM_MARGIN_SECONDS
-    refund_store.add(call.tx, reserved, refund, WALL.now_ms() + claimed_seconds * 1000)
-    return refund
+    reserved = await refunds.reserve(call, order, None, key="")
+    return illegal(order, call.body) if reserved is None else reserved.refund
 
 
 async def _refunded(call: Call, refund: Refund, outcome: Outcome) -> Handled:
@@ -231,17 +187,6 @@ def _simulator(call: Call) -> Simulator:
     return simulator
 
 
-def _payment(order: Order, installments: int) -> Payment:
-    return Payment(
-        merchant_id=order.seller_id,
-        terminal_id=order.terminal_id,
-        payment_id=order.payment_id,
-        amount_minor=order.amount_minor,
-        currency=order.currency,
-        installments=installments,
-    )
-
-
 def _method(order: Order, request: SimulatedRequest) -> dict[str, Any]:
     """What it is paid with: as is asked for, else as the order wished, else by a credit card at once."""
     wished = msgspec.json.decode(order.config).get("payment_method", {})
@@ -258,11 +203,3 @@ def _card(method: dict[str, Any]) -> Card | None:
     approved = [card for card in CARDS.values() if not card.script]
     card = next((card for card in approved if card.brand == method["id"]), approved[0])
     return Card(method["id"], method["type"], card.first_digits, card.last_digits, "contactless")
-
-
-def _shown(card: Card) -> dict[str, str]:
-    return {"first_digits": card.first_digits, "last_digits": card.last_digits, "entry_mode": card.entry_mode}
-
-
-def _json(document: dict[str, Any]) -> str:
-    return msgspec.json.encode(document).decode()

@@ -29,19 +29,21 @@ class State:
         return f"{self.status}/{self.detail}/{self.payment_detail}"
 
 
-FAILED_DETAILS = (
-    "rejected_by_issuer",
-    "insufficient_amount",
-    "bad_filled_card_data",
-    "required_call_for_authorize",
-    "card_disabled",
-    "high_risk",
-    "max_attempts_exceeded",
-    "amount_limit_exceeded",
-    "invalid_installments",
-    "processing_error",
-    "rejected_other_reason",
-)
+ORIGINS: dict[str, str] = {
+    "rejected_by_issuer": "acquirer",
+    "insufficient_amount": "acquirer",
+    "bad_filled_card_data": "customer",
+    "required_call_for_authorize": "acquirer",
+    "card_disabled": "acquirer",
+    "high_risk": "acquirer",
+    "max_attempts_exceeded": "customer",
+    "amount_limit_exceeded": "acquirer",
+    "invalid_installments": "customer",
+    "processing_error": "terminal",
+    "rejected_other_reason": "acquirer",
+}
+"""Why a payment fails, and who said so."""
+FAILED_DETAILS = tuple(ORIGINS)
 
 CREATED = State("created", "created", "created")
 AT_TERMINAL = State("at_terminal", "at_terminal", "at_terminal")

@@ -9,7 +9,7 @@ import msgspec
 
 from paydesk import ids
 from paydesk.orders import status, wording
-from paydesk.orders.schemas import notified
+from paydesk.orders.shown import notified
 from paydesk.orders.status import Move, State
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import outbox

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
+
+from paydesk.wire import Model
 
 if TYPE_CHECKING:
     from paydesk.terminals.store import Listed
@@ -13,12 +15,6 @@ ITEMS_MAX = 50
 JOURNAL_MAX = 100
 
 UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-
-
-class Model(BaseModel):
-    """Closed and strict: unknown fields are refused, nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ModeRequest(Model):
@@ -58,7 +54,7 @@ class HelloRequest(Model):
 
     boot_id: BootId
     app_version: Annotated[str, Field(max_length=64)] = ""
-    journal: Annotated[list[JournalEntry], Field(max_length=JOURNAL_MAX)] = []
+    journal: list[JournalEntry] = Field([], max_length=JOURNAL_MAX)
 
 
 class SessionRequest(Model):

@@ -6,7 +6,6 @@ What is in memory is what is on the disk: an entry changes here only once it was
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from paydesk import whole_file
 from paydesk.secrets import Secret
 
 OFFERED, ACKNOWLEDGED, AUTHORIZING = "offered", "acknowledged", "authorizing"
@@ -76,7 +76,7 @@ class Journal:
             entries, script = dict(self.entries), script or self.script
             change(entries)
             file = _File(self.terminal_id, self.device_token.reveal(), script, list(entries.values()))
-            writing = asyncio.ensure_future(asyncio.to_thread(_replace, self.path, msgspec.json.encode(file)))
+            writing = asyncio.ensure_future(asyncio.to_thread(whole_file.replace, self.path, msgspec.json.encode(file)))
             try:
                 await asyncio.shield(writing)
             finally:
@@ -104,18 +104,3 @@ def read(path: Path) -> Journal | None:
         _log.error("a terminal's journal is unreadable; it begins an empty one", kept=str(aside), reason=str(error))
         return None
     return Journal(path, file.terminal_id, Secret(file.device_token), file.script, file.entries)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_suffix(".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

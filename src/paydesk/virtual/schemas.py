@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from paydesk.durations import typed_seconds
@@ -12,6 +12,7 @@ from paydesk.ids import ULID_PATTERN
 from paydesk.money import AMOUNT_PATTERN
 from paydesk.orders.reports import Card, PaymentMethod
 from paydesk.orders.status import FAILED_DETAILS
+from paydesk.wire import Model
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
@@ -29,10 +30,8 @@ def _true(value: bool) -> bool:  # noqa: FBT001  # a validator's value has no na
     return value
 
 
-class ClockMove(BaseModel):
+class ClockMove(Model):
     """`POST /dev/clock`: exactly one of its fields."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     freeze: Annotated[bool, AfterValidator(_true)] | None = None
     advance: Annotated[str, AfterValidator(_advance), Field(examples=["PT61S", "15m", "181d"])] | None = None
@@ -45,10 +44,8 @@ class ClockMove(BaseModel):
         return self
 
 
-class AcquirerRequest(BaseModel):
+class AcquirerRequest(Model):
     """`POST /virtual/v1/acquirer/payments`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     payment_id: Annotated[str, Field(pattern=f"^PAY{ULID_PATTERN}$", examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
     amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])]
