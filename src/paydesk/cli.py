@@ -16,6 +16,7 @@ from paydesk.commands import (
     maintenance,
     operators,
     orders,
+    outcomes,
     pay,
     running,
     sellers,
@@ -53,8 +54,9 @@ app.add_typer(terminals.app, name="terminals")
 app.add_typer(subscriptions.app, name="subscriptions")
 app.add_typer(orders.app, name="orders")
 app.add_typer(orders.deliveries, name="deliveries")
-app.add_typer(orders.inquiries, name="inquiries")
-app.add_typer(orders.reversals, name="reversals")
+app.add_typer(outcomes.inquiries, name="inquiries")
+app.add_typer(outcomes.reversals, name="reversals")
+app.add_typer(outcomes.refunds, name="refunds")
 app.add_typer(orders.events, name="events")
 app.add_typer(development.clock, name="clock")
 app.add_typer(operators.app, name="operators")

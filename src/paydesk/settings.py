@@ -161,7 +161,9 @@ class Settings(BaseModel):
         3600, description="An inquiry or reversal that is open for so long is told to the operators, once."
     )
     resolve_after_seconds: Positive = Field(
-        600, description="An operator may end an order whose outcome has been unknown for so long."
+        600,
+        description="An operator may end an order whose outcome has been unknown for so long, and a reversal that has"
+        " been open for so long.",
     )
     cancel_silence_seconds: Positive = Field(
         30, description="A terminal asked to give an order back that stays silent so long loses it."

@@ -5,58 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from asking_scene import SAID, UNDONE, ToldAcquirer
-from command_line import command
 from operator_calls import Operator, audited, operator
-from paydesk import ledger
 from paydesk.acquiring.acquirer import NotFound, Unknown
-from paydesk.acquiring.acquirers import Acquirers
 from paydesk.clock import MovableClock
 from paydesk.storage.database import Database
-from service import Device, Reply, Service, approved, running
+from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
+from service import Device, Reply, Service, approved
 
-TEN_MINUTES_MS = 600_000
-REASON = "The acquirer's portal has nothing of it."
 ROUNDS = 60
-
-
-@asynccontextmanager
-async def scene(
-    database: Database, clock: MovableClock, acquirer: ToldAcquirer | None
-) -> AsyncIterator[tuple[Service, Device, Operator]]:
-    """A running service whose test orders have this acquirer, a terminal there, and an operator."""
-    clock.freeze()
-    async with running(database, clock=clock, state={"acquirers": Acquirers(test=acquirer)}) as service:
-        yield service, await service.device(await service.terminal()), await operator(service, "operator")
-        assert await ledger.check(database, clock.now_ms()) == []
-
-
-async def unknown(service: Service, device: Device) -> str:
-    """An order of which the terminal knows no outcome; its id."""
-    order_id: str = (await service.create(device.terminal)).body["id"]
-    assert (await device.ack(order_id[3:])).status == 200
-    assert (await device.authorizing(order_id[3:])).status == 200
-    assert (await device.result(order_id[3:], outcome="unknown")).status == 200
-    return order_id
-
-
-async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any]:
-    """The order's inquiry or reversal, once it is as wanted."""
-    asking = await operator(service, "support")
-    async with asyncio.timeout(20):
-        while True:
-            for noun in ("inquiries", "reversals"):
-                for one in (await asking.did("GET", noun))["data"]:
-                    if one["order_id"] == order_id and wanted.items() <= one.items():
-                        return dict(one)
-            await asyncio.sleep(0.02)
 
 
 async def test_declined_by_an_operator(database: Database, clock: MovableClock) -> None:
@@ -214,12 +175,7 @@ async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_
         order_id = await unknown(service, device)
 
         async def paydesk(*words: str) -> str:
-            ended = await asyncio.to_thread(
-                lambda: command(
-                    *words, folder=tmp_path, PAYDESK_BASE_URL=service.base_url, PAYDESK_OPERATOR_TOKEN=person.token
-                )
-            )
-            return ended.stdout if ended.returncode == 0 else f"{ended.returncode}: {ended.stderr}"
+            return await typed(person, tmp_path, *words)
 
         await until(service, order_id, attempts=1)
         row = (await paydesk("inquiries", "list")).strip().split("\t")

@@ -27,6 +27,7 @@ GOOD: dict[str, Any] = {
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
+    "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
     "clock_move": {"advance": "1s"},
 }
 """The bodies of good requests; what begins with `$` is known only once the scene is there."""
@@ -35,9 +36,11 @@ NEEDS_MORE = (
     "operator_create_terminals",
     "operator_delete_secret",
     "operator_resolve_order",
+    "operator_resolve_reversal",
     "operator_withdraw_grant",
 )
-"""The process that plays terminals, a second secret, an unknown outcome, a grant: others' tests have them."""
+"""The process that plays terminals, a second secret, an unknown outcome, a late approval, a grant: others' tests have
+them."""
 
 
 async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
@@ -65,6 +68,7 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         "user_id": str(scene.seller.seller_id),
         "grant_id": f"{NO_ID}-1",
         "secret_id": NO_ID,
+        "reversal_id": NO_ID,
         "operator_id": one.operator_id,
     }
     if "{order_id}" in operation.path:
@@ -180,6 +184,22 @@ async def _unknown_order(attempt: Attempt) -> Reply:
 @TABLE.way("cannot_resolve_order")
 async def _outcome_that_is_to_come(attempt: Attempt) -> Reply:
     return await attempt.send()
+
+
+@TABLE.way("reversal_not_found")
+async def _unknown_reversal(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("cannot_resolve_reversal")
+async def _approval_that_came_just_now(attempt: Attempt) -> Reply:
+    service = attempt.service
+    device = await service.device(await service.terminal())
+    order_id = (await service.create(device.terminal)).body["id"]
+    assert (await service.cancel(order_id)).status == 200
+    assert (await device.approve(order_id[3:])).code == "order_finished"
+    reversals = (await _operator(attempt).did("GET", "reversals"))["data"]
+    return await attempt.at(reversal_id=reversals[0]["id"]).send()
 
 
 @TABLE.way("operator_list_deliveries/order_not_found")

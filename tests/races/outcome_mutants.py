@@ -9,6 +9,7 @@ INQUIRIES = "tests/workers/test_orders_inquiries.py"
 REVERSALS = "tests/workers/test_orders_reversals.py"
 KILLED = "tests/workers/test_orders_asking_killed.py"
 RESOLVE = "tests/contract/test_operators_resolve.py"
+REVERSALS_RESOLVED = "tests/contract/test_operators_reversals.py"
 LOST = "An approved payment is never lost: processed, or given back"
 
 OUTCOME_MUTANTS = (
@@ -106,10 +107,28 @@ OUTCOME_MUTANTS = (
         "One outcome",
         "An operator ends an order whose outcome is not unknown for long",
         "orders/resolving.py",
-        "    if now_ms < from_ms:\n",
-        "    if now_ms < 0:\n",
+        "    if now_ms < from_ms:\n        raise CANNOT_RESOLVE_ORDER",
+        "    if now_ms < 0:\n        raise CANNOT_RESOLVE_ORDER",
         RESOLVE,
         "ten_minutes",
+    ),
+    Mutant(
+        LOST,
+        "An operator ends a reversal while the acquirer is giving it back",
+        "orders/reversal_store.py",
+        " AND claimed_until_ms <= $5",
+        " AND $5 > 0",
+        REVERSALS_RESOLVED,
+        "while_the_acquirer_is_asked",
+    ),
+    Mutant(
+        LOST,
+        "A reversal is said to be done that may be the order's own payment",
+        "orders/resolving.py",
+        'if ending == "reversed" and order.paid_ms is not None and reversal.reference_id in ("", order.reference_id):',
+        "if False:",
+        REVERSALS_RESOLVED,
+        "beside_a_payment",
     ),
     Mutant(
         "One outcome",

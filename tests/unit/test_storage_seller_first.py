@@ -45,6 +45,7 @@ ALLOWED = {
     "operators.history.DELIVERIES": _OPERATORS,
     "operators.outcomes.REVERSALS": _OPERATORS,
     "operators.outcomes.INQUIRIES": _OPERATORS,
+    "operators.outcomes.REFUNDS": _OPERATORS,
     "operators.grants.LIST": _OPERATORS,
     "operators.orders.LIST": _OPERATORS,
     "operators.places.STORES": _OPERATORS,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.client import operators, segment
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, show, show_list
+from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, group, show, show_list
 
 app = group("Grants: which applications may act for which sellers.")
 COLUMNS = ("id", "seller_id", "client_id", "application_name", "scope", "created_date", "withdrawn_date")
@@ -15,7 +15,7 @@ COLUMNS = ("id", "seller_id", "client_id", "application_name", "scope", "created
 
 @app.command("list", epilog=examples("paydesk grants list", "paydesk grants list --seller 1160535239 --json"))
 def list_(
-    seller: Annotated[str | None, typer.Option(metavar="USER_ID", help="Of this seller only.")] = None,
+    seller: OfSeller = None,
     *,
     limit: Limit = 200,
     after: After = None,

@@ -24,6 +24,9 @@ Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
 After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where an earlier list ended (its `next`).")]
 
 
+OfSeller = Annotated[int | None, typer.Option(metavar="USER_ID", help="Of this seller only.")]
+
+
 def group(help_text: str) -> typer.Typer:
     """A noun of the command line, whose verbs are its commands."""
     return typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode="markdown")

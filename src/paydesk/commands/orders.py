@@ -1,4 +1,4 @@
-"""`paydesk orders`, `deliveries`, `inquiries`, `reversals`, `events`: what happened, and how to end what is open."""
+"""`paydesk orders`, `deliveries`, `events`: what happened, and how to end an order whose outcome nobody knows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ import typer
 
 from paydesk.commands.client import operators, segment
 from paydesk.commands.failure import Failure
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, show, show_list
-
-Seller = Annotated[str | None, typer.Option(metavar="USER_ID", help="Of this seller only.")]
+from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, group, show, show_list
 
 app = group("Orders, with their history and notifications.")
 deliveries = group("Notifications sent or to be sent.")
-inquiries = group("Orders whose outcome nobody knows yet.")
-reversals = group("Approvals that belong to no order, and are given back.")
 events = group("What an operator should know about.")
 ORDER_COLUMNS = ("id", "created_date", "kind", "status", "status_detail", "amount", "terminal", "external_reference")
 ORDER_FIELDS = (*ORDER_COLUMNS, "seller", "description", "expiration_time", "version", "last_updated_date")
@@ -27,7 +23,7 @@ DELIVERY_COLUMNS = ("id", "topic", "order_id", "client_id", "version", "status",
 
 @app.command("list", epilog=examples("paydesk orders list --status at_terminal", "paydesk orders list --json"))
 def list_orders(
-    seller: Seller = None,
+    seller: OfSeller = None,
     status: Annotated[str | None, typer.Option(help="With this status only, such as processed.")] = None,
     terminal: Annotated[str | None, typer.Option(metavar="ID", help="On this terminal only.")] = None,
     *,
@@ -44,7 +40,7 @@ def list_orders(
 @app.command("search", epilog=examples("paydesk orders search ext_ref_1234"))
 def search(
     reference: Annotated[str, typer.Argument(help="The external_reference that the till gave the order.")],
-    seller: Seller = None,
+    seller: OfSeller = None,
     *,
     limit: Limit = 50,
     after: After = None,
@@ -116,22 +112,6 @@ def resolve(
     show(operators(credentials).post(path, {"outcome": outcome, "reason": reason}), as_json=as_json)
 
 
-@inquiries.command("list", epilog=examples("paydesk inquiries list", "paydesk inquiries list --all --json"))
-def list_inquiries(
-    *,
-    every: Annotated[bool, typer.Option("--all", help="Those that have ended too.")] = False,
-    seller: Annotated[str | None, typer.Option(metavar="USER_ID", help="Of this seller only.")] = None,
-    limit: Limit = 200,
-    after: After = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
-    """List orders whose outcome is unknown, and when the acquirer is asked next."""
-    query = {"open": None if every else "true", "seller": seller, "limit": limit, "after": after}
-    answer = operators(credentials).get("/operator/v1/inquiries", query)
-    show_list(answer, ("order_id", "status", "outcome", "reason", "attempts", "next_date"), as_json=as_json)
-
-
 @deliveries.command("list", epilog=examples("paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3"))
 def list_deliveries(
     order: Annotated[str | None, typer.Option(metavar="ORDER_ID", help="Of this order only.")] = None,
@@ -146,23 +126,6 @@ def list_deliveries(
     query = {"order": order, "status": status, "limit": limit, "after": after}
     answer = operators(credentials).get("/operator/v1/deliveries", query)
     show_list(answer, DELIVERY_COLUMNS, as_json=as_json)
-
-
-@reversals.command("list", epilog=examples("paydesk reversals list", "paydesk reversals list --status pending"))
-def list_reversals(
-    status: Annotated[str | None, typer.Option(help="pending, reversed or not_found.")] = None,
-    seller: Annotated[str | None, typer.Option(metavar="USER_ID", help="Of this seller only.")] = None,
-    *,
-    limit: Limit = 200,
-    after: After = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
-    """List late approvals, and how far giving them back has come."""
-    query = {"status": status, "seller": seller, "limit": limit, "after": after}
-    answer = operators(credentials).get("/operator/v1/reversals", query)
-    columns = ("id", "order_id", "status", "confirmed", "amount_minor", "reference_id", "attempts", "next_date")
-    show_list(answer, columns, as_json=as_json)
 
 
 @events.command("list", epilog=examples("paydesk events list --json"))

@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from paydesk.commands.client import operators
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, show, show_list
+from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, group, show, show_list
 
 app = group("Stores of sellers.")
 pos = group("Points of sale within stores; one terminal each takes orders.")
 
 Seller = Annotated[int, typer.Option(metavar="USER_ID", help="The seller.")]
-OneSeller = Annotated[int | None, typer.Option(metavar="USER_ID", help="Of this seller only.")]
 
 
 @app.command("create", epilog=examples("paydesk stores create --seller 1160535239 --name 'Main street'"))
@@ -33,7 +32,7 @@ def create_store(
 
 @app.command("list", epilog=examples("paydesk stores list --seller 1160535239"))
 def list_stores(
-    seller: OneSeller = None,
+    seller: OfSeller = None,
     *,
     limit: Limit = 200,
     after: After = None,
@@ -65,7 +64,7 @@ def create_pos(
 
 @pos.command("list", epilog=examples("paydesk pos list --seller 1160535239 --json"))
 def list_pos(
-    seller: OneSeller = None,
+    seller: OfSeller = None,
     *,
     limit: Limit = 200,
     after: After = None,

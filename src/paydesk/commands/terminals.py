@@ -8,7 +8,7 @@ import typer
 
 from paydesk.commands.client import operators
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, show, show_list
+from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, group, show, show_list
 
 app = group("Terminals: what takes the orders.")
 COLUMNS = ("id", "operating_mode", "script", "live_mode", "seller_id", "store_id", "pos_id", "last_seen_date")
@@ -51,7 +51,7 @@ def create(
 
 @app.command("list", epilog=examples("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"))
 def list_(
-    seller: Annotated[int | None, typer.Option(metavar="USER_ID", help="Of this seller only.")] = None,
+    seller: OfSeller = None,
     *,
     limit: Limit = 200,
     after: After = None,

@@ -83,6 +83,8 @@ ADVICE = {
     "order_finished": "Stop reporting: what was sent is recorded.",
     "result_conflict": "Stop reporting: what was sent is recorded, and the acquirer is asked for the truth.",
     # Operators
+    "reversal_not_found": "Take the id from `GET /operator/v1/reversals`.",
+    "cannot_resolve_reversal": "Read `details`: it says why, or from when on an operator may end it.",
     "cannot_resolve_order": "Read `details`: it says why, or from when on an operator may end it.",
     "application_not_found": "Take the client_id from the list of applications.",
     "seller_not_found": "Take the user_id from the list of sellers.",

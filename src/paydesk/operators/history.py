@@ -8,7 +8,6 @@ import msgspec
 
 from paydesk import ids
 from paydesk.clock import rfc3339
-from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call
 from paydesk.operators import lists
 from paydesk.orders import store as orders
@@ -73,11 +72,9 @@ async def find_deliveries(call: Call) -> Answer:
         seller_id = await owner_of(call.tx, order_id)
         rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
         return Answer(200, {"data": [_delivery(row) for row in rows]})
-    status = call.query.get("status")
-    if status is not None and status not in DELIVERY_STATUSES:
-        raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(DELIVERY_STATUSES)}")
+    status = lists.choice(call.query, "status", DELIVERY_STATUSES)
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status or "")
+    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status)
 
 
 async def find_events(call: Call) -> Answer:

@@ -58,6 +58,14 @@ def sellers(query: Mapping[str, str]) -> tuple[int, int]:
     return seller_id, seller_id
 
 
+def choice(query: Mapping[str, str], name: str, words: Sequence[str]) -> str:
+    """A query parameter that is one of some words; nothing, where it was left out. Raises `PROPERTY_VALUE`."""
+    given = query.get(name)
+    if given is not None and given not in words:
+        raise PROPERTY_VALUE.because(f"unknown {name}", f"'{name}' - must be one of {', '.join(words)}")
+    return given or ""
+
+
 def number(name: str, text: str) -> int:
     """A query parameter's whole number. Raises `PROPERTY_VALUE`."""
     if text.isascii() and text.isdigit() and len(text) <= 18:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.ids import ORDER_ID_PATTERN
+from paydesk.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operation import Operation, Query
 from paydesk.operators import (
     codes,
@@ -26,17 +26,25 @@ from paydesk.operators.errors import (
     STORE_NOT_FOUND,
 )
 from paydesk.operators.lists import OF_SELLER
-from paydesk.operators.rows import BASE, creating, listing
+from paydesk.operators.rows import BASE, One, creating, listing
 from paydesk.operators.schemas import (
     CodeRequest,
     PosRequest,
     ResolveRequest,
+    ResolveReversalRequest,
     StoreRequest,
     SubscriptionRequest,
     TerminalRequest,
 )
-from paydesk.orders.errors import CANNOT_RESOLVE_ORDER, ORDER_NOT_FOUND
+from paydesk.orders.errors import (
+    CANNOT_RESOLVE_ORDER,
+    CANNOT_RESOLVE_REVERSAL,
+    ORDER_NOT_FOUND,
+    REVERSAL_NOT_FOUND,
+)
 from paydesk.orders.shapes import ORDER as APPLICATIONS_ORDER
+
+_REVERSAL = One("reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", shapes.REVERSAL, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
     *parties.ROWS,
@@ -158,6 +166,25 @@ OPERATIONS = (
         outcomes.find_reversals,
         shapes.REVERSAL,
         Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "With this status only."),
+        OF_SELLER,
+    ),
+    _REVERSAL.acting(
+        "resolve",
+        outcomes.resolve_reversal,
+        "End a reversal that nobody confirms",
+        body=ResolveReversalRequest,
+        description=(
+            "For a late approval that the acquirer can't be asked about, or does not confirm, from ten minutes after"
+            " it came: `reversed` where it was given back otherwise, `not_found` where there is nothing to give back."
+            " It is not tried any more. Written into the audit trail with its reason."
+        ),
+        errors=(CANNOT_RESOLVE_REVERSAL,),
+    ),
+    listing(
+        "refunds",
+        outcomes.find_refunds,
+        shapes.REFUND,
+        Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "With this status only."),
         OF_SELLER,
     ),
     listing("events", history.find_events, shapes.EVENT),

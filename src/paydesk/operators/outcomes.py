@@ -1,22 +1,25 @@
-"""Outcomes that nobody knows and approvals that go back, for operators: how far each is, and what they may end."""
+"""Unknown outcomes, approvals that go back and refunds, for operators: how far each is, and what they may end."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from paydesk.clock import rfc3339
-from paydesk.errors import PROPERTY_VALUE
+from paydesk.clock import SystemClock, rfc3339
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.history import owner_of
-from paydesk.operators.schemas import ResolveRequest
+from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import resolving
 from paydesk.orders import store as orders
+from paydesk.orders.errors import REVERSAL_NOT_FOUND
 from paydesk.orders.shown import shown
 from paydesk.orders.store import Order
 from paydesk.storage.database import Row, Transaction
 
 REVERSAL_STATUSES = ("pending", "reversed", "not_found")
+REFUND_STATUSES = ("processing", "processed", "failed")
+WALL = SystemClock()
+"""The machine's clock, which claims go by."""
 
 # An attempt that is under way has not failed yet, so it doesn't count.
 _REVERSAL = """
@@ -34,28 +37,44 @@ SELECT {_REVERSAL} FROM reversals
 WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, reversal_id LIMIT $3"""
 
+REVERSAL = f"SELECT {_REVERSAL} FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
+
+OWNER = """
+SELECT sellers.seller_id, reversals.order_id FROM sellers
+  JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
+
 INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
 WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR ended_ms IS NULL)
 ORDER BY seller_id, order_id LIMIT $3"""
 
+REFUNDS = """
+SELECT seller_id, refund_id, order_id, live, amount, status,
+attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+next_ms, created_ms, ended_ms FROM refunds
+WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
+ORDER BY seller_id, refund_id LIMIT $3"""
+
 
 async def find_reversals(call: Call) -> Answer:
     """Late approvals, and how far giving them back has come."""
-    status = call.query.get("status")
-    if status is not None and status not in REVERSAL_STATUSES:
-        raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(REVERSAL_STATUSES)}")
+    status = lists.choice(call.query, "status", REVERSAL_STATUSES)
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status or "")
+    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status)
+
+
+async def find_refunds(call: Call) -> Answer:
+    """Refunds, and how often the acquirer was asked for those that have no end yet."""
+    status = lists.choice(call.query, "status", REFUND_STATUSES)
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, REFUNDS, (first, ""), _refund, last, status)
 
 
 async def find_inquiries(call: Call) -> Answer:
     """Orders whose outcome is or was unknown, and what the acquirer was asked about them."""
-    wanted = call.query.get("open")
-    if wanted not in (None, "true", "false"):
-        raise PROPERTY_VALUE.because("open is neither", "'open' - must be true or false")
+    is_open = lists.choice(call.query, "open", ("true", "false")) == "true"
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(wanted == "true"))
+    return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(is_open))
 
 
 async def resolve(call: Call) -> Answer:
@@ -74,6 +93,32 @@ async def resolve(call: Call) -> Answer:
     after = {**_told(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_told(before), after=after)
     return Answer(200, shown(resolved))
+
+
+async def resolve_reversal(call: Call) -> Answer:
+    """End a reversal that the acquirer does not confirm; who did it, and why, is written down."""
+    audit.require_change(call)
+    body: ResolveReversalRequest = call.body
+    row = await call.tx.one(OWNER, call.path)
+    if row is None:
+        raise REVERSAL_NOT_FOUND.because("no seller has this reversal")
+    seller_id, order_id = row
+    order = await orders.lock(call.tx, seller_id, order_id)
+    assert order is not None, "a reversal has an order"
+    await resolving.resolve_reversal(
+        call.tx,
+        order,
+        call.path,
+        body.outcome,
+        call.now_ms,
+        wall_ms=WALL.now_ms(),
+        after_seconds=call.settings.resolve_after_seconds,
+    )
+    after = {"status": body.outcome, "reason": body.reason}
+    await audit.record(call, call.tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
+    ended = await call.tx.one(REVERSAL, seller_id, call.path)
+    assert ended is not None, "it was there a moment ago"
+    return Answer(200, _reversal(ended))
 
 
 async def _held(tx: Transaction, order_id: str) -> Order:
@@ -110,6 +155,19 @@ def _inquiry(row: Row) -> dict[str, Any]:
         "reason": reason,
         "status": "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing",
         **({"outcome": outcome} if outcome is not None else {}),
+    }
+    return document | _times(row[6:])
+
+
+def _refund(row: Row) -> dict[str, Any]:
+    seller_id, refund_id, order_id, live, amount, status = row[:6]
+    document = {
+        "id": refund_id,
+        "seller_id": seller_id,
+        "order_id": order_id,
+        "live_mode": bool(live),
+        "amount": amount,
+        "status": status,
     }
     return document | _times(row[6:])
 

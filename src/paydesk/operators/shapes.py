@@ -181,6 +181,20 @@ REVERSAL = described(
     next_date=DATE,
     ended_date=DATE,
 )
+REFUND = described(
+    {
+        "id": TEXT,
+        "seller_id": NUMBER,
+        "order_id": TEXT,
+        "live_mode": YES_OR_NO,
+        "amount": TEXT,
+        "status": {"enum": ["processing", "processed", "failed"]},
+        "attempts": NUMBER,
+        "created_date": DATE,
+    },
+    next_date=DATE,
+    ended_date=DATE,
+)
 INQUIRY = described(
     {
         "seller_id": NUMBER,

@@ -29,4 +29,6 @@ REFUND_AMOUNT_EXCEEDS = ErrorKind("refund_amount_exceeds", 400, "That is more th
 REFUND_IN_PROGRESS = ErrorKind(
     "refund_in_progress", 409, "Another refund of the order is under way, and what is left depends on it."
 )
+REVERSAL_NOT_FOUND = ErrorKind("reversal_not_found", 404, "There is no such reversal.")
+CANNOT_RESOLVE_REVERSAL = ErrorKind("cannot_resolve_reversal", 409, "The reversal is not an operator's to end.")
 CANNOT_RESOLVE_ORDER = ErrorKind("cannot_resolve_order", 409, "The order is not an operator's to end.")

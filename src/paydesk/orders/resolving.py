@@ -1,13 +1,14 @@
-"""How an operator ends an order whose outcome nobody knows, where the acquirer could not say it for long."""
+"""How an operator ends what the acquirer has not said for long: an unknown outcome, a reversal without an answer."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from paydesk.clock import rfc3339
-from paydesk.orders import inquiry_store, outcomes, status
-from paydesk.orders.errors import CANNOT_RESOLVE_ORDER
+from paydesk.orders import inquiry_store, outcomes, reversal_store, status
+from paydesk.orders.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
 from paydesk.orders.outcomes import Paid
+from paydesk.orders.reversal_store import Ending, Reversal, Status
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
@@ -31,6 +32,42 @@ async def resolve(
     if outcome == "approved" or not can_ask:
         await inquiry_store.end(tx, resolved, "operator", now_ms)
     return resolved
+
+
+async def resolve_reversal(
+    tx: Transaction, order: Order, reversal_id: str, ending: Ending, now_ms: int, *, wall_ms: int, after_seconds: int
+) -> None:
+    """End a reversal of the order, which the transaction holds: nobody is asked any more.
+
+    `wall_ms` is the machine's time, which claims go by. Raises `CANNOT_RESOLVE_REVERSAL`.
+    """
+    found = await reversal_store.find(tx, order.seller_id, reversal_id)
+    assert found is not None, "reversals are never deleted"
+    reversal, standing = found
+    fault = _fault(order, reversal, standing, ending, now_ms, from_ms=reversal.created_ms + after_seconds * 1000)
+    if fault is not None:
+        raise CANNOT_RESOLVE_REVERSAL.because(f"{standing}, the order is {order.state}", fault)
+    if not await reversal_store.resolve(tx, reversal, ending, now_ms, wall_ms):
+        raise CANNOT_RESOLVE_REVERSAL.because(
+            "is claimed", "the acquirer is being asked at this moment; try again in a minute"
+        )
+
+
+def _fault(
+    order: Order, reversal: Reversal, standing: Status, ending: Ending, now_ms: int, *, from_ms: int
+) -> str | None:
+    """Why the reversal is not to be ended like this, or None."""
+    if standing != "pending":
+        return f"the reversal is {standing}"
+    if now_ms < from_ms:
+        return f"the acquirer may still confirm it; an operator may end it from {rfc3339(from_ms)}"
+    if order.status in status.LIVE:
+        return "nobody knows yet whether it is the order's payment; end the order first"
+    if ending == "reversed" and order.paid_ms is not None and reversal.reference_id in ("", order.reference_id):
+        return "nothing tells it from the order's payment, which counts; it can end as not_found alone"
+    if ending == "not_found" and reversal.confirmed == "approved":
+        return "the acquirer says that it is approved; it can end as reversed alone"
+    return None
 
 
 async def _refuse(tx: Transaction, order: Order, outcome: Outcome, now_ms: int, after_seconds: int) -> None:

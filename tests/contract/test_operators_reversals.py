@@ -1,0 +1,254 @@
+"""An operator ends a late approval that nobody confirms: when they may, and that nobody is asked from then on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking_scene import SAID, UNDONE, ToldAcquirer
+from operator_calls import Operator, audited, operator
+from paydesk.acquiring.acquirer import Declined, NotFound, Unknown
+from paydesk.clock import MovableClock
+from paydesk.orders import reversal_store
+from paydesk.storage.database import Database
+from refund_scene import Teller, paid, refund
+from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
+from service import Device, Reply, Service, approved, running
+
+GONE = {"outcome": "reversed", "reason": REASON}
+NOTHING = {"outcome": "not_found", "reason": REASON}
+
+
+async def late(service: Service, device: Device) -> str:
+    """An order that was canceled, and whose terminal told of an approval all the same; its id."""
+    order_id: str = (await service.create(device.terminal)).body["id"]
+    assert (await service.cancel(order_id)).status == 200
+    assert (await device.approve(order_id[3:])).code == "order_finished"
+    return order_id
+
+
+async def unclaimed(person: Operator, path: str, body: dict[str, str]) -> Reply:
+    """The answer while nobody is asking the acquirer: it is asked now and then."""
+    async with asyncio.timeout(20):
+        while True:
+            reply = await person.ask("POST", path, body)
+            if reply.status == 200 or "at this moment" not in reply.details[0]:
+                return reply
+            await asyncio.sleep(0.02)
+
+
+async def of(person: Operator, order_id: str) -> dict[str, Any]:
+    """The order's reversal as it is now."""
+    (found,) = [one for one in (await person.did("GET", "reversals"))["data"] if one["order_id"] == order_id]
+    return dict(found)
+
+
+async def test_given_back_by_an_operator(database: Database, clock: MovableClock) -> None:
+    """Without an acquirer nobody else could: the order stays as it is, and who did it and why is written down."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await late(service, device)
+        reversal = await until(service, order_id, status="pending", attempts=1)
+        canceled = await service.get(order_id)
+        clock.advance(TEN_MINUTES_MS)
+        answer = await person.did("POST", f"reversals/{reversal['id']}/resolve", GONE)
+        assert (answer["id"], answer["status"]) == (reversal["id"], "reversed")
+        assert "next_date" not in answer
+        assert answer == await of(person, order_id)
+        assert await service.get(order_id) == canceled
+        (line,) = await audited(service)
+        assert (line.operator_id, line.action, line.subject) == (
+            person.operator_id,
+            "reversals.resolve",
+            reversal["id"],
+        )
+        assert (line.before, line.after) == ({"status": "pending"}, {"status": "reversed", "reason": REASON})
+
+
+async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: MovableClock) -> None:
+    """One that says no again and again is asked no more; operators are told once how to end it."""
+    acquirer = ToldAcquirer()
+    acquirer.say(SAID)
+    acquirer.answer(Declined("processing_error"))
+    async with scene(database, clock, acquirer) as (service, device, person):
+        order_id = await late(service, device)
+        reversal = await until(service, order_id, attempts=1)
+        (message,) = [
+            event["message"]
+            for event in (await person.did("GET", "events"))["data"]
+            if event["kind"] == "reversal_needs_person"
+        ]
+        assert message == "The acquirer refused to give the late approval back: processing_error."
+        clock.advance(TEN_MINUTES_MS)
+        assert (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).status == 200
+        clock.advance(TEN_MINUTES_MS)
+        assert await database.read(lambda tx: reversal_store.DUE.sellers(tx, clock.now_ms(), 2**62)) == []
+        assert (await of(person, order_id))["status"] == "reversed"
+
+
+async def test_what_the_acquirer_approved_is_not_nothing(database: Database, clock: MovableClock) -> None:
+    """It said so, and never whether it gave it back: an operator who knows that it did may say so."""
+    acquirer = ToldAcquirer()
+    acquirer.say(SAID)
+    acquirer.answer(Unknown("no answer"))
+    async with scene(database, clock, acquirer) as (service, device, person):
+        reversal = await until(service, await late(service, device), attempts=1, confirmed="approved")
+        clock.advance(TEN_MINUTES_MS)
+        path = f"reversals/{reversal['id']}/resolve"
+        reply = await unclaimed(person, path, NOTHING)
+        assert reply.details == ["the acquirer says that it is approved; it can end as reversed alone"]
+        assert (await unclaimed(person, path, GONE)).status == 200
+
+
+async def test_not_before_ten_minutes_and_once(database: Database, clock: MovableClock) -> None:
+    """The refusal says from when on, or how it ended; it changes nothing."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await late(service, device)
+        reversal = await until(service, order_id, attempts=1)
+        path = f"reversals/{reversal['id']}/resolve"
+        clock.advance(TEN_MINUTES_MS - 1)
+        early = await person.ask("POST", path, GONE)
+        assert (early.status, early.code) == (409, "cannot_resolve_reversal")
+        assert early.details[0].startswith("the acquirer may still confirm it; an operator may end it from 20")
+        assert (await of(person, order_id))["status"] == "pending"
+        clock.advance(1)
+        await person.did("POST", path, GONE)
+        again = await person.ask("POST", path, NOTHING)
+        assert (again.status, again.details) == (409, ["the reversal is reversed"])
+        assert len(await audited(service)) == 1
+
+
+async def test_not_while_the_acquirer_is_asked(database: Database, clock: MovableClock) -> None:
+    """What is on its way may succeed at this moment: whoever ends it first, the other is refused."""
+    acquirer, answers = ToldAcquirer(), list[tuple[int, str]]()
+    acquirer.say(Unknown("no answer"))
+    async with scene(database, clock, acquirer) as (service, device, person):
+        order_id = await late(service, device)
+        reversal = await until(service, order_id, attempts=1)
+        path = f"reversals/{reversal['id']}/resolve"
+
+        async def meanwhile() -> None:
+            reply = await person.ask("POST", path, NOTHING)
+            answers.append((reply.status, reply.details[0]))
+
+        acquirer.say(SAID)
+        acquirer.answer(UNDONE)
+        acquirer.meanwhile = meanwhile
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        await until(service, order_id, status="reversed")
+        assert answers == [(409, "the acquirer is being asked at this moment; try again in a minute")]
+        assert await audited(service) == []
+
+
+@pytest.mark.parametrize("named", ["another", "nothing"])
+async def test_beside_a_payment(database: Database, clock: MovableClock, named: str) -> None:
+    """What goes by another reference may have been given back; what goes by none may be the payment itself."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id: str = (await service.create(device.terminal)).body["id"]
+        await device.ack(order_id[3:])
+        await device.authorizing(order_id[3:])
+        assert (await device.approve(order_id[3:])).status == 200
+        second = approved() if named == "another" else {**approved(), "reference_id": None}
+        assert (await device.result(order_id[3:], **{key: of for key, of in second.items() if of})).status == 409
+        reversal = await until(service, order_id, attempts=1)
+        clock.advance(TEN_MINUTES_MS)
+        path = f"reversals/{reversal['id']}/resolve"
+        reply = await person.ask("POST", path, GONE)
+        if named == "another":
+            assert reply.status == 200
+            return
+        said = "nothing tells it from the order's payment, which counts; it can end as not_found alone"
+        assert (reply.status, reply.details) == (409, [said])
+        await person.did("POST", path, NOTHING)
+
+
+async def test_not_while_the_order_is_open(database: Database, clock: MovableClock) -> None:
+    """An approval that came while the payment was being undone may be the order's yet: that is ended first."""
+    acquirer = ToldAcquirer()
+    acquirer.say(NotFound())
+    acquirer.answer(Unknown("no answer"))
+    async with scene(database, clock, acquirer) as (service, device, person):
+        order_id = await unknown(service, device)
+        await until(service, order_id, attempts=1)
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        await until(service, order_id, status="reversing")
+        assert (await device.approve(order_id[3:])).code == "result_conflict"
+        reversal = await until(service, order_id, status="pending", attempts=1)
+        clock.advance(TEN_MINUTES_MS)
+        path = f"reversals/{reversal['id']}/resolve"
+        reply = await person.ask("POST", path, NOTHING)
+        assert (reply.status, reply.code) == (409, "cannot_resolve_reversal")
+        assert reply.details == ["nobody knows yet whether it is the order's payment; end the order first"]
+        acquirer.answer(UNDONE)
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        await until(service, order_id, status="ended")
+        clock.advance(TEN_MINUTES_MS)
+        service.database.signals.wake(["clock"])
+        await until(service, order_id, status="not_found")
+
+
+async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableClock) -> None:
+    """Not support; an outcome of two, and a reason that says something."""
+    async with scene(database, clock, None) as (service, device, person):
+        reversal = await until(service, await late(service, device), attempts=1)
+        clock.advance(TEN_MINUTES_MS)
+        path = f"reversals/{reversal['id']}/resolve"
+        assert await (await operator(service, "support")).refused("POST", path, GONE) == (403, "forbidden")
+        assert await person.refused("POST", path, {**GONE, "outcome": "approved"}) == (400, "property_value")
+        assert await person.refused("POST", path, {**GONE, "reason": " "}) == (400, "property_value")
+        assert await person.refused("POST", path, {"outcome": "reversed"}) == (400, "required_properties")
+        assert await person.refused("POST", f"reversals/{'0' * 26}/resolve", GONE) == (404, "reversal_not_found")
+        assert await person.refused("POST", "reversals/1/resolve", GONE) == (400, "invalid_path_param")
+        assert await audited(service) == []
+
+
+async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """The operator event says what to type, and it works."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await late(service, device)
+        await until(service, order_id, attempts=1)
+        clock.advance(TEN_MINUTES_MS)
+        (message,) = [
+            event["message"]
+            for event in (await person.did("GET", "events"))["data"]
+            if event["kind"] == "reversal_needs_person"
+        ]
+        words = message.split("`")[3].split()[1:]
+        assert words[:2] == ["reversals", "resolve"]
+        assert "reversed" in await typed(person, tmp_path, *words, "--outcome", "reversed", "--reason", REASON)
+        assert await typed(person, tmp_path, "reversals", "list", "--status", "pending") == ""
+
+
+async def test_refunds_without_an_end_are_seen(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """Each with how often the acquirer was asked and when it is asked next; beside them those that have ended."""
+    teller = Teller(words=[Unknown("no answer")])
+    clock.freeze()
+    async with running(database, clock=clock, state={"acquirers": teller.acquirers}, workers=False) as service:
+        person = await operator(service, "support")
+        stuck, done = await paid(service), await paid(service)
+        assert (await refund(service, stuck, "5.00")).status == 201
+        assert (await refund(service, done)).status == 201
+        open_, ended = sorted((await person.did("GET", "refunds"))["data"], key=lambda one: one["status"], reverse=True)
+        assert {**open_, "id": "", "created_date": "", "next_date": ""} == {
+            "id": "",
+            "seller_id": service.seller_id,
+            "order_id": stuck,
+            "live_mode": False,
+            "amount": "5.00",
+            "status": "processing",
+            "attempts": 1,
+            "created_date": "",
+            "next_date": "",
+        }
+        assert open_["next_date"] >= open_["created_date"]
+        assert (ended["order_id"], ended["status"], "ended_date" in ended) == (done, "processed", True)
+        assert (await person.did("GET", "refunds?status=processing"))["data"] == [open_]
+        assert (await person.did("GET", "refunds?seller=1"))["data"] == []
+        assert await person.refused("GET", "refunds?status=lost") == (400, "property_value")
+        line = (await typed(person, tmp_path, "refunds", "list", "--status", "processing")).strip().split("\t")
+        assert line[:5] == [open_["id"], stuck, "processing", "5.00", "1"]

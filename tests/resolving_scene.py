@@ -1,0 +1,63 @@
+"""What an operator ends: orders of unknown outcome and late approvals, at an acquirer that a test tells what to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from asking_scene import ToldAcquirer
+from command_line import command
+from operator_calls import Operator, operator
+from paydesk import ledger
+from paydesk.acquiring.acquirers import Acquirers
+from paydesk.clock import MovableClock
+from paydesk.storage.database import Database
+from service import Device, Service, running
+
+TEN_MINUTES_MS = 600_000
+REASON = "The acquirer's portal has nothing of it."
+
+
+@asynccontextmanager
+async def scene(
+    database: Database, clock: MovableClock, acquirer: ToldAcquirer | None
+) -> AsyncIterator[tuple[Service, Device, Operator]]:
+    """A running service whose test orders have this acquirer, a terminal there, and an operator."""
+    clock.freeze()
+    async with running(database, clock=clock, state={"acquirers": Acquirers(test=acquirer)}) as service:
+        yield service, await service.device(await service.terminal()), await operator(service, "operator")
+        assert await ledger.check(database, clock.now_ms()) == []
+
+
+async def unknown(service: Service, device: Device) -> str:
+    """An order of which the terminal knows no outcome; its id."""
+    order_id: str = (await service.create(device.terminal)).body["id"]
+    assert (await device.ack(order_id[3:])).status == 200
+    assert (await device.authorizing(order_id[3:])).status == 200
+    assert (await device.result(order_id[3:], outcome="unknown")).status == 200
+    return order_id
+
+
+async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any]:
+    """The order's inquiry or reversal, once it is as wanted."""
+    asking = await operator(service, "support")
+    async with asyncio.timeout(20):
+        while True:
+            for noun in ("inquiries", "reversals"):
+                for one in (await asking.did("GET", noun))["data"]:
+                    if one["order_id"] == order_id and wanted.items() <= one.items():
+                        return dict(one)
+            await asyncio.sleep(0.02)
+
+
+async def typed(person: Operator, folder: Path, *words: str) -> str:
+    """What the command line prints, or its exit code and what it complains of."""
+    ended = await asyncio.to_thread(
+        lambda: command(
+            *words, folder=folder, PAYDESK_BASE_URL=person.service.base_url, PAYDESK_OPERATOR_TOKEN=person.token
+        )
+    )
+    return ended.stdout if ended.returncode == 0 else f"{ended.returncode}: {ended.stderr}"
