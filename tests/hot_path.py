@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from oauth_scene import DAY_MS, SECOND_MS
+from page_scene import Browser, session_of
 from paydesk.clock import MovableClock
 from paydesk.events import relay
 from paydesk.orders import expiry
@@ -37,6 +38,7 @@ async def statements(database: Database) -> dict[str, tuple[Any, ...]]:
                 application_id = service.scene.application.application_id
                 await subscribe(database, receiving.url, application_id=application_id, topic=topic)
         recording.asked.clear()
+        await _pages(service)
         await _tokens(service)
         await _refunds(service, clock)
         await _orders(service, clock)
@@ -46,6 +48,16 @@ async def statements(database: Database) -> dict[str, tuple[Any, ...]]:
         clock.advance(31 * DAY_MS)
         await Sweep(_context(recording, clock), asyncio.Event()).run()
     return recording.asked
+
+
+async def _pages(service: Service) -> None:
+    """A seller agrees, clicks twice, looks at who acts for them, and signs out."""
+    seller = Browser(service, cookies={"paydesk_session": await session_of(service)})
+    form = await seller.consent()
+    for _ in range(2):
+        assert (await seller.submit(form, decision="agree")).query["code"]
+    page = await seller.get("/applications")
+    assert (await seller.submit(page.form("/sign-out"))).status == 303
 
 
 async def _tokens(service: Service) -> None:

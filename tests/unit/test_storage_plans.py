@@ -59,6 +59,8 @@ GROWING = {
     "device_tokens",
     "terminal_sessions",
     "application_events",
+    "seller_sessions",
+    "consent_requests",
 }
 SMALL_INDEXES = {
     "orders_live_on_terminal",
@@ -90,6 +92,12 @@ MORE = (
         SELECT seller_id, mixed, 7, 'read', CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
     f"""INSERT INTO application_events (seller_id, application_id, version, action, body, created_ms)
         SELECT seller_id, n / 10, n, 'application.authorized', '', CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO seller_sessions (seller_id, digest, created_ms, expires_ms)
+        SELECT seller_id, CAST(mixed AS bytea), n, CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO consent_requests (seller_id, digest, session_digest, application_id, redirect_uri, scope,
+                                      created_ms, expires_ms)
+        SELECT seller_id, CAST(mixed AS bytea), CAST(many AS bytea), 7, '', 'read', n, CAST($4 AS bigint) + n
+          FROM {bulk.NUMBERS}""",
     f"""INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode,
                                session, created_ms)
         SELECT seller_id, many, 0, 1, n, 'terminal', 0, 'PDV', 1, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
