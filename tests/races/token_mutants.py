@@ -34,6 +34,15 @@ OF_ITS_TIME = """
 TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
+        "a code that the application has taken is told once more at the page",
+        "oauth/consent.py",
+        "not made[1].is_good(now_ms)",
+        "False",
+        "tests/contract/test_pages_consent.py",
+        "is_over",
+    ),
+    Mutant(
+        "A code mints once",
         "a code that comes again at once ends its tokens",
         CODE_GRANT,
         "    if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:\n",
