@@ -134,7 +134,16 @@ def _event(row: Row) -> dict[str, Any]:
         "kind": kind,
         "subject": subject,
         "message": message,
-        "body": msgspec.Raw(body.encode()),
+        "body": _evidence(body),
         "created_date": rfc3339(created_ms),
     }
     return document if seller_id is None else {**document, "seller_id": seller_id}
+
+
+def _evidence(body: str) -> msgspec.Raw | str:
+    """What an event tells beside its message: JSON, or the text of a terminal that sent something else."""
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return body
+    return msgspec.Raw(body.encode())
