@@ -159,10 +159,12 @@ async def test_creates_gets_and_cancels(service: Service, client: Client) -> Non
     """What is created is what is read, and is canceled for good."""
     terminal = await service.terminal()
     created = await told(client, "create", order_body(terminal.id))
-    assert (created["status"], created["live_mode"]) == ("created", False)
+    assert (created["status"], created["status_detail"], created["live_mode"]) == ("created", "created", False)
+    assert (created["total_amount"], _payment(created)["amount"]) == ("24.90", "24.90")
     assert await told(client, "get", created["id"]) == created
     canceled = await told(client, "cancel", created["id"])
-    assert (canceled["id"], canceled["status"]) == (created["id"], "canceled")
+    assert (canceled["id"], canceled["status"], canceled["status_detail"]) == (created["id"], "canceled", "canceled")
+    assert _payment(canceled)["status_detail"] == "canceled_by_api"
     assert await told(client, "get", created["id"]) == canceled
 
 
@@ -190,6 +192,24 @@ async def test_cancels_at_the_terminal(service: Service, client: Client) -> None
     assert done.status == 200
     ended = await told(client, "get", order["id"])
     assert (ended["status"], _payment(ended)["status_detail"]) == ("canceled", "canceled_by_api")
+
+
+@ON_SQLITE
+async def test_too_late_to_cancel_at_the_terminal(service: Service, client: Client) -> None:
+    """After the terminal was granted to authorize it is asked all the same, and the payment is what comes of it."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order = await told(client, "create", order_body(terminal.id))
+    assert (await device.ack(order["id"][3:])).status == 200
+    assert (await device.authorizing(order["id"][3:])).status == 200
+    asked = await told(client, "cancel", order["id"], headers=AT_TERMINAL)
+    assert asked["status"] == "at_terminal"
+    assert (await device.approve(order["id"][3:])).status == 200
+    paid_for = await told(client, "get", order["id"])
+    assert (paid_for["status"], paid_for["status_detail"]) == ("processed", "processed")
+    payment = _payment(paid_for)
+    assert (payment["status_detail"], payment["paid_amount"]) == ("accredited", "24.90")
+    await refused(client, errors.CANNOT_CANCEL_ORDER, "cancel", order["id"])
 
 
 @ON_SQLITE
@@ -248,6 +268,23 @@ async def test_refunds(service: Service, client: Client) -> None:
     await refused(client, errors.ORDER_ALREADY_REFUNDED, "refund", order_id)
     order = await told(client, "get", order_id)
     assert [one["amount"] for one in order["transactions"]["refunds"]] == ["4.90", "20.00"]
+
+
+@ON_SQLITE
+async def test_refunds_the_whole(service: Service, client: Client) -> None:
+    """All at once where no part is named; the order is refunded, and the payment says how much."""
+    order_id = await paid(service)
+    answer = await told(client, "refund", order_id)
+    (refund,) = answer["transactions"]["refunds"]
+    assert (answer["id"], answer["status"], answer["status_detail"]) == (order_id, "refunded", "refunded")
+    assert (refund["transaction_id"], refund["status"], refund["amount"]) == (
+        f"PAY{order_id[3:]}",
+        "processed",
+        "24.90",
+    )
+    order = await told(client, "get", order_id)
+    payment = _payment(order)
+    assert (order["status"], payment["status_detail"], payment["refunded_amount"]) == ("refunded", "refunded", "24.90")
 
 
 @ON_SQLITE
