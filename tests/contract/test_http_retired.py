@@ -11,11 +11,13 @@ from service import Service, running
 
 EARLIER = "/point/integration-api"
 ORDER = "/v1/orders/{order_id}"
+GUIDE = "What to change: docs/migrate.md, Migrate from payment intents."
 SUCCESSORS = (
     ("GET", f"{EARLIER}/devices", "GET", "/terminals/v1/list"),
     ("PATCH", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "PATCH", "/terminals/v1/setup"),
     ("POST", f"{EARLIER}/devices/PAX_A910__SMARTPOS1/payment-intents", "POST", "/v1/orders"),
     ("GET", f"{EARLIER}/payment-intents/0aa0519d-d985-4e83", "GET", ORDER),
+    ("GET", f"{EARLIER}/payment-intents/events", "GET", "/v1/orders"),
     ("DELETE", f"{EARLIER}/devices/PAX_A910__SMARTPOS1/payment-intents/0aa0519d", "POST", f"{ORDER}/cancel"),
     ("POST", "/v1/payments/12345/refunds", "POST", f"{ORDER}/refund"),
     ("GET", "/v1/payments/12345/refunds", "POST", f"{ORDER}/refund"),
@@ -33,7 +35,9 @@ async def test_the_successor_is_named(service: Service) -> None:
     for method, path, successor_method, successor in SUCCESSORS:
         reply = await service.request(method, path, token=None, key=None)
         assert (reply.status, reply.code) == (410, "gone"), path
-        assert reply.body["message"] == f"This operation is retired; its successor is {successor_method} {successor}."
+        assert reply.body["message"] == (
+            f"This operation is retired; its successor is {successor_method} {successor}. {GUIDE}"
+        )
         assert reply.headers["link"] == f'<{successor}>; rel="successor-version"'
         assert reply.headers["x-request-id"]
 

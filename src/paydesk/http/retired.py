@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from paydesk.errors import GONE, Refusal
 
+WHAT_TO_CHANGE = "What to change: docs/migrate.md, Migrate from payment intents."
+
 
 @dataclass(frozen=True, slots=True)
 class Retired:
@@ -29,7 +31,7 @@ class Retired:
     @property
     def message(self) -> str:
         """What the caller is told."""
-        return f"This operation is retired; its successor is {self.successor}."
+        return f"This operation is retired; its successor is {self.successor}. {WHAT_TO_CHANGE}"
 
 
 EARLIER = "/point/integration-api"
@@ -45,6 +47,7 @@ RETIRED = (
         "POST",
         "/v1/orders",
     ),
+    Retired("GET", f"{EARLIER}/payment-intents/events", "retired_list_payment_intents", "GET", "/v1/orders"),
     Retired(
         "GET",
         f"{EARLIER}/payment-intents/{{payment_intent_id}}",
