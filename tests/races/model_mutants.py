@@ -10,9 +10,9 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "An acknowledged change is never lost",
         "a result counts, and nobody writes it down",
-        "orders/result_store.py",
-        "    await tx.run(\n        RECORD,\n",
-        "    if stored.answer_status == 200:\n        return\n    await tx.run(\n        RECORD,\n",
+        "orders/results.py",
+        "    await result_store.record(",
+        "    if answer_status == 200:\n        return\n    await result_store.record(",
     ),
     (
         "One key, one effect, one answer",
