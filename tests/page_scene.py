@@ -101,6 +101,11 @@ class Browser:
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def cookie(self) -> str:
+        """The header that goes with every request."""
+        return "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+
     async def get(self, path: str, **headers: str) -> Page:
         """Open a page."""
         return await self._request("GET", path, None, headers)
@@ -131,7 +136,7 @@ class Browser:
     async def _request(self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]) -> Page:
         sent = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         if self.cookies:
-            sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            sent["Cookie"] = self.cookie
         if data is not None:
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
         async with self.service.session.request(

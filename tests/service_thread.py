@@ -7,13 +7,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import refund_scene
+from page_scene import PASSWORD, browser
 from paydesk.clock import MovableClock
 from paydesk.operators import tokens
 from paydesk.storage.connect import open_database
-from service import Service, running
+from service import REDIRECT_URI, Service, running
 
 START_SECONDS_MAX = 30.0
+TERMINALS = 20
+_DEVICE = ("device_hello", "device_acknowledge", "device_progress", "device_cancel_result", "device_result")
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,13 @@ class Served:
     access_token: str
     operator_token: str
     device_token: str
+    boot_id: str
+    lease_id: str
     order_id: str
+    paid_id: str
+    client_id: str
+    known: dict[str, Any]
+    """Free terminals; by operation a browser's cookies, and the fields of a body whose values are good."""
 
 
 class _Thread(threading.Thread):
@@ -68,9 +79,69 @@ async def _served(service: Service) -> Served:
     operator = tokens.new()
     now_ms = service.clock.now_ms()
     await service.database.write(lambda tx: tokens.issue(tx, operator, "anna", "owner", now_ms))
-    terminal = await service.terminal()
-    order_id = (await service.create(terminal)).body["id"]
-    return Served(service.base_url, service.access_token, operator.reveal(), terminal.token, order_id)
+    device = await service.device(await service.terminal())
+    order_id = (await service.create(device.terminal)).body["id"]
+    paid_id = await refund_scene.paid(service)
+    cookies, forms = await _pages(service)
+    boot = {"boot_id": device.boot_id}
+    known = {
+        "terminals": [(await service.terminal()).id for _ in range(TERMINALS)],
+        "payment_id": f"PAY{paid_id[3:]}",
+        "cookies": cookies,
+        "bodies": {**forms, **dict.fromkeys(_DEVICE, boot), **await _tokens(service), **_parties(service)},
+    }
+    return Served(
+        service.base_url,
+        service.access_token,
+        operator.reveal(),
+        device.terminal.token,
+        device.boot_id,
+        order_id[3:],
+        order_id,
+        paid_id,
+        str(service.scene.application.application_id),
+        known,
+    )
+
+
+async def _pages(service: Service) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The cookies of a seller who is signed in, and what the forms carry; who signs out does so in another browser."""
+    staying, leaving = await browser(service), await browser(service)
+    await leaving.sign_in("/sign-in")
+    forms = {
+        "sign_in": {**(await staying.get("/sign-in")).form("/sign-in").fields, "password": PASSWORD},
+        "sign_out": (await leaving.get("/applications")).form("/sign-out").fields,
+        "decide_authorization": (await staying.consent()).fields,
+    }
+    pages = ("authorization", "sign_in_page", "acting_applications", "withdraw_authorization", *forms)
+    return {name: (leaving if name == "sign_out" else staying).cookie for name in pages}, forms
+
+
+async def _tokens(service: Service) -> dict[str, dict[str, str]]:
+    """The application's credentials, and tokens of its own to refresh, to ask about and to end."""
+    scene = service.scene
+    made = [await scene.answer(scene.exchange(await scene.code())) for _ in range(2)]
+    return {
+        "create_token": {
+            **scene.credentials(),
+            "refresh_token": made[0]["refresh_token"],
+            "redirect_uri": REDIRECT_URI,
+            "test_token": "false",
+        },
+        "introspect_token": {**scene.credentials(), "token": made[0]["access_token"]},
+        "revoke_token": {**scene.credentials(), "token": made[1]["refresh_token"]},
+    }
+
+
+def _parties(service: Service) -> dict[str, dict[str, Any]]:
+    """The seller and the application, for what operators make of them."""
+    seller_id, client_id = service.seller_id, service.scene.application.application_id
+    return {
+        "operator_create_applications": {"redirect_uris": [REDIRECT_URI]},
+        "operator_create_codes": {"client_id": client_id, "user_id": seller_id, "redirect_uri": REDIRECT_URI},
+        "operator_create_subscriptions": {"client_id": client_id, "url": f"{service.base_url}/demo/inbox"},
+        "operator_create_stores": {"seller_id": seller_id},
+    }
 
 
 @contextmanager

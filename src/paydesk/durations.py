@@ -7,12 +7,18 @@ import re
 EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 """What an order's `expiration_time` may be."""
 
-_DURATION = re.compile(r"PT(?=\d)(?:(\d{1,5})H)?(?:(\d{1,5})M)?(?:(\d{1,5})S)?", re.ASCII)
-_ANY = re.compile(
-    r"P(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d+)?S)?)?", re.ASCII
+PATTERN = "PT(?=[0-9])(?:([0-9]{1,5})H)?(?:([0-9]{1,5})M)?(?:([0-9]{1,5})S)?"
+"""Of hours, minutes and seconds."""
+ANY_PATTERN = (
+    "P(?=[0-9]|T[0-9])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+W)?(?:[0-9]+D)?"
+    "(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:[.,][0-9]+)?S)?)?"
 )
-_ANY_CHARACTERS_MAX = 40
-_TYPED = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+"""Of any kind."""
+TYPED_PATTERN = "([0-9]{1,9})([smhd])"
+"""As people type them."""
+ANY_CHARACTERS_MAX = 40
+
+_DURATION, _ANY, _TYPED = map(re.compile, (PATTERN, ANY_PATTERN, TYPED_PATTERN))
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -27,7 +33,7 @@ def seconds_of(text: str) -> int | None:
 
 def is_duration(text: str) -> bool:
     """Whether it is an ISO 8601 duration of any kind, also one of months, of which nobody knows the seconds."""
-    return len(text) <= _ANY_CHARACTERS_MAX and _ANY.fullmatch(text) is not None
+    return len(text) <= ANY_CHARACTERS_MAX and _ANY.fullmatch(text) is not None
 
 
 def typed_seconds(text: str) -> int | None:

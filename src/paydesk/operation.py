@@ -154,7 +154,6 @@ class Operation:
     scope: Scope | None = None
     transaction: TransactionKind = "write"
     body: type[BaseModel] | None = None
-    body_required: bool = True
     raw_body: bool = False
     """Whether the handler is given the bytes as they came, bounded but neither parsed nor looked at."""
     query: tuple[Query, ...] = ()

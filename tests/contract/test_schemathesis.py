@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from string import Template
+from typing import Any
 
+from service import REDIRECT_URI
 from service_thread import Served, serving
 
-EXAMPLES = 5
+EXAMPLES, EXAMPLES_OF_NOBODY = 5, 2
+HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
+NOBODY: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
 SECONDS_MAX = 180
 COMMON = """\
+hooks = "$hooks"
 seed = 20260131
 continue-on-failure = true
 max-redirects = 0
@@ -21,10 +27,6 @@ max-redirects = 0
 max-examples = $examples
 deterministic = true
 database = "none"
-
-# A schema can't tell every rule: that two amounts agree, that a terminal is named once, that digits are no card's.
-[checks.positive_data_acceptance]
-enabled = false
 
 # What is made is asked for by the document's links, several steps long.
 [phases.stateful]
@@ -70,14 +72,35 @@ include-operation-id = "get_order"
 parameters = { order_id = "$order_id" }
 
 [[operations]]
+include-operation-id = "refund_order"
+parameters = { order_id = "$paid_id" }
+
+[[operations]]
 include-operation-id = "device_next"
-parameters = { wait = 0 }
+parameters = { wait = 0, boot_id = "$boot_id" }
+
+[[operations]]
+include-operation-id-regex = "^device_(acknowledge|progress|cancel_result|result)$$"
+parameters = { lease_id = "$lease_id" }
+
+[[operations]]
+include-operation-id = "authorization"
+parameters = { client_id = "$client_id", redirect_uri = "$redirect_uri" }
+# A browser is sent back to the application with the error.
+checks = { negative_data_rejection = { expected-statuses = [303, 400] } }
 """
 )
 
 
 def _run(served: Served, folder: Path, config: str, *, stateful: bool) -> None:
-    values = {"examples": EXAMPLES, "stateful": str(stateful).lower(), **asdict(served)}
+    values = {
+        "examples": EXAMPLES if stateful else EXAMPLES_OF_NOBODY,
+        "stateful": str(stateful).lower(),
+        "hooks": HOOKS,
+        "redirect_uri": REDIRECT_URI,
+        **asdict(served),
+    }
+    (folder / "known.json").write_text(json.dumps(served.known if stateful else NOBODY))
     (folder / "schemathesis.toml").write_text(Template(config).substitute(values))
     finished = subprocess.run(
         [Path(sys.executable).with_name("schemathesis"), "run", f"{served.base_url}/openapi.json", "--no-color"],

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 Schema = Mapping[str, Any]
+TEXT_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,17 @@ def plain(schema: Any) -> Any:
     if len(choices) == 1:
         schema = choices[0] | {key: value for key, value in schema.items() if key != "anyOf"}
     return {key: plain(value) for key, value in schema.items()}
+
+
+def without_controls(schema: Any) -> Any:
+    """The schema that says of every text without a rule of its own what holds for all: no control characters."""
+    if isinstance(schema, list):
+        return [without_controls(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "string" and not schema.keys() & {"pattern", "enum", "const"}:
+        schema = {**schema, "pattern": TEXT_PATTERN}
+    return {key: without_controls(value) for key, value in schema.items()}
 
 
 def hoisted(schema: Any, named: dict[str, Any]) -> Any:

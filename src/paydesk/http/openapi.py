@@ -112,7 +112,9 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
     by_key, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
     )
-    return {model: by_key[model, "validation"] for model in models}, fields.plain(schema.get("$defs", {}))
+    return {model: by_key[model, "validation"] for model in models}, fields.without_controls(
+        fields.plain(schema.get("$defs", {}))
+    )
 
 
 class _Shared:
@@ -211,11 +213,16 @@ def _request_body(row: Operation, reference: Json) -> Json:
     if example:
         media["example"] = example
     if row.surface == "page":
-        return {"required": row.body_required, "content": {FORM: {"schema": reference}}}
+        return {"required": True, "content": {FORM: {"schema": reference}}}
     content = {"application/json": media}
     if row.surface == "token":
         content[FORM] = {"schema": reference}
-    return {"required": row.body_required, "content": content}
+    return {"required": row.body is not None and _needs_something(row.body), "content": content}
+
+
+def _needs_something(model: type[BaseModel]) -> bool:
+    """Whether there must be a body: none at all is read as an empty object."""
+    return not model.model_json_schema().keys().isdisjoint(("required", "minProperties"))
 
 
 def _responses(row: Operation, shared: _Shared) -> Json:

@@ -23,6 +23,41 @@ def _closed(schema: dict[str, Any]) -> None:
         schema["properties"][name] = {**field, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {})}
 
 
+def _with_a_token(schema: dict[str, Any]) -> None:
+    """An empty token is none."""
+    _closed(schema)
+    schema["required"].append("token")
+    schema["properties"]["token"]["minLength"] = 1
+
+
+def _one_of_two_flows(schema: dict[str, Any]) -> None:
+    """Each grant type needs parameters of its own, and takes none of the other's."""
+    _closed(schema)
+    schema["examples"] = [
+        {
+            "client_id": "3676047501096810",
+            "client_secret": "…",
+            "grant_type": "refresh_token",
+            "refresh_token": "TG-6500883a5f70750001bc46d26500883a5f707500-1160535239",
+        }
+    ]
+    there, empty = {"minLength": 1}, {"maxLength": 0}
+    schema["oneOf"] = [
+        {
+            "properties": {
+                "grant_type": {"const": grant_type},
+                **dict.fromkeys(needed, there),
+                **dict.fromkeys(others, empty),
+            },
+            "required": needed,
+        }
+        for grant_type, needed, others in (
+            ("authorization_code", ["code", "redirect_uri"], ["refresh_token"]),
+            ("refresh_token", ["refresh_token"], ["code", "code_verifier"]),
+        )
+    ]
+
+
 Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Required = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
@@ -32,7 +67,7 @@ class Credentials(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=_closed)
 
-    client_id: Annotated[Required, BeforeValidator(_digits, json_schema_input_type=str | int)] = Field(
+    client_id: Annotated[Required, BeforeValidator(_digits, json_schema_input_type=Required | int)] = Field(
         description="The application, in digits.", examples=["3676047501096810"]
     )
     client_secret: Required = Field(repr=False, description="The application's private credential.")
@@ -40,6 +75,8 @@ class Credentials(BaseModel):
 
 class TokenRequest(Credentials):
     """What an application asks for."""
+
+    model_config = ConfigDict(json_schema_extra=_one_of_two_flows)
 
     grant_type: Required = Field(
         description="`authorization_code` for the first tokens, `refresh_token` to renew them.",
@@ -64,6 +101,8 @@ class TokenRequest(Credentials):
 
 class PresentedToken(Credentials):
     """A token that its application ends or asks about."""
+
+    model_config = ConfigDict(json_schema_extra=_with_a_token)
 
     token: Text = Field("", repr=False, description="An access token or a refresh token. Required.")
     token_type_hint: Text = Field(

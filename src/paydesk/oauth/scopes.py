@@ -8,6 +8,8 @@ OFFLINE_ACCESS = "offline_access"
 READ = "read"
 WRITE = "write"
 SCOPES = (OFFLINE_ACCESS, READ, WRITE)
+PATTERN = "^({0})( ({0})){{0,2}}$".format("|".join(SCOPES))
+"""Of these; that each is named once a pattern doesn't say."""
 
 
 class ScopeError(ValueError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from paydesk.errors import PROPERTY_VALUE
@@ -12,14 +14,17 @@ from paydesk.storage.database import Row, Transaction
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
 
-PAGING = (
-    Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many."),
-    Query("after", {"type": "string"}, "The `next` of the page before."),
-)
+LIMIT = Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many.")
 OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Of this seller only.")
 
 T = TypeVar("T")
 Key = tuple[int | str, ...]
+
+
+def paging(key: Key) -> tuple[Query, Query]:
+    """The parameters of a list whose rows have keys such as this one."""
+    after = {"type": "string", "pattern": f"^{_cursor_pattern(tuple(map(type, key)))}$"}
+    return LIMIT, Query("after", after, "The `next` of the page before.")
 
 
 async def page(
@@ -89,9 +94,12 @@ def _after(query: Mapping[str, str], first: Key) -> Key:
     cursor = query.get("after")
     if cursor is None:
         return first
-    parts = cursor.split(".", len(first) - 1)
-    if len(parts) != len(first) or not cursor.isprintable():
+    if not re.fullmatch(_cursor_pattern(tuple(map(type, first))), cursor):
         raise PROPERTY_VALUE.because("cursor is none of ours", "'after' - must be the `next` of a page")
-    return tuple(
-        number("after", part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True)
-    )
+    parts = cursor.split(".", len(first) - 1)
+    return tuple(int(part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True))
+
+
+@cache
+def _cursor_pattern(kinds: tuple[type, ...]) -> str:
+    return r"\.".join("[0-9]{1,18}" if kind is int else "[!-~]{1,100}" for kind in kinds)

@@ -64,7 +64,7 @@ OPERATIONS = (
             " is told by `application.deauthorized`. Orders under way go on. One that has ended stays as it is."
         ),
     ),
-    listing("stores", places.find_stores, shapes.STORE, OF_SELLER),
+    listing("stores", places.find_stores, shapes.STORE, OF_SELLER, key=(0, 0)),
     creating(
         "stores",
         places.create_store,
@@ -73,7 +73,7 @@ OPERATIONS = (
         summary="Add a store",
         errors=(SELLER_NOT_FOUND,),
     ),
-    listing("pos", places.find_pos, shapes.POS, OF_SELLER),
+    listing("pos", places.find_pos, shapes.POS, OF_SELLER, key=(0, 0)),
     creating(
         "pos",
         places.create_pos,
@@ -94,7 +94,7 @@ OPERATIONS = (
         development=True,
         errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
     ),
-    listing("subscriptions", subscriptions.find_all, shapes.SUBSCRIPTION),
+    listing("subscriptions", subscriptions.find_all, shapes.SUBSCRIPTION, key=("",)),
     creating(
         "subscriptions",
         subscriptions.create,
@@ -187,5 +187,5 @@ OPERATIONS = (
         Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "With this status only."),
         OF_SELLER,
     ),
-    listing("events", history.find_events, shapes.EVENT),
+    listing("events", history.find_events, shapes.EVENT, key=("",)),
 )

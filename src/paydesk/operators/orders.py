@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from paydesk.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.orders import wording
+from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
+from paydesk.orders.searching import TERMINAL_ID_PATTERN
 from paydesk.orders.shown import shown
 from paydesk.orders.store import COLUMNS, Order
 from paydesk.storage.database import Row
 
+_PATTERNS = {"terminal_id": TERMINAL_ID_PATTERN, "external_reference": EXTERNAL_REFERENCE_PATTERN}
 QUERY = (
     Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
-    Query("terminal_id", {"type": "string", "minLength": 1, "maxLength": 80}, "On this terminal."),
-    Query("external_reference", {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}, "With this reference."),
+    Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
+    Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     lists.OF_SELLER,
 )
 
@@ -37,10 +41,9 @@ async def find_all(call: Call) -> Answer:
     """Orders, the latest of each seller first."""
     first, last = lists.sellers(call.query)
     terminal_id, reference = call.query.get("terminal_id", ""), call.query.get("external_reference", "")
-    for name, given in (("terminal_id", terminal_id), ("external_reference", reference)):
-        # A database refuses what no terminal and no reference has.
-        if not given.isprintable():
-            raise PROPERTY_VALUE.because(f"{name} is not text", f"'{name}' - must not contain control characters")
+    for name, pattern in _PATTERNS.items():
+        if name in call.query and not re.fullmatch(pattern, call.query[name]):
+            raise PROPERTY_VALUE.because(f"{name} is none", f"'{name}' - must match {pattern}")
     asked: list[Any] = [first, terminal_id, *_told_as(call.query.get("status", ""))]
     if reference:
         asked.append(reference)

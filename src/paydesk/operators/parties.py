@@ -40,7 +40,7 @@ _SELLER = One("sellers/{user_id}", "seller", _NUMBER, shapes.SELLER, SELLER_NOT_
 _OPERATOR = One("operators/{operator_id}", "operator", _ULID, shapes.OPERATOR, OPERATOR_NOT_FOUND)
 
 APPLICATIONS = (
-    listing("applications", applications.find_all, shapes.APPLICATION),
+    listing("applications", applications.find_all, shapes.APPLICATION, key=(0,)),
     creating(
         "applications",
         applications.create,
@@ -83,7 +83,7 @@ APPLICATIONS = (
 )
 
 SELLERS = (
-    listing("sellers", sellers.find_all, shapes.SELLER),
+    listing("sellers", sellers.find_all, shapes.SELLER, key=(0,)),
     creating(
         "sellers",
         sellers.create,
@@ -123,7 +123,7 @@ SELLERS = (
 )
 
 OPERATORS = (
-    listing("operators", people.find_all, shapes.OPERATOR),
+    listing("operators", people.find_all, shapes.OPERATOR, key=("",)),
     creating(
         "operators",
         people.create,

@@ -9,14 +9,16 @@ from pydantic import BaseModel
 from paydesk.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
 from paydesk.operation import Handler, Operation, Query
 from paydesk.operators import shapes
-from paydesk.operators.lists import PAGING
+from paydesk.operators.lists import Key, paging
 
 Kinds = tuple[ErrorKind, ...]
 BASE = "/operator/v1"
 
 
-def listing(noun: str, handler: Handler, item: dict[str, Any], *query: Query, errors: Kinds = ()) -> Operation:
-    """`GET …/{noun}`: a page of them."""
+def listing(
+    noun: str, handler: Handler, item: dict[str, Any], *query: Query, key: Key = (0, ""), errors: Kinds = ()
+) -> Operation:
+    """`GET …/{noun}`: a page of them; `key` is such as their rows have."""
     return Operation(
         method="GET",
         path=f"{BASE}/{noun}",
@@ -26,7 +28,7 @@ def listing(noun: str, handler: Handler, item: dict[str, Any], *query: Query, er
         handler=handler,
         answer=shapes.list_of(item),
         transaction="heavy",
-        query=(*query, *PAGING),
+        query=(*query, *paging(key)),
         errors=(PROPERTY_VALUE, *errors),
     )
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from paydesk import card_numbers
-from paydesk.durations import typed_seconds
+from paydesk.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.money import CURRENCIES
 from paydesk.oauth import redirect_uris, scopes
 from paydesk.virtual import scripts as virtual_scripts
+from paydesk.webhooks.schemas import ACTIONS_OF
 from paydesk.wire import Model
 
 # In the context that the models are validated with: whether addresses on this very machine will do.
 LOOPBACK_ALLOWED = "loopback_allowed"
 OVERLAP_SECONDS_MAX = 90 * 86_400
+
+
+class Change(Model):
+    """Something of it must be sent."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
 
 def _wrong(what: str) -> PydanticCustomError:
@@ -83,19 +90,25 @@ def _script(text: str) -> str:
 
 # What is larger than a database's integer is nobody's id.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_not_blank)]
+NOT_BLANK = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"}
+Name = Annotated[str, Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK), AfterValidator(_not_blank)]
 RedirectUris = Annotated[
     list[Annotated[str, Field(max_length=redirect_uris.CHARACTERS_MAX), AfterValidator(_redirect_uri)]],
     Field(min_length=1, max_length=20),
     AfterValidator(_each_once),
 ]
-Scopes = Annotated[str, AfterValidator(_scopes)]
+Scopes = Annotated[str, AfterValidator(_scopes), Field(json_schema_extra={"pattern": scopes.PATTERN})]
 OnReplay = Literal["revoke", "refuse"]
-Email = Annotated[str, Field(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254)]
+# What the document tells of a text whose rule people are told in words.
+_TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
+_CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
+_TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
+_ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
+Email = Annotated[str, Field(pattern=r"^[^\s@\x00-\x1f\x7f-\x9f]+@[^\s@\x00-\x1f\x7f-\x9f]+$", max_length=254)]
 Password = Annotated[str, Field(min_length=12, max_length=200)]
 Reason = Annotated[
     str,
-    Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."]),
+    Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=NOT_BLANK),
     AfterValidator(_not_blank),
     AfterValidator(_no_card_number),
 ]
@@ -111,7 +124,7 @@ class ApplicationRequest(Model):
     on_replay: OnReplay = "revoke"
 
 
-class ApplicationChange(Model):
+class ApplicationChange(Change):
     """`PATCH /operator/v1/applications/{client_id}`: what is sent changes; a list is replaced as a whole."""
 
     name: Name | None = None
@@ -124,7 +137,7 @@ class ApplicationChange(Model):
 class SecretRequest(Model):
     """`POST /operator/v1/applications/{client_id}/secrets`."""
 
-    others_expire_in: Annotated[str, AfterValidator(_overlap)] | None = Field(
+    others_expire_in: Annotated[str, AfterValidator(_overlap), _TYPED] | None = Field(
         None,
         description="How long the other secrets stay good: `24h`, `30m`, `0s`; absent: until they are removed",
         examples=["24h"],
@@ -137,11 +150,11 @@ class SellerRequest(Model):
     email: Email = Field(examples=["ana@shop.example"])
     name: Name = Field(examples=["Corner shop"])
     country: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["BRA"])]
-    currency: Annotated[str, AfterValidator(_currency), Field(examples=["BRL"])]
+    currency: Annotated[str, AfterValidator(_currency), Field(examples=["BRL"], json_schema_extra=_CURRENCY)]
     password: Password | None = Field(None, repr=False)
 
 
-class SellerChange(Model):
+class SellerChange(Change):
     """`PATCH /operator/v1/sellers/{user_id}`: what is sent changes. Country and currency stay: orders are in them."""
 
     email: Email | None = None
@@ -191,9 +204,11 @@ class SubscriptionRequest(Model):
 
     client_id: Id = Field(examples=[3676047501096810])
     url: Annotated[str, Field(max_length=2000, examples=["https://shop.example/webhooks"])]
-    topic: Annotated[str, Field(max_length=64)] = "orders"
+    topic: Annotated[str, Field(max_length=64, json_schema_extra=_TOPIC)] = "orders"
     live_mode: bool = False
-    actions: Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=20)] | None = None
+    actions: (
+        Annotated[list[Annotated[str, Field(max_length=64, json_schema_extra=_ACTION)]], Field(max_length=20)] | None
+    ) = None
 
 
 class CodeRequest(Model):
@@ -202,7 +217,7 @@ class CodeRequest(Model):
     client_id: Id = Field(examples=[3676047501096810])
     user_id: Id = Field(examples=[1160535239])
     redirect_uri: Annotated[str, Field(max_length=2000)] | None = None
-    scope: Annotated[str, AfterValidator(_scopes)] | None = None
+    scope: Scopes | None = None
     code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$")] | None = None
     code_challenge_method: Annotated[str, Field(pattern="^[Ss]256$")] | None = None
 

@@ -91,7 +91,6 @@ _ROWS: tuple[Operation, ...] = (
         handler=handlers.cancel,
         touches=handlers.order_of,
         body=CancelRequest,
-        body_required=False,
         headers=(
             Query(
                 "X-Allow-Cancelable-Status",
@@ -122,7 +121,6 @@ _ROWS: tuple[Operation, ...] = (
         touches=handlers.order_of,
         status=201,
         body=RefundRequest,
-        body_required=False,
         path_pattern=ORDER_ID_PATTERN,
         answer=REFUND_ANSWER,
         example=REFUND_EXAMPLE,

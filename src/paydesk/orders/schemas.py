@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from paydesk import card_numbers
+from paydesk import card_numbers, durations
 from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
 from paydesk.ids import PAYMENT_ID_PATTERN
 from paydesk.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
@@ -107,6 +107,10 @@ def _text(pattern: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
 
 
+_ANY_DURATION: dict[str, Any] = {
+    "pattern": f"^{durations.ANY_PATTERN}$",
+    "maxLength": durations.ANY_CHARACTERS_MAX,
+}
 Short = Annotated[str, Field(max_length=64)]
 
 
@@ -128,7 +132,9 @@ class PointRequest(Model):
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=["NEWLAND_N950__N950NCB801293324"])]
     print_on_terminal: Literal["seller_ticket", "no_ticket"] = "seller_ticket"
     ticket_number: Annotated[str, Field(max_length=20)] | None = None
-    screen_time: Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"])] | None = None
+    screen_time: (
+        Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)] | None
+    ) = None
 
 
 class PaymentMethodRequest(Model):
@@ -169,12 +175,14 @@ class OrderRequest(Model):
         Annotated[str, AfterValidator(_external_reference), _text(EXTERNAL_REFERENCE_PATTERN)] | None
     ) = None
     description: Annotated[str, Field(max_length=150), AfterValidator(_description)] | None = None
-    expiration_time: Annotated[str, AfterValidator(_expiration), Field(examples=["PT16M"])] | None = None
+    expiration_time: Annotated[str, AfterValidator(_expiration), _text(f"^{durations.PATTERN}$", "PT16M")] | None = None
     transactions: TransactionsRequest
     config: ConfigRequest
     integration_data: IntegrationDataRequest | None = None
     total_amount: Annotated[str, AfterValidator(_total_amount), _text(AMOUNT_PATTERN)] | None = None
-    currency: Annotated[str, AfterValidator(_currency), _text("^[A-Z]{3}$")] | None = None
+    currency: Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})] | None = (
+        None
+    )
     processing_mode: Literal["automatic"] | None = None
     capture_mode: Literal["automatic", "automatic_async"] | None = None
 
@@ -200,6 +208,7 @@ SIMULATED_DETAILS: dict[str, tuple[str, ...]] = {
     "expired": ("expired",),
     "action_required": ("check_on_terminal",),
 }
+_EVERY_SIMULATED_DETAIL = [detail for details in SIMULATED_DETAILS.values() for detail in details]
 
 
 def _only_of_payments(value: Any, info: ValidationInfo) -> Any:
@@ -242,7 +251,14 @@ class SimulatedRequest(Model):
         ]
         | None
     ) = None
-    status_detail: Annotated[str, AfterValidator(_simulated_detail), Field(examples=["accredited"])] | None = None
+    status_detail: (
+        Annotated[
+            str,
+            AfterValidator(_simulated_detail),
+            Field(examples=["accredited"], json_schema_extra={"enum": _EVERY_SIMULATED_DETAIL}),
+        ]
+        | None
+    ) = None
 
 
 class CancelRequest(Model):

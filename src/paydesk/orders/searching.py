@@ -26,11 +26,17 @@ NAME_CHARACTERS_MAX = 64
 FAULTS_MAX = 50
 
 _TEXT = {"type": "string"}
-_DATE = {"type": "string", "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"]}
 _WORD = {"type": "string", "pattern": "^[a-z0-9_]{1,32}$"}
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DAY_PATTERN = "([0-9]{4}-[0-9]{2}-[0-9]{2})"
 # A `+` that was not escaped arrives as a space.
-_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+ -]\d\d:\d\d)", re.ASCII)
+_TIME_PATTERN = r"[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+ -][0-9]{2}:[0-9]{2})"
+_DAY, _INSTANT = re.compile(_DAY_PATTERN), re.compile(_DAY_PATTERN + _TIME_PATTERN)
+_DATE = {
+    "type": "string",
+    "pattern": f"^{_DAY_PATTERN}(?:{_TIME_PATTERN})?$",
+    "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"],
+}
+TERMINAL_ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]{1,80}$"
 
 PARAMETERS = (
     Query("begin_date", _DATE, "Created at this instant or later: RFC 3339, or a date, which begins at midnight UTC."),
@@ -46,14 +52,18 @@ PARAMETERS = (
     Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
     Query("payment_method_id", _WORD, "Paid with this, such as `visa`."),
     Query("payment_method_type", _WORD, "Paid with this kind, such as `credit_card`."),
-    Query("terminal_id", {"type": "string", "minLength": 1, "maxLength": 80}, "On this terminal."),
-    Query("page", {"type": "integer", "minimum": 1, "default": 1}, "Which page; not with `offset` or `limit`."),
+    Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
+    Query(
+        "page",
+        {"type": "integer", "minimum": 1, "maximum": SKIPPED_MAX, "default": 1},
+        "Which page; not with `offset` or `limit`.",
+    ),
     Query(
         "page_size",
         {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
         "How many on a page.",
     ),
-    Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to skip."),
+    Query("offset", {"type": "integer", "minimum": 0, "maximum": SKIPPED_MAX, "default": 0}, "How many to skip."),
     Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many."),
     Query("sort_by", {"const": "created_date"}, "By what they are sorted."),
     Query("sort_order", {"enum": ["asc", "desc"], "default": "desc"}, "The latest first, unless it is `asc`."),
@@ -225,5 +235,5 @@ _FILTERS: dict[str, Check] = {
     "status_detail": _one_of(*DETAILS),
     "payment_method_id": _word,
     "payment_method_type": _word,
-    "terminal_id": _terminal_id,
+    "terminal_id": _matching(TERMINAL_ID_PATTERN, "must have 1 to 80 characters, none of them a control character"),
 }

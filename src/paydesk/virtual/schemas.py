@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from paydesk.durations import typed_seconds
+from paydesk.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.ids import ULID_PATTERN
 from paydesk.money import AMOUNT_PATTERN
 from paydesk.orders.reports import Card, PaymentMethod
@@ -17,6 +17,12 @@ from paydesk.wire import Model
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
 
+def _true(value: bool) -> bool:  # noqa: FBT001  # a validator's value has no name
+    if not value:
+        raise PydanticCustomError("property_value", "must be true")
+    return value
+
+
 def _advance(text: str) -> str:
     seconds = typed_seconds(text)
     if seconds is None or seconds > ADVANCE_SECONDS_MAX:
@@ -24,18 +30,24 @@ def _advance(text: str) -> str:
     return text
 
 
-def _true(value: bool) -> bool:  # noqa: FBT001  # a validator's value has no name
-    if not value:
-        raise PydanticCustomError("property_value", "must be true")
-    return value
+True_ = Annotated[bool, AfterValidator(_true), Field(json_schema_extra={"const": True})]
 
 
 class ClockMove(Model):
     """`POST /dev/clock`: exactly one of its fields."""
 
-    freeze: Annotated[bool, AfterValidator(_true)] | None = None
-    advance: Annotated[str, AfterValidator(_advance), Field(examples=["PT61S", "15m", "181d"])] | None = None
-    resume: Annotated[bool, AfterValidator(_true)] | None = None
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    freeze: True_ | None = None
+    advance: (
+        Annotated[
+            str,
+            AfterValidator(_advance),
+            Field(examples=["PT61S", "15m", "181d"], json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"}),
+        ]
+        | None
+    ) = None
+    resume: True_ | None = None
 
     @model_validator(mode="after")
     def _is_one_move(self) -> Self:

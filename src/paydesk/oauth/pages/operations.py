@@ -33,7 +33,9 @@ AUTHORIZATION = (
     Query("state", {"type": "string", "maxLength": 2048}, "Comes back unchanged: bind it to the browser."),
     Query("scope", {"type": "string"}, "Out of `offline_access read write`; absent: what the application may have."),
     Query(
-        "code_challenge", {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}, "PKCE, where it is required or wanted."
+        "code_challenge",
+        {"type": "string", "pattern": "^([A-Za-z0-9_-]{43})?$"},
+        "PKCE, where it is required or wanted.",
     ),
     Query("code_challenge_method", {"type": "string"}, "`S256`, with a challenge and only with one."),
     Query("platform_id", {"type": "string"}, "Taken and left aside."),

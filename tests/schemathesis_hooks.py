@@ -1,0 +1,132 @@
+"""What Schemathesis is told beside the document: who exists, and the rules that no schema can tell.
+
+It is loaded by Schemathesis itself, in a process of its own; `known.json` in its folder says who exists.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import schemathesis
+from schemathesis.openapi.checks import RejectedPositiveData
+
+KNOWN = json.loads(Path("known.json").read_text())
+TERMINALS = itertools.cycle(KNOWN["terminals"])
+
+# By operation, how the details of a refusal begin or go on that a request may earn which the schema allows.
+NO_INTEGER = "must be a valid integer"  # JSON Schema counts 4.0 among the integers; here it is none.
+AMOUNT = ("must be above zero", "must be a decimal string")  # Zero; more decimals than the seller's currency has.
+ADDRESS = ("must be", "must not", "must name")  # What an address may be is a page of rules.
+UNTOLD: dict[str, tuple[str, ...]] = {
+    "create_order": (
+        *AMOUNT,
+        "must not contain a card number",
+        "is only for the default_type credit_card",
+        "from PT30S to PT3H",
+        NO_INTEGER,
+    ),
+    "refund_order": AMOUNT,
+    "simulate_order": (
+        "with this status",
+        "is only for the statuses processed and failed",
+        "is only for the payment_method_type credit_card",
+        NO_INTEGER,
+    ),
+    "search_orders": (
+        "must not be sent with page or page_size",
+        "must be a date",
+        "must not be before begin_date",
+        "must be at most one month before end_date",
+        "'status' - must be one of",  # Two are told where the service is set to extended statuses.
+    ),
+    "operator_list_orders": ("'status' - must be one of",),
+    "read_events": ("must be the `next` of an earlier answer",),
+    "setup_terminals": ("is named before",),
+    "device_hello": ("must not contain control characters", "must not be null"),  # Whatever was written down.
+    "device_progress": (NO_INTEGER,),
+    "acquirer_authorize": ("must be an amount of", NO_INTEGER),
+    "clock_move": ("at most ten years", "must not lead beyond"),
+    "operator_create_applications": (*ADDRESS, "separated by single spaces"),
+    "operator_change_application": (*ADDRESS, "separated by single spaces"),
+    "operator_create_subscriptions": (*ADDRESS, NO_INTEGER),
+    "operator_create_codes": ("separated by single spaces", "must be within", "must come with", *ADDRESS, NO_INTEGER),
+    "operator_create_secret": ("at most 90d",),
+    "operator_create_stores": (NO_INTEGER,),
+    "operator_create_pos": (NO_INTEGER,),
+    "operator_resolve_order": ("must not contain a card number",),
+}
+# Refusals with a code of their own: what is presented isn't good, or doesn't fit what there is.
+UNTOLD_CODES = {
+    "create_token": {"invalid_client", "invalid_grant", "invalid_scope"},
+    "revoke_token": {"invalid_client"},
+    "introspect_token": {"invalid_client"},
+    "simulate_order": {"bad_request"},
+    "setup_terminals": {"precondition_failed"},
+    "refund_order": {"refund_amount_exceeds"},
+    "read_events": {"events_no_longer_kept"},
+}
+
+
+@schemathesis.hook
+def before_call(context: Any, case: Any, _kwargs: Any) -> None:
+    """A request that is meant well is made by somebody who exists, and about something that exists."""
+    name = _operation_id(context.operation)
+    if name in KNOWN["cookies"]:
+        case.headers["Cookie"] = KNOWN["cookies"][name]
+    if case.meta is None or not case.meta.generation.mode.is_positive or not isinstance(case.body, dict):
+        return
+    for field, value in KNOWN["bodies"].get(name, {}).items():
+        if case.body.get(field):
+            case.body[field] = value
+    if name in MADE_TO_FIT:
+        MADE_TO_FIT[name](case.body)
+
+
+def _order(body: Any) -> None:
+    body["config"]["point"]["terminal_id"] = next(TERMINALS)
+    if "total_amount" in body:
+        body["total_amount"] = body["transactions"]["payments"][0]["amount"]
+    if "currency" in body:
+        body["currency"] = "BRL"
+
+
+def _refund(body: Any) -> None:
+    for part in body.get("transactions", ()):
+        part["id"] = KNOWN["payment_id"]
+
+
+def _setup(body: Any) -> None:
+    body["terminals"] = [{**one, "id": next(TERMINALS)} for one in body["terminals"][: len(KNOWN["terminals"])]]
+
+
+MADE_TO_FIT = {"create_order": _order, "refund_order": _refund, "setup_terminals": _setup}
+
+
+@schemathesis.hook
+def filter_failure(context: Any, failure: Any, _case: Any, response: Any) -> bool:
+    """What the schema allows may be refused for a rule that a schema can't tell, and for no other."""
+    return not (isinstance(failure, RejectedPositiveData) and _is_untold(_operation_id(context.operation), response))
+
+
+def _is_untold(name: str, response: Any) -> bool:
+    if response.status_code == 410 and name.startswith("retired_"):
+        return True
+    if name == "authorization":
+        return bool(response.status_code == 400)  # An application, and an address of its own, that there is not.
+    if not response.headers["content-type"][0].startswith("application/json"):
+        return False
+    told = response.json()
+    if told["error"] in UNTOLD_CODES.get(name, ()):
+        return True
+    details = [detail for error in told.get("errors", ()) for detail in error["details"]]
+    rules = UNTOLD.get(name, ())
+    return bool(details) and all(any(re.search(re.escape(rule), detail) for rule in rules) for detail in details)
+
+
+def _operation_id(operation: Any) -> str:
+    name: str = operation.definition.raw["operationId"]
+    return name
