@@ -202,6 +202,27 @@ async def test_a_connection_that_ends_while_a_statement_is_looked_at(
     assert lost == [found]
 
 
+async def test_a_connection_that_is_dropped_between_the_steps_of_a_statement(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver asks for types first, then binds: what is gone meanwhile is lost, and the unit is run again."""
+    asked: list[None] = []
+    introspect = asyncpg.Connection._introspect_types
+
+    async def dropped_once(raw: asyncpg.Connection, *of_what: Any) -> Any:
+        asked.append(None)
+        if len(asked) == 1:
+            raw.terminate()
+        return await introspect(raw, *of_what)
+
+    monkeypatch.setattr(asyncpg.Connection, "_introspect_types", dropped_once)
+    async with _opened(postgres_url) as database:
+        row = await database.read(lambda tx: tx.one("SELECT CAST($1 AS integer[])", [1]))
+    assert row is not None
+    assert list(row[0]) == [1]
+    assert asked
+
+
 async def test_a_deadlock_runs_the_unit_again(postgres_url: str) -> None:
     """The victim of a deadlock tries again after its rival is done."""
     runs = []

@@ -116,8 +116,9 @@ class Connection:
             return await round_trip
         except _LOST as error:
             raise self._gone(error) from error
-        except asyncpg.InterfaceError as error:
-            # Also what asyncpg says of wrong arguments: those are a defect of the work.
+        except (asyncpg.InterfaceError, AttributeError) as error:
+            # Also what asyncpg says of wrong arguments: those are a defect of the work. Where the connection is dropped
+            # between the steps of one statement, it looks for what is no longer there.
             if self._raw.is_closed():
                 raise self._gone(error) from error
             raise
