@@ -12,6 +12,7 @@ from typing import Any
 
 from paydesk.acquiring.acquirer import Acquirer, Approved, Card, Declined, Payment
 from paydesk.acquiring.cards import CARDS
+from paydesk.health.clock import ClockJumped
 from paydesk.http.reply import Receive, Scope, Send
 
 PATH = "/acquirer/payments"
@@ -29,11 +30,18 @@ def with_door(app: Any, acquirer: Acquirer) -> Any:
         if scope.get("path") != PATH:
             await app(scope, receive, send)
             return
-        asked = json.loads(await _read(receive))
+        body = await _read(receive)
+        if body is None:
+            return
+        asked = json.loads(body)
         card = CARDS[asked["card"]]
         presented = Card(card.brand, card.type, card.first_digits, card.last_digits, "contactless")
-        outcome = await acquirer.authorize(Payment(**asked["payment"]), presented)
-        await _answer(send, _told(outcome))
+        try:
+            outcome = await acquirer.authorize(Payment(**asked["payment"]), presented)
+        except ClockJumped:
+            await _answer(send, 503, {})
+        else:
+            await _answer(send, 200, _told(outcome))
 
     return knocking
 
@@ -50,17 +58,20 @@ def _told(outcome: Any) -> dict[str, str]:
     return {"outcome": "unknown"}
 
 
-async def _read(receive: Receive) -> bytes:
+async def _read(receive: Receive) -> bytes | None:
+    """The body; None where its sender was cut off in the midst of it."""
     body, is_whole = bytearray(), False
     while not is_whole:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
         body += message.get("body", b"")
         is_whole = not message.get("more_body", False)
     return bytes(body)
 
 
-async def _answer(send: Send, document: dict[str, str]) -> None:
+async def _answer(send: Send, status: int, document: dict[str, str]) -> None:
     body = json.dumps(document).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

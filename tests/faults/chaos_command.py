@@ -41,9 +41,13 @@ def main(arguments: list[str]) -> int:
     console = Console()
     console.print(f"seed {seed} (--seed {seed} makes the same choices again)")
     with tempfile.TemporaryDirectory(prefix="paydesk-chaos-", ignore_cleanup_errors=True) as name:
-        run = _watched(plan, options.database, Path(name), console)
-        if run.violations and options.keep is not None:
-            _keep_logs(Path(name), options.keep)
+        is_sound = False
+        try:
+            run = _watched(plan, options.database, Path(name), console)
+            is_sound = not run.violations
+        finally:
+            if not is_sound and options.keep is not None:
+                _keep_logs(Path(name), options.keep)
     _print(run, console)
     return int(bool(run.violations))
 

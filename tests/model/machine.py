@@ -45,6 +45,17 @@ deaths = st.one_of(
 )
 places = st.integers(0, 50)
 
+LIKELY: dict[str, tuple[str, ...]] = {
+    "over": ("create",),
+    "created": ("ack", "ack", "cancel", "ack", "ack"),
+    "taken": ("authorizing", "authorizing", "ask_back", "authorizing", "authorizing", "charge", "step"),
+    "canceling": ("give_back", "authorizing", "give_back", "result", "ask_back"),
+    "granted": ("result", "ask_back", "charge", "result", "authorizing", "cancel", "result"),
+    "unknown": ("authorizing", "charge", "create", "result", "ask_back"),
+    "paid": ("refund_part", "create", "refund_part", "refund", "result"),
+}
+"""What comes next on a terminal, more often than other things, by how its newest order stands."""
+
 ACTIONS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "asks": (30, {"terminal": terminals, "wish": wishes}),
     "ask_at_once": (
@@ -146,18 +157,21 @@ class Orders(RuleBasedStateMachine):
 
     def _next(self, terminal: int) -> str:
         """What usually comes next there."""
+        likely = LIKELY[self._standing(terminal)]
+        return likely[self.shop.number % len(likely)]
+
+    def _standing(self, terminal: int) -> str:
         world = max(self.shop.worlds[terminal], key=repr)
         live = world.live
         if live is None:
-            is_paid = bool(world.orders) and world.orders[-1].state.status == "processed"
-            return "refund_part" if is_paid and self.shop.number % 2 else "create"
+            return "paid" if world.orders and world.orders[-1].state.status == "processed" else "over"
         if live.state == status.CREATED:
-            return "ack"
-        if live.state == status.CANCELLATION_REQUESTED:
-            return "give_back"
-        if live.granted_ms or live.state == status.CHECK_ON_TERMINAL:
-            return "result" if live.charged or self.shop.number % 2 else "charge"
-        return "authorizing"
+            return "created"
+        if live.state == status.CHECK_ON_TERMINAL:
+            return "unknown"
+        if live.granted_ms:
+            return "granted"
+        return "canceling" if live.state == status.CANCELLATION_REQUESTED else "taken"
 
     async def asks(self, terminal: int, wish: tuple[Any, ...]) -> None:
         """One request."""

@@ -35,7 +35,7 @@ TIMEOUT_SECONDS = 10.0
 ATTEMPTS_MAX = 40
 AT_TERMINAL = {"X-Allow-Cancelable-Status": "at_terminal"}
 PARTS_MINOR = (1_000, 245, 1_245, 2_490, 2_491)
-SPECIAL_MINOR = (*range(9_990_030, 9_990_036), 9_990_025, 9_990_026, 9_990_040, 9_990_041, 9_990_042, 9_990_043)
+SPECIAL_MINOR = (*range(9_990_030, 9_990_036), 9_990_030, 9_990_035, 9_990_025, 9_990_026, *range(9_990_040, 9_990_044))
 """Amounts that the acquirer declines to give back, or whose answers it loses, delays or never gets the question of."""
 TRUSTED_MS = 280_000
 """A node's clock may go ahead by so much while it runs; more would be a jump."""
@@ -117,8 +117,8 @@ class Shop:
         return self.op(kind, terminal, back=places[min(back, len(places) - 1)] if places else 0)
 
     def _price(self, terminal: int) -> int:
-        is_usual = self.number % 3 or self.seeds[terminal].live
-        return USUAL_MINOR if is_usual else SPECIAL_MINOR[self.number // 3 % len(SPECIAL_MINOR)]
+        is_usual = self.number % 2 or self.seeds[terminal].live
+        return USUAL_MINOR if is_usual else SPECIAL_MINOR[self.number // 2 % len(SPECIAL_MINOR)]
 
     def hello(self, terminal: int, last_step: str | None = None) -> Op:
         """A new start of the terminal, which remembers its newest order if there is a `last_step`."""
@@ -307,7 +307,7 @@ class Shop:
         """SIGTERM, when nobody holds a connection any more: for those it would wait a little."""
         await self.up()
         await self._http.close()
-        await asyncio.to_thread(self.node.end)
+        await asyncio.to_thread(self.node.end, is_armed=True)
         self._http = _session()
 
     async def close(self) -> None:

@@ -16,10 +16,13 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "One key, one effect, one answer",
-        "the answer to a refund's key is fixed anew by its worker",
-        "late_answers.py",
-        " AND answer IS NULL",
-        "",
+        "a refund that the acquirer declined gives its key back",
+        "http/in_steps.py",
+        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            if reply.refusal is not None:\n"
+        "                await idempotency.release(tx, key)\n"
+        "                return reply\n"
+        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
     ),
     (
         "One key, one effect, one answer",
@@ -30,10 +33,10 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "A history is a path in the table of moves",
-        "a refund that fails late takes its order's status back",
+        "an order goes back to what it was before a part of it was given back",
         "orders/status.py",
-        '"a refund is declined late", _PAID, (), "order.refund_failed"',
-        '"a refund is declined late", _PAID, (PROCESSED,), "order.refund_failed"',
+        '"a part is given back", _PAID, (PARTIALLY_REFUNDED,)',
+        '"a part is given back", _PAID, (PROCESSED,)',
     ),
     (
         "One live order per terminal",
@@ -47,10 +50,10 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "Cancel and the grant exclude each other",
-        "a cancel wins against what its terminal was let do",
-        "orders/status.py",
-        '    (CANCELED_BY_API,),\n    "order.canceled",\n    before_grant=True,\n',
-        '    (CANCELED_BY_API,),\n    "order.canceled",\n',
+        "a terminal that was asked for its order back is let charge",
+        "orders/device.py",
+        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n      AND granted_ms IS NULL",
+        "AND status = 'at_terminal'\n      AND granted_ms IS NULL",
     ),
     (
         "Cancel and the grant exclude each other",
