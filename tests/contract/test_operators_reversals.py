@@ -53,7 +53,7 @@ async def test_given_back_by_an_operator(database: Database, clock: MovableClock
         reversal = await until(service, order_id, status="pending", attempts=1)
         canceled = await service.get(order_id)
         clock.advance(TEN_MINUTES_MS)
-        answer = await person.did("POST", f"reversals/{reversal['id']}/resolve", GONE)
+        answer = (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).body
         assert (answer["id"], answer["status"]) == (reversal["id"], "reversed")
         assert "next_date" not in answer
         assert answer == await of(person, order_id)
@@ -114,7 +114,7 @@ async def test_not_before_ten_minutes_and_once(database: Database, clock: Movabl
         assert early.details[0].startswith("the acquirer may still confirm it; an operator may end it from 20")
         assert (await of(person, order_id))["status"] == "pending"
         clock.advance(1)
-        await person.did("POST", path, GONE)
+        assert (await unclaimed(person, path, GONE)).status == 200
         again = await person.ask("POST", path, NOTHING)
         assert (again.status, again.details) == (409, ["the reversal is reversed"])
         assert len(await audited(service)) == 1
@@ -156,13 +156,13 @@ async def test_beside_a_payment(database: Database, clock: MovableClock, named: 
         reversal = await until(service, order_id, attempts=1)
         clock.advance(TEN_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
-        reply = await person.ask("POST", path, GONE)
+        reply = await unclaimed(person, path, GONE)
         if named == "another":
             assert reply.status == 200
             return
         said = "nothing tells it from the order's payment, which counts; it can end as not_found alone"
         assert (reply.status, reply.details) == (409, [said])
-        await person.did("POST", path, NOTHING)
+        assert (await unclaimed(person, path, NOTHING)).status == 200
 
 
 async def test_not_while_the_order_is_open(database: Database, clock: MovableClock) -> None:

@@ -51,9 +51,9 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is let charge",
-        "orders/device.py",
-        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n      AND granted_ms IS NULL",
-        "AND status = 'at_terminal'\n      AND granted_ms IS NULL",
+        "orders/grant_store.py",
+        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND granted_ms IS NULL",
+        "AND status = 'at_terminal'\n   AND granted_ms IS NULL",
     ),
     (
         "Cancel and the grant exclude each other",
