@@ -124,7 +124,7 @@ class Terminal:
     async def _given_back(self, entry: Entry, answer: Answer) -> None:
         """The buyer may have held a card against it that very moment."""
         if answer.outcome == "ok" and self.caller.chance.random() < GIVEN_BACK:
-            await self._charge(entry)
+            await self._charge(entry, is_granted=False)
             await self._report(entry)
         self._forget(entry)
 
@@ -155,7 +155,7 @@ class Terminal:
             entry.result = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
             await self._report(entry)
         elif self.caller.chance.random() < UNGRANTED:
-            await self._charge(entry)
+            await self._charge(entry, is_granted=False)
             await asyncio.sleep(self.caller.chance.uniform(0.0, 1.0))
             await self._report(entry)
         else:
@@ -184,11 +184,16 @@ class Terminal:
             return
         await self._report(entry)
 
-    async def _charge(self, entry: Entry) -> None:
-        """What the acquirer says, written down before it is told."""
+    async def _charge(self, entry: Entry, *, is_granted: bool = True) -> None:
+        """What the acquirer says, written down before it is told.
+
+        An answer that is lost is asked for again by who was not granted: nobody else would ever ask.
+        """
         entry.card = entry.card or self.caller.chance.choice(CARDS)
         payment = Payment(self.seller, self.terminal_id, f"PAY{entry.lease_id}", AMOUNT_MINOR, "BRL")
         told = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
+        if told["outcome"] == "unknown" and not is_granted:
+            told = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
         entry.result_id = str(uuid.uuid4())
         if told["outcome"] == "approved":
             entry.result = {**approved(), "reference_id": told["reference_id"]}

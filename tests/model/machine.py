@@ -48,8 +48,8 @@ places = st.integers(0, 50)
 LIKELY: dict[str, tuple[str, ...]] = {
     "over": ("create",),
     "created": ("ack", "ack", "cancel", "ack", "ack"),
-    "taken": ("authorizing", "authorizing", "ask_back", "authorizing", "authorizing", "charge", "step"),
-    "canceling": ("give_back", "authorizing", "give_back", "result", "ask_back"),
+    "taken": ("authorizing", "ask_back", "authorizing", "authorizing", "charge", "ask_back", "authorizing"),
+    "canceling": ("authorizing", "give_back", "authorizing", "result"),
     "granted": ("result", "ask_back", "charge", "result", "authorizing", "cancel", "result"),
     "unknown": ("authorizing", "charge", "create", "result", "ask_back"),
     "paid": ("refund_part", "create", "refund_part", "refund", "result"),

@@ -1,6 +1,7 @@
 """Refunds never exceed what was paid, a key stands for one refund, and the acquirer's book is ours: whoever races.
 
-`RACE_ROUNDS=2000` plays the long form of each.
+`RACE_ROUNDS=2000` plays the long form: so many rounds of each on each database, half of them with commits that are
+shared and half with one each. `-s` prints what they came to.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from service import Device, Reply, Service
 
 pytestmark = pytest.mark.usefixtures("batching")
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "60"))
-TERMINALS = 10
+ROUNDS = int(os.environ.get("RACE_ROUNDS", "120")) // 2
+TERMINALS = 20
 PATIENT = Settings(refund_answer_seconds=60)
 """However loaded the machine: what is decided is answered."""
 SPREAD_SECONDS = 0.01
@@ -57,6 +58,7 @@ async def play(database: Database, database_url: str, one_round: Play) -> Counte
         await asyncio.gather(*(on_one_terminal() for _ in range(TERMINALS)))
     await books_agree(database)
     assert outcomes.total() == ROUNDS
+    print(f"{database.name}: {dict(outcomes)}")  # noqa: T201 - the figures of a run with -s
     return outcomes
 
 
