@@ -103,7 +103,7 @@ def test_what_is_not_utf_8(tmp_path: Path) -> None:
     known = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
     for arguments in (
         ("apps", "show", "\udce9"),
-        ("grants", "list", "--seller", "\udce9"),
+        ("orders", "list", "--terminal", "\udce9"),
         ("authorize-url", "--client-id", "7", "--redirect-uri", "https://a.example/\udce9"),
     ):
         ended = command(*arguments, folder=tmp_path, **known)
