@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from asking_scene import (
     SAID,
     UNDONE,
     ToldAcquirer,
+    context_of,
     give_back,
     inquire,
     inquiry,
@@ -22,9 +24,14 @@ from asking_scene import (
 from device_scene import APPROVED, CANCELED, DECLINED, Desk, answered, open_desk, refused
 from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
+from paydesk.acquiring.acquirers import Acquirers
 from paydesk.clock import MovableClock
-from paydesk.orders import inquiry_store, status
-from paydesk.storage.database import Database
+from paydesk.health.clock import ClockJumped, WatchedClock
+from paydesk.orders import inquiries, inquiry_store, status
+from paydesk.orders.asking import AskingWorker
+from paydesk.orders.due import Due
+from paydesk.orders.inquiry_store import Inquiry
+from paydesk.storage.database import Database, Transaction
 
 NOBODY_KNOWS = Unknown("the answer was lost")
 
@@ -44,6 +51,29 @@ def acquirer() -> ToldAcquirer:
 async def sound(desk: Desk) -> None:
     """The books agree."""
     assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+
+
+async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_nothing(
+    desk: Desk, acquirer: ToldAcquirer
+) -> None:
+    """What it claimed it would hold for as long as it is off."""
+    order, wall = await unknown(desk), MovableClock(frozen_ms=desk.clock.now_ms())
+    watched = WatchedClock(lambda: wall.now_ms() * 1_000_000, lambda: 0)
+
+    class Jumping(Due[Inquiry]):
+        async def sellers(self, tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
+            wall.advance(28 * 3_600_000)
+            return await Due.sellers(self, tx, now_ms, wall_ms)
+
+    due = inquiry_store.DUE
+    jumping = Jumping(due.sellers_due, due.next_due, due.claim_due, due.row)
+    context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
+    worker = AskingWorker(context, replace(inquiries.WORK, due=jumping), wall=wall)
+    with pytest.raises(ClockJumped):
+        await worker.step()
+    acquirer.say(SAID)
+    assert await inquire(desk, acquirer, wall=desk.clock) == 1
+    assert (await desk.now(order)).state == status.PROCESSED
 
 
 async def test_what_the_acquirer_approved_is_processed_with_what_it_says(desk: Desk, acquirer: ToldAcquirer) -> None:

@@ -89,11 +89,12 @@ class AskingWorker(Generic[T]):
         for seller_id in await self._database.read(lambda tx: self._work.due.sellers(tx, now_ms, wall_ms)):
             limit = UNDER_WAY_MAX - len(self._under_way)
             if limit:
-                started += await self._claim(seller_id, limit, now_ms)
+                started += await self._claim(seller_id, limit)
         return started
 
-    async def _claim(self, seller_id: int, limit: int, now_ms: int) -> int:
-        wall_ms = self._wall.now_ms()
+    async def _claim(self, seller_id: int, limit: int) -> int:
+        # The first says whether the machine's clock is off by now: a claim of such a clock could last for days.
+        now_ms, wall_ms = self._context.clock.now_ms(), self._wall.now_ms()
         until_ms = wall_ms + round(self._work.claim_seconds * 1000)
         claim = partial(self._work.due.claim, now_ms=now_ms, wall_ms=wall_ms, until_ms=until_ms, limit=limit)
         claimed = await self._database.write(lambda tx: claim(tx, seller_id))
