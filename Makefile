@@ -19,7 +19,7 @@ run: $(RUN) ## Start the service for development and watch one payment; ARGS="--
 	@$(BIN)/python scripts/run.py $(ARGS)
 
 test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
-	@$(BIN)/pytest --numprocesses 4 --dist worksteal --quiet $(ARGS)
+	@$(BIN)/pytest --numprocesses 3 --dist worksteal --quiet $(ARGS)
 
 bench: $(DEV) ## Measure what a node does a second, beside others, in about 11 min; ARGS="--runs 1 --no-peers" is passed on
 	@$(BIN)/python -m bench $(ARGS)

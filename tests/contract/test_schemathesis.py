@@ -13,7 +13,7 @@ from typing import Any
 from service import REDIRECT_URI
 from service_thread import Served, serving
 
-EXAMPLES, EXAMPLES_OF_NOBODY = 5, 2
+EXAMPLES, EXAMPLES_OF_NOBODY = 3, 2
 HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
 NOBODY: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
 SECONDS_MAX = 180

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from faults.kills import kill_often
 
-KILLS = 30
+KILLS = 20
 
 
 async def test_no_answered_change_is_lost_and_none_happens_twice(database_url: str, tmp_path: Path) -> None:
