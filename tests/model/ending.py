@@ -11,13 +11,22 @@ from pathlib import Path
 from faults import checker, truth
 from faults.truth import Facts
 from model.shop import Shop, listed
-from model.world import Op, overdue
+from model.world import USUAL_MINOR, Op, overdue
 from paydesk import ledger
 from paydesk.storage.connect import open_database
 
 LATE_MS, SETTLE_MS, FURTHER_MS = 31_000, 240_000, 270_000
 """Answers that are late arrive, then all comes due, also what a node that died had claimed, and what was asked for in
 vain is asked for again."""
+LAST_SALES = (
+    # Nobody tells of the charge: the acquirer must be asked.
+    (USUAL_MINOR, 900, ("result", "create", "ack", "authorizing", "charge")),
+    # The charge is told of when the order has expired: it must go back.
+    (USUAL_MINOR, 30, ("result", "create", "ack", "charge")),
+    # The acquirer does not want to give it back.
+    (9_990_030, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part")),
+)
+"""On each test terminal one more sale, so that every run has these: its price, its seconds, and what happens."""
 SETTLE_SECONDS_MAX, PATIENCE_SECONDS = 40.0, 0.7
 PAGES_MAX = 50
 
@@ -27,6 +36,9 @@ Seen = dict[str, tuple[str, ...]]
 
 async def settle(shop: Shop) -> None:
     """Let everything come due and be done; then nothing may be left that a worker should have moved."""
+    for terminal, (price, seconds, kinds) in enumerate(LAST_SALES):
+        for kind in kinds:
+            await shop.perform([shop.op(kind, terminal, price=price, seconds=seconds)])
     shop.receiver.calm()
     await shop.pass_time(LATE_MS)
     await _tell_of_charges(shop)

@@ -92,7 +92,7 @@ class Shop:
         self.number += 1
         return self.number
 
-    def op(self, kind: Any, terminal: int, *, back: int = 0, **details: Any) -> Op:
+    def op(self, kind: Any, terminal: int, *, back: int = 0, price: int = 0, **details: Any) -> Op:
         """A request of this kind about the terminal's newest order, or the one so many before."""
         self.next_number()
         orders = self.orders[terminal]
@@ -101,7 +101,7 @@ class Shop:
             kind = "create"
         if kind == "create":
             order_id = ""
-            details["amount_minor"] = self._price(terminal)
+            details["amount_minor"] = price or self._price(terminal)
         if kind == "refund_part":
             details["amount_minor"] = PARTS_MINOR[self.number % len(PARTS_MINOR)]
         if kind == "result":

@@ -63,13 +63,6 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_grant=False,\n',
     ),
     (
-        "The grant and expiry exclude each other",
-        "an order expires while its terminal authorizes",
-        "orders/status.py",
-        '(EXPIRED,), "order.canceled", before_grant=True',
-        '(EXPIRED,), "order.canceled", before_grant=False',
-    ),
-    (
         "An approved payment is never lost",
         "an approval that comes after the end is recorded, and not given back",
         "orders/results.py",
