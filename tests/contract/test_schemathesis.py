@@ -16,7 +16,7 @@ from service_thread import Served, serving
 EXAMPLES, EXAMPLES_OF_NOBODY = 3, 2
 HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
 NOBODY: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
-SECONDS_MAX = 180
+SECONDS_MAX = 420
 COMMON = """\
 hooks = "$hooks"
 seed = 20260131
