@@ -13,8 +13,10 @@ from device_scene import APPROVED, DECLINED, Desk, answered, open_desk, refused
 from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
 from paydesk.clock import MovableClock
+from paydesk.orders import reversal_store
+from paydesk.orders.reversal_store import Reversal
 from paydesk.orders.store import Order
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, Transaction
 
 OTHER = {**APPROVED, "reference_id": "220033445566"}
 NOBODY_KNOWS = Unknown("the answer was lost")
@@ -53,6 +55,27 @@ async def approved_twice(desk: Desk, second: Mapping[str, object]) -> Order:
     answered(await desk.report(order, APPROVED))
     assert refused(await desk.report(order, dict(second))) == "order_finished"
     return await desk.now(order)
+
+
+async def test_no_more_are_claimed_than_there_is_room_for(desk: Desk) -> None:
+    """Whatever the plan of the database, also where a seller has many that are due and somebody else claims too."""
+    order = await approved_late(desk)
+    now_ms = desk.clock.now_ms()
+
+    async def begin(tx: Transaction) -> None:
+        for number in range(60):
+            await reversal_store.begin(
+                tx, order, now_ms, result_id=str(number), amount_minor=order.amount_minor, reference_id=""
+            )
+
+    async def claim(tx: Transaction) -> list[Reversal]:
+        times = {"now_ms": now_ms, "wall_ms": now_ms, "until_ms": now_ms + 1}
+        return await reversal_store.DUE.claim(tx, order.seller_id, limit=16, **times)
+
+    await desk.database.write(begin)
+    claimed = await asyncio.gather(*(desk.database.write(claim) for _ in range(8)))
+    assert max(map(len, claimed)) == 16
+    assert sum(map(len, claimed)) == 61
 
 
 async def test_it_is_confirmed_and_given_back_until_the_acquirer_confirms(desk: Desk, acquirer: ToldAcquirer) -> None:

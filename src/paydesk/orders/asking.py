@@ -88,7 +88,7 @@ class AskingWorker(Generic[T]):
         started = 0
         for seller_id in await self._database.read(lambda tx: self._work.due.sellers(tx, now_ms, wall_ms)):
             limit = UNDER_WAY_MAX - len(self._under_way)
-            if limit:
+            if limit > 0:
                 started += await self._claim(seller_id, limit)
         return started
 
