@@ -20,13 +20,15 @@ LATE_MS, SETTLE_MS, FURTHER_MS = 31_000, 240_000, 270_000
 vain is asked for again."""
 LAST_SALES = (
     # Nobody tells of the charge: the acquirer must be asked.
-    (USUAL_MINOR, 900, ("result", "create", "ack", "authorizing", "charge")),
+    (0, USUAL_MINOR, 900, ("result", "create", "ack", "authorizing", "charge")),
+    # All of it is under way for a while: no more can be had.
+    (1, 9_990_034, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part", "refund")),
     # The charge is told of when the order has expired: it must go back.
-    (USUAL_MINOR, 30, ("result", "create", "ack", "charge")),
+    (1, USUAL_MINOR, 30, ("result", "create", "ack", "charge")),
     # The acquirer does not want to give it back.
-    (9_990_030, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part")),
+    (2, 9_990_030, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part")),
 )
-"""On each test terminal one more sale, so that every run has these: its price, its seconds, and what happens."""
+"""So that every run has these: which terminal, the price, the seconds that there are, and what happens."""
 SETTLE_SECONDS_MAX, PATIENCE_SECONDS = 40.0, 0.7
 PAGES_MAX = 50
 
@@ -36,7 +38,7 @@ Seen = dict[str, tuple[str, ...]]
 
 async def settle(shop: Shop) -> None:
     """Let everything come due and be done; then nothing may be left that a worker should have moved."""
-    for terminal, (price, seconds, kinds) in enumerate(LAST_SALES):
+    for terminal, price, seconds, kinds in LAST_SALES:
         for kind in kinds:
             await shop.perform([shop.op(kind, terminal, price=price, seconds=seconds)])
     shop.receiver.calm()
