@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import structlog
@@ -11,8 +12,11 @@ import structlog
 from parties import other_seller
 from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.clock import MovableClock
+from paydesk.clock import MovableClock, SystemClock
+from paydesk.health.clock import WatchedClock
 from paydesk.http import in_steps
+from paydesk.orders import refund_store
+from paydesk.orders import refunds as refunding
 from paydesk.orders.payments import next_ms
 from paydesk.orders.refund_outcomes import PAUSES_SECONDS
 from paydesk.settings import Settings
@@ -354,3 +358,40 @@ async def test_another_seller_s_refunds_are_their_own(quiet: Service) -> None:
         assert only(await refund(one, order_id))["status"] == "processing"
     assert await work(quiet) == 2
     assert {(await one.get(order_id))["status"] for one, order_id in orders} == {"refunded"}
+
+
+async def test_a_clock_that_jumps_while_it_is_begun_claims_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever then dies would hold the refund as long as the clock was off: nothing is done, and the key is free."""
+    machine, reserve = Machine(), refund_store.reserve
+    right_ms = machine.ms
+    watched = WatchedClock(lambda: machine.ms * 1_000_000, lambda: 0)
+
+    async def jumping(*of_what: Any) -> Any:
+        machine.ms = right_ms + 28 * HOUR_MS
+        return await reserve(*of_what)
+
+    async with running(database, clock=watched, workers=False) as service:
+        order_id = await paid(service)
+        monkeypatch.setattr(refunding, "WALL", machine)
+        monkeypatch.setattr(refund_store, "reserve", jumping)
+        reply = await refund(service, order_id, key="key")
+        assert (reply.status, reply.code) == (503, "service_unavailable")
+        monkeypatch.setattr(refund_store, "reserve", reserve)
+        machine.ms = right_ms
+        again = await refund(service, order_id, key="key")
+        assert again.status == 201, again
+        assert only(again)["status"] == "processed"
+        assert "x-idempotent-replayed" not in again.headers
+
+
+class Machine:
+    """A machine whose clock a test sets."""
+
+    def __init__(self) -> None:
+        self.ms = SystemClock().now_ms()
+
+    def now_ms(self) -> int:
+        """What it shows."""
+        return self.ms

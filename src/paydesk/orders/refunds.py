@@ -70,6 +70,8 @@ async def reserve(call: Call, order: Order, part: RefundPartRequest | None, *, k
     if reserved is None:
         return None
     refund = _new(call, reserved, part, key)
+    # Whether the machine's clock is off by now: a claim of such a clock could last for days.
+    call.clock.now_ms()
     claimed_seconds = call.settings.refund_answer_seconds + CLAIM_MARGIN_SECONDS
     refund_store.add(call.tx, reserved, refund, WALL.now_ms() + claimed_seconds * 1000)
     return Begun(refund, payment_of(reserved))
