@@ -19,8 +19,8 @@ from model.figures import Figures
 from model.machine import machine_of
 from postgres_server import PostgresServer
 
+RUNS = {"sqlite": 5, "postgres": 3}
 SHORT = settings(
-    max_examples=5,
     stateful_step_count=50,
     derandomize=True,
     database=None,
@@ -57,10 +57,13 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Abstra
     return database
 
 
-def test_orders_are_as_the_model_says(fresh: Callable[[], AbstractContextManager[str]]) -> None:
+def test_orders_are_as_the_model_says(
+    fresh: Callable[[], AbstractContextManager[str]], request: pytest.FixtureRequest
+) -> None:
     """Every answer is explained by some order of what happened at once, and after each run every promise holds."""
     figures = Figures()
-    run_state_machine_as_test(machine_of(fresh, figures), settings=SHORT)
+    short = settings(SHORT, max_examples=RUNS[request.node.callspec.params["fresh"]])
+    run_state_machine_as_test(machine_of(fresh, figures), settings=short)
     for name, figure in figures.table().items():
         print(f"{name}: {figure}")  # noqa: T201 - the figures of a run with -s
     assert figures.steps.total() > 0
