@@ -5,20 +5,16 @@ The statements are all those that stand in the modules, and those that a played 
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator
-from types import ModuleType
-from typing import Any
 
 import pytest
 
-import paydesk
 from hot_path import statements
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import shipped
 from paydesk.storage.statements import split, without_comments
+from written_statements import VERB, written_statements
 
 SCRIPT = "\n".join(migration.script for migration in shipped())
 TABLES = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?PRIMARY KEY \(seller_id, ", SCRIPT, re.DOTALL))
@@ -54,42 +50,11 @@ ALLOWED = {
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""
-ALLOWED_MODULES = ("paydesk.ledger.", "paydesk.ledger_rules.")
-"""They hold the whole database against the rules."""
-
-_VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", re.IGNORECASE)
 _TABLE = re.compile(
     r"\b(?P<verb>FROM|JOIN|UPDATE|INTO)\s+(?P<table>\w+)"
     r"(?:\s+(?:AS\s+)?(?!(?:WHERE|SET|ON|LEFT|JOIN|ORDER|GROUP|LIMIT|FOR|VALUES|SELECT|UNION|RETURNING|AS)\b)(?P<alias>\w+))?",
     re.IGNORECASE,
 )
-
-
-def _modules() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(paydesk.__path__, "paydesk."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from (text for one in value.values() for text in _texts(one))
-    elif isinstance(value, tuple | list):
-        yield from (text for one in value for text in _texts(one))
-
-
-def _written() -> dict[str, str]:
-    """Every statement that is a constant of a module, by its name."""
-    return {
-        f"{module.__name__.removeprefix('paydesk.')}.{name}": text
-        for module in _modules()
-        if not f"{module.__name__}.".startswith(ALLOWED_MODULES)
-        for name, value in vars(module).items()
-        for text in _texts(value)
-        if _VERB.match(without_comments(text)) and "{" not in text
-    }
 
 
 def _blocks(sql: str) -> Iterator[str]:
@@ -103,7 +68,7 @@ def _blocks(sql: str) -> Iterator[str]:
             depth -= 1
             if not depth:
                 inner = sql[begin + 1 : place]
-                holds_query = _VERB.match(f"{inner} ")
+                holds_query = VERB.match(f"{inner} ")
                 if holds_query:
                     yield from _blocks(inner)
                 outer += "()" if holds_query else f"( {' '.join(_blocks(inner))} )"
@@ -156,7 +121,7 @@ def test_the_check_sees_what_is_not_said(sql: str, tables: list[str]) -> None:
 
 def test_every_written_statement_says_whose_rows_it_means() -> None:
     """But for those that are allowed, each with its reason; and no more than these are."""
-    written = _written()
+    written = written_statements()
     wrong = {name: tables for name, sql in written.items() if (tables := unsaid(sql))}
     assert {name: tables for name, tables in wrong.items() if name not in ALLOWED} == {}
     assert set(ALLOWED) <= set(wrong)
@@ -168,7 +133,7 @@ async def test_every_statement_that_is_asked_says_whose_rows_it_means(sqlite_url
     database = await open_database(sqlite_url)
     asked = await statements(database)
     await database.close()
-    written = _written()
+    written = written_statements()
     allowed = {written[name] for name in ALLOWED}
     assert {sql: tables for sql in asked if sql not in allowed and (tables := unsaid(sql))} == {}
 

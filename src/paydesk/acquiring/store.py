@@ -86,26 +86,28 @@ RETURNING ordinal, asked"""
 
 # Out: payments whose id stands before $2, at most $3. Their ids are of their orders' time.
 PRUNE_PAYMENTS = """
-DELETE FROM simulator_payments WHERE seller_id = $1 AND payment_id IN (
+DELETE FROM simulator_payments WHERE seller_id = $1 AND payment_id IN (WITH old AS MATERIALIZED (
        SELECT payment_id FROM simulator_payments
-        WHERE seller_id = $1 AND payment_id < $2 ORDER BY payment_id LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+        WHERE seller_id = $1 AND payment_id < $2
+        ORDER BY payment_id LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
 
 # Out: what went back of payments before $2 that are out, at most $3.
 PRUNE_MOVEMENTS = """
-DELETE FROM simulator_movements WHERE seller_id = $1 AND movement_key IN (
+DELETE FROM simulator_movements WHERE seller_id = $1 AND movement_key IN (WITH old AS MATERIALIZED (
        SELECT m.movement_key FROM simulator_movements m
         WHERE m.seller_id = $1 AND m.payment_id < $2
           AND NOT EXISTS (SELECT 1 FROM simulator_payments p
                            WHERE p.seller_id = $1 AND p.payment_id = m.payment_id)
-        ORDER BY m.payment_id LIMIT $3 FOR UPDATE OF m SKIP LOCKED)"""
+        ORDER BY m.payment_id LIMIT $3 FOR UPDATE OF m SKIP LOCKED) SELECT * FROM old)"""
 
 # Out: requests of one operation from before $3, at most $4, the first ones. The last one stays: numbers go on from it.
 PRUNE_ASKS = """
-DELETE FROM simulator_asks WHERE seller_id = $1 AND operation = $2 AND created_ms < $3 AND ask_key IN (
+DELETE FROM simulator_asks
+ WHERE seller_id = $1 AND operation = $2 AND created_ms < $3 AND ask_key IN (WITH old AS MATERIALIZED (
        SELECT a.ask_key FROM simulator_asks a
         WHERE a.seller_id = $1 AND a.operation = $2
           AND a.ordinal < (SELECT MAX(n.ordinal) FROM simulator_asks n WHERE n.seller_id = $1 AND n.operation = $2)
-        ORDER BY a.ordinal LIMIT $4 FOR UPDATE OF a SKIP LOCKED)"""
+        ORDER BY a.ordinal LIMIT $4 FOR UPDATE OF a SKIP LOCKED) SELECT * FROM old)"""
 
 
 async def enter(tx: Transaction, entry: Entry) -> Entry:

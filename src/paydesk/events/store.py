@@ -46,8 +46,10 @@ UPDATE order_events
                           WHERE o.seller_id = $1 AND o.order_id = order_events.order_id),
        live = (SELECT o.live FROM orders o WHERE o.seller_id = $1 AND o.order_id = order_events.order_id)
  WHERE seller_id = $1 AND application_id IS NULL AND number IS NULL AND order_id IN (
-       SELECT e.order_id FROM order_events e
-        WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT $2)"""
+       WITH chosen AS MATERIALIZED (
+              SELECT e.order_id FROM order_events e
+               WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT $2)
+       SELECT * FROM chosen)"""
 
 # without a number -> the next numbers of the feed, an order's events in their order. Written so that no database needs
 # statistics to look for what waits once, and in the one index that has it in this order: ranges are no constants.

@@ -50,10 +50,11 @@ RELEASE = f"DELETE FROM idempotency_keys {MINE}"
 # Out: keys of operation $4 that were claimed before $2 are gone, at most $3.
 PRUNE = """
 DELETE FROM idempotency_keys
- WHERE seller_id = $1 AND (application_id, live, operation, object_id, idempotency_key) IN (
+ WHERE seller_id = $1
+   AND (application_id, live, operation, object_id, idempotency_key) IN (WITH old AS MATERIALIZED (
        SELECT application_id, live, operation, object_id, idempotency_key FROM idempotency_keys
         WHERE seller_id = $1 AND operation = $4 AND created_ms < $2
-        ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+        ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,9 @@ EXPIRE = """UPDATE consent_requests SET decided_ms = $4
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL"""
 
 # Out: requests that expired before $2 are gone, at most $3.
-PRUNE = """DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (
+PRUNE = """DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
     SELECT digest FROM consent_requests WHERE seller_id = $1 AND expires_ms < $2
-     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
 
 
 async def ask(tx: Transaction, *, session: Session, asked: Asked, scope: str, now_ms: int, expires_ms: int) -> str:

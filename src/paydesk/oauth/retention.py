@@ -13,9 +13,9 @@ from paydesk.storage.database import Transaction
 CHAINS_PER_PAGE = 100
 
 # Out: codes that ended before $2 are gone, at most $3. Used or not, they end when they expire.
-PRUNE_CODES = """DELETE FROM codes WHERE seller_id = $1 AND digest IN (
+PRUNE_CODES = """DELETE FROM codes WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
     SELECT digest FROM codes WHERE seller_id = $1 AND expires_ms < $2
-     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
 
 
 def _expiry(table: str, which: str) -> str:
@@ -48,9 +48,10 @@ _FIRST_KEPT = """SELECT t.generation FROM {table} t
     ORDER BY t.generation LIMIT 1"""
 
 # Out: the tokens of generations below $3 are gone, the oldest first, at most $4: what is left has no gap.
-_PRUNE_TOKENS = """DELETE FROM {table} WHERE seller_id = $1 AND chain_id = $2 AND generation IN (
+_PRUNE_TOKENS = """DELETE FROM {table}
+ WHERE seller_id = $1 AND chain_id = $2 AND generation IN (WITH old AS MATERIALIZED (
     SELECT generation FROM {table} WHERE seller_id = $1 AND chain_id = $2 AND generation < $3
-     ORDER BY generation LIMIT $4)"""
+     ORDER BY generation LIMIT $4) SELECT * FROM old)"""
 
 TABLES = ("refresh_tokens", "access_tokens")
 FIRST_KEPT = {table: _FIRST_KEPT.format(table=table) for table in TABLES}

@@ -41,9 +41,9 @@ END = "UPDATE seller_sessions SET ended_ms = $3 WHERE seller_id = $1 AND digest 
 END_ALL = "UPDATE seller_sessions SET ended_ms = $2 WHERE seller_id = $1 AND ended_ms IS NULL"
 
 # Out: sessions that were over before $2 are gone, at most $3.
-PRUNE = """DELETE FROM seller_sessions WHERE seller_id = $1 AND digest IN (
+PRUNE = """DELETE FROM seller_sessions WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
     SELECT digest FROM seller_sessions WHERE seller_id = $1 AND expires_ms < $2
-     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED)"""
+     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
 
 
 async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: int, expires_ms: int) -> str | None:

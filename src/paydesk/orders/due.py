@@ -24,15 +24,12 @@ def statements(table: str, key: str, columns: str, is_open: str) -> tuple[str, s
 SELECT seller_id FROM {table} WHERE {is_open} AND next_ms <= $1 AND claimed_until_ms <= $2
  ORDER BY next_ms LIMIT $3""",
         f"SELECT min(next_ms) FROM {table} WHERE {is_open} AND next_ms > $1",
-        # Looked for once, whatever the plan: a subquery run for each row would find further ones, beyond the limit.
         f"""
 UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
- WHERE seller_id = $1 AND {key} IN (
-       WITH due AS MATERIALIZED (
-              SELECT {key} FROM {table}
-               WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3
-               ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED)
-       SELECT {key} FROM due)
+ WHERE seller_id = $1 AND {key} IN (WITH chosen AS MATERIALIZED (
+       SELECT {key} FROM {table}
+        WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3
+        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
 RETURNING {columns}""",
     )
 

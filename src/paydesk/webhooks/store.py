@@ -44,7 +44,7 @@ UPDATE deliveries SET status = 'withdrawn', ended_ms = $3
 # In order per order and subscription: the next one goes when no earlier one of the same two is open.
 _CLAIM = """
 UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
- WHERE seller_id = $1 AND delivery_id IN (
+ WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
        SELECT due.delivery_id FROM deliveries AS due
         WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.status = 'pending'
           AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
@@ -52,7 +52,7 @@ UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
                            WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id
                              AND earlier.subscription_id = $2 AND earlier.version < due.version
                              AND earlier.status = 'pending')
-        ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED)
+        ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
 RETURNING seller_id, delivery_id, subscription_id, order_id, version, attempts, created_ms,
           (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
               AND {same})

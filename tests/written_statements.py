@@ -1,0 +1,44 @@
+"""The SQL that stands in the modules, as it stands there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import paydesk
+from paydesk.storage.statements import without_comments
+
+ALLOWED_MODULES = ("paydesk.ledger.", "paydesk.ledger_rules.")
+"""They hold the whole database against the rules."""
+VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", re.IGNORECASE)
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(paydesk.__path__, "paydesk."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for one in value.values() for text in _texts(one))
+    elif isinstance(value, tuple | list):
+        yield from (text for one in value for text in _texts(one))
+
+
+def written_statements() -> dict[str, str]:
+    """Every statement that is a constant of a module, by its name."""
+    return {
+        f"{module.__name__.removeprefix('paydesk.')}.{name}": text
+        for module in _modules()
+        if not f"{module.__name__}.".startswith(ALLOWED_MODULES)
+        for name, value in vars(module).items()
+        for text in _texts(value)
+        if VERB.match(without_comments(text)) and "{" not in text
+    }
