@@ -13,7 +13,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 PAYDESK = Path(sys.executable).with_name("paydesk")
@@ -51,8 +53,7 @@ def main(arguments: list[str]) -> int:
     credentials = options.credentials or options.data / "credentials.json"
     options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = options.data / "service.log"
-    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signal_number, signal.default_int_handler)
+    _on_signals(signal.default_int_handler)
     with log.open("w") as written, log.open() as read:
         # In a session of its own it hears of Ctrl-C from here alone, once, and so the payment can end first.
         service = subprocess.Popen(
@@ -66,11 +67,18 @@ def main(arguments: list[str]) -> int:
         try:
             _show(service, credentials, log, read)
         except KeyboardInterrupt:
+            # Whoever asks again won't wait for what is still under way.
+            _on_signals(lambda *_: service.kill())
             print()
         finally:
             code = _stop(service)
             print(read.read(), end="", file=sys.stderr)
     return code
+
+
+def _on_signals(do: Callable[[int, FrameType | None], object]) -> None:
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, do)
 
 
 def _environment() -> dict[str, str]:
@@ -118,7 +126,7 @@ def _stop(service: subprocess.Popen[str]) -> int:
     service.terminate()
     try:
         return service.wait(STOP_SECONDS_MAX)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+    except subprocess.TimeoutExpired:
         service.kill()
         return service.wait()
 
