@@ -32,6 +32,7 @@ REFERENCES = "tests/races/test_reference_races.py"
 OUTCOMES = "tests/races/test_promises_outcomes.py"
 TOKENS = "tests/races/test_promises_tokens.py"
 PRESENTED = "tests/contract/test_oauth_presented.py"
+AWAY = "tests/races/test_away_and_back.py"
 KILLED = "tests/races/test_killed.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
 OPERATORS = "tests/races/test_operators_races.py"
@@ -131,8 +132,8 @@ MUTANTS = (
         "            _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])\n",
         "            _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])\n"
         '            await connection.execute("SET synchronous_commit = off")\n',
-        CHAOS,
-        "are_killed",
+        AWAY,
+        "answered_when_postgresql_is_killed",
     ),
     Mutant(
         "A write is found by the next read",
@@ -265,7 +266,7 @@ MUTANTS = (
         '(EXPIRED,), "order.canceled", before_grant=True',
         '(EXPIRED,), "order.canceled", before_grant=False',
         OUTCOMES,
-        "authorizing-against-expiry",
+        "granted_since_it_was_read",
     ),
     Mutant(
         "An approved payment is never lost",

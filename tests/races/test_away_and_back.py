@@ -24,7 +24,7 @@ from stopped_postgres import stopped
 
 QUICK_SECONDS_MAX = 2.0
 BACK_SECONDS_MAX = 40.0
-CLIENTS = 50
+CLIENTS, CLIENTS_A_KILL = 50, 10
 COUNT = "SELECT COUNT(*) FROM orders"
 
 
@@ -142,6 +142,20 @@ async def test_postgresql_dies_under_load(postgres_server: PostgresServer, postg
         for client, reply in zip(clients, made, strict=True):
             assert (await client.create_surely()).body == reply.body
         assert await service.scene.value(COUNT) == CLIENTS
+    await database.close()
+
+
+async def test_what_was_answered_when_postgresql_is_killed_is_there_when_it_is_back(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """To the last order, however short a time before: an answer has waited for the disk."""
+    database = await open_database(postgres_url, timeout_seconds=5)
+    async with _with_clients(database) as (service, clients):
+        for first in range(0, CLIENTS, CLIENTS_A_KILL):
+            made = await asyncio.gather(*(client.create_surely() for client in clients[first : first + CLIENTS_A_KILL]))
+            postgres_server.kill()
+            postgres_server.resume()
+            assert await service.scene.value(COUNT) == first + len(made)
     await database.close()
 
 

@@ -42,6 +42,7 @@ async def test_ten_thousand_creates_with_one_key_make_one_order(database: Databa
             for _ in range(creates):
                 reply = await node.create(terminal, key="the-one-key")
                 answers[reply.status, reply.raw] += 1
+                assert len(answers) == 1, "a second answer"
                 replays += reply.headers.get("x-idempotent-replayed") == "true"
 
         share, rest = divmod(CREATES_WITH_ONE_KEY, CONNECTIONS)

@@ -8,7 +8,11 @@ from __future__ import annotations
 import pytest
 
 from faults.races import RACES, findings, run
+from paydesk import ledger
+from paydesk.clock import SystemClock
+from paydesk.orders import store
 from paydesk.storage.database import Database
+from service import running
 
 pytestmark = pytest.mark.usefixtures("batching")
 
@@ -21,3 +25,20 @@ async def test_nothing_else_comes_out(database: Database, database_url: str, nam
     outcomes = await run(RACES[name], database, database_url, ROUNDS)
     assert outcomes.total() == ROUNDS
     assert await findings(RACES[name], outcomes, database) == []
+
+
+async def test_an_order_granted_since_it_was_read_does_not_expire(database: Database) -> None:
+    """Whoever finds it overdue, and comes to expire it after its terminal was granted, is shown that it was."""
+    clock = SystemClock()
+    async with running(database, clock=clock) as service:
+        device = await service.device(await service.terminal())
+        order = (await service.create(device.terminal)).body
+        assert (await device.ack(order["id"][3:])).status == 200
+        read = await database.read(lambda tx: store.find(tx, service.scene.seller.seller_id, order["id"]))
+        assert read is not None
+        assert (await device.authorizing(order["id"][3:])).status == 200
+        now = await database.write(lambda tx: store.expire_overdue(tx, read, read.expires_ms))
+        assert now.granted_ms is not None
+        assert (await device.approve(order["id"][3:])).status == 200
+        assert (await service.get(order["id"]))["status"] == "processed"
+    assert await ledger.check(database) == []
