@@ -139,4 +139,13 @@ OUTCOME_MUTANTS = (
         INQUIRIES,
         "two_nodes",
     ),
+    Mutant(
+        LOST,
+        "Nobody asks after the unknown outcome of an order that has ended",
+        "orders/results.py",
+        "if order.status in status.FINAL and order.paid_ms is None:",
+        "if False:",
+        INQUIRIES,
+        "ended_before",
+    ),
 )

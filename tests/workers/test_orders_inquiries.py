@@ -21,7 +21,7 @@ from asking_scene import (
     told,
     unknown,
 )
-from device_scene import APPROVED, CANCELED, DECLINED, Desk, answered, open_desk, refused
+from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, open_desk, refused
 from paydesk import ledger
 from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
 from paydesk.acquiring.acquirers import Acquirers
@@ -264,10 +264,7 @@ async def test_a_result_that_comes_after_the_acquirers_word_is_evidence(desk: De
     await inquire(desk, acquirer)
     assert refused(await desk.report(order, {**APPROVED, "reference_id": REFERENCE})) == "order_finished"
     assert await reversals_of(desk, order) == []
-    assert await desk.rows("SELECT verdict FROM results ORDER BY created_ms") == [
-        ("unknown" and "taken",),
-        ("finished",),
-    ]
+    assert await desk.rows("SELECT verdict FROM results ORDER BY created_ms") == [("taken",), ("finished",)]
     await sound(desk)
 
 
@@ -290,6 +287,36 @@ async def test_an_approval_that_the_acquirer_tells_of_after_a_decline_is_given_b
     assert (reference_id, amount_minor, how_far) == (REFERENCE, 2490, "reversed")
     assert acquirer.reversed_keys == [reversal_id]
     await sound(desk)
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"), [(UNKNOWN, "order_finished"), (b"{", "result_conflict")], ids=["unknown", "unreadable"]
+)
+async def test_an_order_that_ended_before_its_terminal_knew_no_outcome_is_asked_about(
+    desk: Desk, acquirer: ToldAcquirer, raw: dict[str, str] | bytes, code: str
+) -> None:
+    """It stays canceled, and what its buyer was charged all the same goes back."""
+    order = await desk.order()
+    await desk.move(status.CANCEL, order)
+    assert refused(await desk.report(order, raw)) == code
+    acquirer.say(NotFound(), SAID)
+    for _ in range(2):
+        await inquire(desk, acquirer)
+        desk.clock.advance(10_000)
+    await give_back(desk, acquirer)
+    assert (await desk.now(order)).state == status.CANCELED_BY_API
+    ((reversal_id, reference_id, amount_minor, how_far),) = await reversals_of(desk, order)
+    assert (reference_id, amount_minor, how_far) == (REFERENCE, 2490, "reversed")
+    assert acquirer.reversed_keys == [reversal_id]
+    await sound(desk)
+
+
+async def test_an_unknown_outcome_of_a_paid_order_asks_nobody(desk: Desk) -> None:
+    """Its payment is known."""
+    order = await desk.granted()
+    answered(await desk.report(order, APPROVED))
+    assert refused(await desk.report(order, UNKNOWN)) == "order_finished"
+    assert await desk.rows("SELECT order_id FROM inquiries") == []
 
 
 async def test_a_declined_order_is_asked_about_to_the_end(desk: Desk, acquirer: ToldAcquirer) -> None:

@@ -146,6 +146,8 @@ async def _finished(
     call: Call, order: Order, result_id: str, came: Received, report: Report, kind: ErrorKind = ORDER_FINISHED
 ) -> Refusal:
     """A further result of an order that has ended; one that approves is a late approval, to be given back."""
+    if report.outcome == "unknown":
+        await _ask_of_ended(call, order, "the terminal knows no outcome, and the order had ended")
     if report.outcome != "approved" or await _is_the_payment(call, order, report):
         return await _refused(call, order, result_id, came, "finished", kind)
     return await _late(call, order, result_id, came, report, kind)
@@ -192,6 +194,7 @@ async def _unreadable(call: Call, order: Order, result_id: str, came: Received) 
         order = await _taken_unasked(call, order)
     if order.status in status.LIVE:
         await _check(call, order, "the terminal's result is unreadable", origin="terminal")
+    await _ask_of_ended(call, order, "the terminal's result is unreadable, and the order had ended")
     refusal = await _refused(call, order, result_id, came, "unreadable", RESULT_CONFLICT)
     await tell(call.tx, order, "unreadable_result", "A terminal's result could not be read.", call.now_ms, came.kept)
     return refusal
@@ -200,6 +203,12 @@ async def _unreadable(call: Call, order: Order, result_id: str, came: Received) 
 async def _check(call: Call, order: Order, reason: str, origin: str) -> None:
     await store.move(call.tx, status.CHECK, order, call.now_ms, origin=origin)
     await store.inquire(call.tx, order, reason, call.now_ms)
+
+
+async def _ask_of_ended(call: Call, order: Order, reason: str) -> None:
+    """Where an order has ended without a payment the buyer may be charged all the same: that would be given back."""
+    if order.status in status.FINAL and order.paid_ms is None:
+        await store.inquire(call.tx, order, reason, call.now_ms)
 
 
 async def _refused(
