@@ -145,6 +145,13 @@ async def told(service: Service, order_id: str) -> list[tuple[str, Any]]:
     return [(body["action"], body["data"]["transactions"].get("refunds")) for body in bodies]
 
 
+async def needs_person(service: Service, order_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """What operators were told of refunds of the order that stay without an outcome: each message, and the evidence."""
+    sql = "SELECT message, body FROM operator_events WHERE seller_id = $1 AND subject = $2 AND kind = $3"
+    rows = await service.database.read(lambda tx: tx.all(sql, service.seller_id, order_id, "refund_needs_person"))
+    return [(message, json.loads(body)) for message, body in rows]
+
+
 async def claims_run_out(service: Service) -> None:
     """Whoever had claimed a refund is dead: nobody's claim holds."""
     await service.scene.run("UPDATE refunds SET claimed_until_ms = 0 WHERE seller_id = $1", service.seller_id)

@@ -158,7 +158,7 @@ class Settings(BaseModel):
         " again.",
     )
     acquirer_silent_seconds: Positive = Field(
-        3600, description="An inquiry or reversal that is open for so long is told to the operators, once."
+        3600, description="An inquiry, reversal or refund that is open for so long is told to the operators, once."
     )
     resolve_after_seconds: Positive = Field(
         600,

@@ -6,8 +6,10 @@ from mutant import Mutant
 
 RACES = "tests/races/test_promises_refunds.py"
 STEPS = "tests/workers/test_orders_refunds.py"
+TOLD = "tests/workers/test_orders_refunds_told.py"
 REFUND = "tests/contract/test_orders_refund.py"
 NEVER_MORE = "Refunds never exceed what was paid"
+STAYS = "What stays without an outcome is told to operators, once"
 ONE_ANSWER = "One idempotency key, one effect, one answer"
 
 REFUND_MUTANTS = (
@@ -106,5 +108,32 @@ REFUND_MUTANTS = (
         "    return refund.attempts > refund.unsent\n",
         STEPS,
         "never_left",
+    ),
+    Mutant(
+        STAYS,
+        "operators are told of a refund at each of its attempts",
+        "orders/refund_store.py",
+        "'processing' AND told_ms IS NULL",
+        "'processing'",
+        TOLD,
+        "is_told_once",
+    ),
+    Mutant(
+        STAYS,
+        "operators are told of a refund only where no acquirer is configured",
+        "orders/refund_worker.py",
+        "if not self.can_ask or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
+        "if not self.can_ask:",
+        TOLD,
+        "is_told_once",
+    ),
+    Mutant(
+        STAYS,
+        "operators are told of a refund that has ended meanwhile",
+        "orders/refund_store.py",
+        " AND status = 'processing' AND told_ms IS NULL",
+        " AND told_ms IS NULL",
+        TOLD,
+        "needs_nobody",
     ),
 )

@@ -19,6 +19,7 @@ Kind = Literal[
     "reference_repeated",
     "inquiry_needs_person",
     "reversal_needs_person",
+    "refund_needs_person",
 ]
 
 TELL = """

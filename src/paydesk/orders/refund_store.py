@@ -71,6 +71,11 @@ POSTPONE = """
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND status = 'processing'"""
 
+# One that has ended needs nobody.
+TOLD = """
+UPDATE refunds SET told_ms = $3
+ WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing' AND told_ms IS NULL"""
+
 SELLERS_DUE, NEXT_DUE, CLAIM = statements("refunds", "refund_id", COLUMNS, "status = 'processing'")
 DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
 
@@ -101,3 +106,8 @@ async def release(tx: Transaction, order: Order, refund: Refund) -> None:
 async def postpone(tx: Transaction, refund: Refund, next_ms: int, *, unsent: bool) -> None:
     """It is asked for again, at `next_ms`; `unsent`: this attempt surely never left."""
     await tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, int(unsent))
+
+
+async def told(tx: Transaction, refund: Refund, now_ms: int) -> bool:
+    """Note that operators are told; False where they were, or it has ended."""
+    return await tx.run(TOLD, refund.seller_id, refund.refund_id, now_ms) > 0

@@ -1,11 +1,12 @@
 """The worker of refunds that have no outcome: asked for again under the same key, until they end.
 
 It takes up what a timeout, a lost answer or a crash left. The request's own answer, where it was never given, is fixed
-as `processing` before the acquirer is asked.
+as `processing` before the acquirer is asked. Of one that stays without an outcome operators are told, once.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,7 @@ from paydesk.crash_points import reached
 from paydesk.late_answers import Key, fix
 from paydesk.orders import refund_outcomes, refund_store, store
 from paydesk.orders.asking import AskingWorker, Work, log, shown
+from paydesk.orders.operator_events import tell
 from paydesk.orders.payments import ASK_SECONDS_MAX, payment_of
 from paydesk.orders.refund_store import Refund
 from paydesk.orders.shown import refund_answered
@@ -24,6 +26,7 @@ from paydesk.storage.database import Transaction
 if TYPE_CHECKING:
     import asyncio
 
+    from paydesk.settings import Settings
     from paydesk.workers import WorkerContext
 
 OPERATION = "refund_order"
@@ -45,9 +48,9 @@ async def bring_on(context: WorkerContext, refund: Refund) -> None:
     outcome = await refund_outcomes.ask(acquirer, payment_of(order), refund, ASK_SECONDS_MAX)
     reached("asked")
     log.info("refund", refund=refund.refund_id, attempt=refund.attempts, outcome=shown(outcome))
-    now_ms = context.clock.now_ms()
-    unsent_ms_max = context.settings.refund_unsent_hours * HOUR_MS
-    await context.database.write(lambda tx: _take(tx, refund, outcome, now_ms, unsent_ms_max), touches=touches)
+    now_ms, can_ask = context.clock.now_ms(), acquirer is not None
+    asked = _Asked(refund, order, outcome, now_ms, context.settings, can_ask=can_ask)
+    await context.database.write(asked.take, touches=touches)
     reached("outcome_committed")
 
 
@@ -63,16 +66,55 @@ async def _answered(tx: Transaction, refund: Refund) -> Order:
     return order
 
 
-async def _take(tx: Transaction, refund: Refund, outcome: Outcome, now_ms: int, unsent_ms_max: int) -> None:
-    if isinstance(outcome, Approved):
-        await refund_outcomes.confirm(tx, refund, outcome, now_ms)
-    elif isinstance(outcome, Declined) or _is_given_up(refund, outcome, now_ms, unsent_ms_max):
-        await refund_outcomes.fail(tx, refund, now_ms)
-    else:
-        await refund_outcomes.postpone(tx, refund, outcome, now_ms)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An attempt that was made, and what comes of it. `can_ask`: there is an acquirer that could be asked."""
 
+    refund: Refund
+    order: Order
+    outcome: Outcome
+    now_ms: int
+    settings: Settings
+    can_ask: bool
 
-def _is_given_up(refund: Refund, outcome: Outcome, now_ms: int, unsent_ms_max: int) -> bool:
-    """Nothing can have happened for so long that the seller should know: it may be asked for anew."""
-    never_sent = isinstance(outcome, NotSent) and refund_outcomes.was_never_sent(refund)
-    return never_sent and now_ms - refund.created_ms >= unsent_ms_max
+    async def take(self, tx: Transaction) -> None:
+        """The refund ends, or it is asked for again later."""
+        outcome = self.outcome
+        if isinstance(outcome, Approved):
+            await refund_outcomes.confirm(tx, self.refund, outcome, self.now_ms)
+        elif isinstance(outcome, Declined) or self._is_given_up():
+            await refund_outcomes.fail(tx, self.refund, self.now_ms)
+        else:
+            if not self.can_ask or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:
+                await self._tell_once(tx)
+            await refund_outcomes.postpone(tx, self.refund, outcome, self.now_ms)
+
+    def _waited_ms(self) -> int:
+        return self.now_ms - self.refund.created_ms
+
+    def _never_left(self) -> bool:
+        return isinstance(self.outcome, NotSent) and refund_outcomes.was_never_sent(self.refund)
+
+    def _is_given_up(self) -> bool:
+        """Nothing can have happened for so long that the seller should know: it may be asked for anew."""
+        return self._never_left() and self._waited_ms() >= self.settings.refund_unsent_hours * HOUR_MS
+
+    async def _tell_once(self, tx: Transaction) -> None:
+        refund = self.refund
+        if await refund_store.told(tx, refund, self.now_ms):
+            body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
+            await tell(tx, self.order, "refund_needs_person", self._message(), self.now_ms, body)
+
+    def _message(self) -> str:
+        """What happened, why, and what can be done: nothing but the acquirer ends what may have reached it."""
+        if self.can_ask:
+            what = f"The refund has no outcome yet ({shown(self.outcome)}). It is asked for on; ask the acquirer."
+        else:
+            what = "No acquirer is configured that could give the money back: set `acquirer`. It is asked for on."
+        if self._never_left():
+            hours = self.settings.refund_unsent_hours
+            return f"{what} It has never left; where that stays so it fails {hours} hours after it was begun."
+        return (
+            f"{what} It may have happened there: only the acquirer's answer to the key {self.refund.refund_id} ends it,"
+            " and its amount stays reserved until then."
+        )
