@@ -16,6 +16,9 @@ from postgres_server import PostgresServer  # type: ignore[import-not-found, unu
 SERVICE_CONNECTIONS = 100
 """Beside pgbench's: the service's, oidc-provider's and those of the server's own."""
 
+LOG_SEGMENTS = 40
+"""A minute and more of creates; below `max_wal_size`, or they would not be kept."""
+
 
 class Postgres:
     """A running server; ends with `end`."""
@@ -70,8 +73,14 @@ class Postgres:
         return printed
 
     def settle(self, url: str) -> None:
-        """What seeding leaves to do is done before the run, not during it."""
+        """What seeding leaves to do is done before the run, and the log has segments to use again.
+
+        A server that has run for a while writes over old segments; a fresh one makes each anew, and every commit waits
+        for 16 MB of zeros.
+        """
         self.run(url, "VACUUM ANALYZE")
+        for _ in range(LOG_SEGMENTS):
+            self._server.sql("SELECT pg_logical_emit_message(false, 'bench', ''), pg_switch_wal()")
         self._server.sql("CHECKPOINT")
 
     def end(self) -> None:

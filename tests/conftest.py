@@ -100,7 +100,7 @@ def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(sqlite, "FLUSH_WORKS_MAX", 1)
         defaults = PostgresDatabase.__init__.__kwdefaults__
         assert defaults is not None
-        monkeypatch.setitem(defaults, "batch_units_max", 1)
+        monkeypatch.setitem(defaults, "write_units_max", 1)
 
 
 @pytest.fixture

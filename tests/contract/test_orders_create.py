@@ -218,7 +218,7 @@ async def test_an_order_that_ends_meanwhile_is_not_in_the_way(
 ) -> None:
     """A cancel between meeting the order and looking at it clears the way, where nodes work side by side."""
     # One work a transaction: in a batch the statement is another.
-    database = postgres.PostgresDatabase(postgres_url, batch_units_max=1)
+    database = postgres.PostgresDatabase(postgres_url, write_units_max=1)
     async with running(database) as service:
         terminal = await service.terminal()
         standing = [(await service.create(terminal)).body["id"]]

@@ -74,13 +74,13 @@ def _batching(batching: str) -> Iterator[None]:
     """What waits shares commits, as it does in a service, or each unit of work has one of its own."""
     defaults = PostgresDatabase.__init__.__kwdefaults__
     assert defaults is not None, "it has keyword arguments"
-    before = sqlite.FLUSH_WORKS_MAX, defaults["batch_units_max"]
+    before = sqlite.FLUSH_WORKS_MAX, defaults["write_units_max"]
     if batching == "alone":
-        sqlite.FLUSH_WORKS_MAX, defaults["batch_units_max"] = 1, 1
+        sqlite.FLUSH_WORKS_MAX, defaults["write_units_max"] = 1, 1
     try:
         yield
     finally:
-        sqlite.FLUSH_WORKS_MAX, defaults["batch_units_max"] = before
+        sqlite.FLUSH_WORKS_MAX, defaults["write_units_max"] = before
 
 
 @contextmanager
