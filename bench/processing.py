@@ -50,10 +50,10 @@ class Till:
     async def work(self, numbers: Any, done: Callable[[int], None]) -> None:
         """Make orders until there are enough."""
         for number in numbers:
-            await self._one()
+            await self._one(number)
             done(number)
 
-    async def _one(self) -> None:
+    async def _one(self, number: int) -> None:
         body = {
             "type": "point",
             "transactions": {"payments": [{"amount": "24.90"}]},
@@ -66,9 +66,8 @@ class Till:
         await self._ask("POST", f"{lease}/ack", {"boot_id": self._boot_id}, self._terminal)
         step = {"boot_id": self._boot_id, "seq": 1, "step": "authorizing"}
         await self._ask("POST", f"{lease}/progress", step, self._terminal)
-        await self._ask(
-            "PUT", f"{lease}/results/{uuid.uuid4()}", {"boot_id": self._boot_id, **APPROVED}, self._terminal
-        )
+        result = {"boot_id": self._boot_id, **APPROVED, "reference_id": f"{number:012}"}
+        await self._ask("PUT", f"{lease}/results/{uuid.uuid4()}", result, self._terminal)
 
     async def _offer(self) -> None:
         """Poll until the order is offered; a terminal that is new to the node is told its mode first."""
@@ -90,5 +89,4 @@ APPROVED = {
     "card": {"first_digits": "503175", "last_digits": "6351", "entry_mode": "contactless"},
     "paid_amount": "24.90",
     "authorization_code": "831000",
-    "reference_id": "123456789012",
 }
