@@ -82,12 +82,16 @@ async def _rounds(race: Race, database: Database, database_url: str, rounds: int
     return outcomes
 
 
+def missing(race: Race, outcomes: Counter[str]) -> list[str]:
+    """What may come and has not, but for what is rare."""
+    return [name for name in race.outcomes if name not in race.rare and not outcomes[name]]
+
+
 async def findings(race: Race, outcomes: Counter[str], database: Database) -> list[str]:
     """What came out that may not, what never came out, and what the ledger says."""
     strange = [f"{name} came out {outcomes[name]} times" for name in outcomes if name not in race.outcomes]
-    expected = [name for name in race.outcomes if name not in race.rare]
-    missing = [f"{name} never came out" for name in expected if not outcomes[name]]
-    return [*strange, *missing, *(str(finding) for finding in await ledger.check(database))]
+    never = [f"{name} never came out" for name in missing(race, outcomes)]
+    return [*strange, *never, *(str(finding) for finding in await ledger.check(database))]
 
 
 async def created(service: Service, device: Device) -> str:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from faults.races import RACES, findings, run
+from faults.races import RACES, findings, missing, run
 from paydesk import ledger
 from paydesk.clock import SystemClock
 from paydesk.orders import store
@@ -16,15 +18,18 @@ from service import running
 
 pytestmark = pytest.mark.usefixtures("batching")
 
-ROUNDS = 200
+ROUNDS, ROUNDS_MAX = 200, 2000
 
 
 @pytest.mark.parametrize("name", RACES)
 async def test_nothing_else_comes_out(database: Database, database_url: str, name: str) -> None:
     """Every outcome is one of those that are written down, each of them does come, and the ledger is whole."""
-    outcomes = await run(RACES[name], database, database_url, ROUNDS)
-    assert outcomes.total() == ROUNDS
-    assert await findings(RACES[name], outcomes, database) == []
+    race, outcomes = RACES[name], Counter[str]()
+    while not outcomes or (missing(race, outcomes) and outcomes.total() < ROUNDS_MAX):
+        # On a loaded machine one of the two may be late for all of so few rounds.
+        outcomes += await run(race, database, database_url, ROUNDS)
+    assert outcomes.total() % ROUNDS == 0
+    assert await findings(race, outcomes, database) == []
 
 
 async def test_an_order_granted_since_it_was_read_does_not_expire(database: Database) -> None:
