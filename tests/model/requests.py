@@ -82,12 +82,11 @@ def uuid_of(kind: int, number: int) -> str:
 
 
 def content_of(op: Op) -> dict[str, Any]:
-    """What a result says. An approval that no acquirer gave has a number that the terminal made up."""
+    """What a result says."""
     match op.content:
         case "approved" | "approved_less":
             paid_minor = op.amount_minor - (0 if op.content == "approved" else 90)
-            numbers = {"reference_id": op.reference_id or f"{10**11 + op.number}"}
-            return {**approved(amount_of(paid_minor)), **numbers}
+            return {**approved(amount_of(paid_minor)), "reference_id": op.reference}
         case "declined":
             return {"outcome": "declined", "status_detail": op.detail}
         case "canceled":

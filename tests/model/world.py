@@ -67,8 +67,13 @@ class Op:
     @property
     def result(self) -> str:
         """What the result is known by: its id and what it says."""
-        reference = self.reference_id if self.content == "approved" else ""
+        reference = self.reference if self.content in ("approved", "approved_less") else ""
         return f"{self.number}/{self.content}/{reference}"
+
+    @property
+    def reference(self) -> str:
+        """The acquirer's number of an approval; of one that no acquirer gave, what its terminal made up."""
+        return self.reference_id or f"{10**11 + self.number}"
 
 
 @dataclass(frozen=True, slots=True)
