@@ -46,7 +46,8 @@ UNTOLD: dict[str, tuple[str, ...]] = {
     "operator_list_orders": ("'status' - must be one of",),
     "read_events": ("must be the `next` of an earlier answer",),
     "setup_terminals": ("is named before",),
-    "device_hello": ("must not contain control characters", "must not be null"),  # Whatever was written down.
+    # Whatever was written down.
+    "device_hello": ("must not contain control characters", "must not be null", "must have at most 20 digits"),
     "device_progress": (NO_INTEGER,),
     "acquirer_authorize": ("must be an amount of", NO_INTEGER),
     "clock_move": ("at most ten years", "must not lead beyond"),

@@ -28,6 +28,9 @@ max-examples = $examples
 deterministic = true
 database = "none"
 
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 428, 429]
+
 # What is made is asked for by the document's links, several steps long.
 [phases.stateful]
 enabled = $stateful
@@ -87,7 +90,7 @@ parameters = { lease_id = "$lease_id" }
 include-operation-id = "authorization"
 parameters = { client_id = "$client_id", redirect_uri = "$redirect_uri" }
 # A browser is sent back to the application with the error.
-checks = { negative_data_rejection = { expected-statuses = [303, 400] } }
+checks = { negative_data_rejection = { expected-statuses = [303, 400, 414] } }
 """
 )
 
