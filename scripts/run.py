@@ -125,10 +125,12 @@ def _follow(service: subprocess.Popen[str], lines: TextIO) -> None:
 def _stop(service: subprocess.Popen[str]) -> int:
     service.terminate()
     try:
-        return service.wait(STOP_SECONDS_MAX)
+        code = service.wait(STOP_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         service.kill()
-        return service.wait()
+        code = service.wait()
+    # As a shell tells of a signal.
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

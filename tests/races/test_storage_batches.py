@@ -141,7 +141,8 @@ async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: P
             others = (postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(4, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
             assert not any(work.done() for work in waiting)
-        assert await asyncio.gather(*waiting) == [1] * 4
+        # What each has read before, or what the stranger left.
+        assert set(await asyncio.gather(*waiting)) <= {1, 101}
     finally:
         await stranger.close()
 
