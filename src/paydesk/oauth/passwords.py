@@ -32,8 +32,9 @@ class _Hashing:
     under_way = 0
 
     def __init__(self) -> None:
-        # What nobody's password is compared with is there before the first comparison.
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="argon2", initializer=_nobodys)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="argon2")
+        # What nobody's password is compared with is there soon, and nobody who is known waits for it.
+        self._threads.submit(_nobodys)
 
     async def run(self, under_way_max: int, function: Callable[..., T], *arguments: object) -> T:
         """The function's result, by one of the threads. Raises `service_unavailable` where too many are before it."""
