@@ -17,7 +17,7 @@ SERVICE_CONNECTIONS = 100
 """Beside pgbench's: the service's, oidc-provider's and those of the server's own."""
 
 LOG_SEGMENTS = 40
-"""A minute and more of creates; below `max_wal_size`, or they would not be kept."""
+"""Some forty seconds of creates; below `max_wal_size`, or they would not be kept."""
 
 
 class Postgres:

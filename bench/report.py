@@ -40,6 +40,8 @@ process of its own ([wrk](https://github.com/wg/wrk), one thread) on the same ma
 share its cores. Every create is on a free terminal of its own with an idempotency key of its own; every refresh
 rotates: the token that one answer brings is what the next request presents. Everything is seeded before, every kind
 of request is warmed up before it is measured, and a single answer that isn't the expected one ends the bench.
+PostgreSQL's log has old segments to write over, as that of a server has that has run for a while: a fresh one makes a
+segment anew every second, and for fifty milliseconds every commit waits for it.
 
 """
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from paydesk import __version__, errors
-from paydesk.errors import GONE, URI_TOO_LONG, ErrorKind, Fault, Refusal
+from paydesk.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.http import fields
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,
@@ -18,6 +18,7 @@ from paydesk.http.openapi_components import (
     IDEMPOTENCY_KEY,
     SECURITY_SCHEMES,
     SURFACES,
+    TOO_LONG,
     Json,
 )
 from paydesk.http.retired import Retired
@@ -232,17 +233,8 @@ def _responses(row: Operation, shared: _Shared) -> Json:
         by_status.setdefault(kind.status, []).append(kind)
     refusals = {str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())}
     if row.query:
-        refusals["414"] = _too_long()
+        refusals["414"] = TOO_LONG
     return {str(status): answer for status, answer in success.items()} | refusals
-
-
-def _too_long() -> Json:
-    """Said before it is known what is asked for, and so in JSON wherever a long query may be sent."""
-    media = {
-        "schema": {"$ref": "#/components/schemas/Error"},
-        "example": error_body("public", URI_TOO_LONG.because("an example")),
-    }
-    return {"description": f"`{URI_TOO_LONG.code}`", "content": {"application/json": media}}
 
 
 def _success(row: Operation, status: int, shared: _Shared) -> Json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from paydesk.errors import URI_TOO_LONG
+from paydesk.http.shared import error_body
 from paydesk.operation import Query, Surface
 
 Json = dict[str, Any]
@@ -85,3 +87,13 @@ HEADERS: Json = {
     },
     "Challenge": {"description": "Which credential opens the door.", "schema": {"type": "string"}},
 }
+TOO_LONG: Json = {
+    "description": f"`{URI_TOO_LONG.code}`",
+    "content": {
+        "application/json": {
+            "schema": {"$ref": "#/components/schemas/Error"},
+            "example": error_body("public", URI_TOO_LONG.because("an example")),
+        }
+    },
+}
+"""Said before it is known what is asked for, and so in JSON wherever a long query may be sent."""
