@@ -149,12 +149,12 @@ MUTANTS = (
         "One key, one effect, one answer",
         "the key is looked up before it is claimed",
         "http/idempotency.py",
-        "    if await tx.one(CLAIM, *key, digest, now_ms) is not None:\n"
+        "    if await tx.run(CLAIM, *key, digest, now_ms):\n"
         "        return None\n"
         "    row = await tx.one(REPLAY, *key)\n",
         "    row = await tx.one(REPLAY, *key)\n"
         "    if row is None:\n"
-        "        await tx.one(CLAIM, *key, digest, now_ms)\n"
+        "        await tx.run(CLAIM, *key, digest, now_ms)\n"
         "        return None\n",
         ORDERS,
         "ten_thousand and postgres",
@@ -216,7 +216,7 @@ MUTANTS = (
         "An acquirer's number is one order's",
         "the number is looked up instead of claimed",
         "orders/references.py",
-        "    if await tx.one(CLAIM, order.seller_id, order.live, reference_id, order.order_id) is not None:\n",
+        "    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):\n",
         "    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)\n"
         "    if row is None:\n"
         "        tx.then(CLAIM, order.seller_id, order.live, reference_id, order.order_id)\n",

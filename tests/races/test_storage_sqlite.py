@@ -393,16 +393,16 @@ async def test_what_was_acknowledged_outlives_the_process(file: Path) -> None:
     assert {line.decode().strip() for line in acknowledged if line.endswith(b"\n")} <= kept
 
 
-@pytest.mark.parametrize("version", ["3.40.1", "3.51.2"])
-def test_a_library_that_corrupts_is_refused(version: str) -> None:
-    """SQLite before 3.51.3 is refused by its number."""
+@pytest.mark.parametrize("version", ["3.40.1", "3.51.3", "3.52.9"])
+def test_an_old_library_is_refused(version: str) -> None:
+    """SQLite before 3.53.0 is refused by its number."""
     with pytest.raises(UnsafeDatabase, match=version):
         check_library(version)
 
 
-@pytest.mark.parametrize("version", ["3.51.3", "3.54.1", "4.0.0"])
+@pytest.mark.parametrize("version", ["3.53.0", "3.54.1", "4.0.0"])
 def test_a_current_library_is_taken(version: str) -> None:
-    """Any from 3.51.3 on."""
+    """Any from 3.53.0 on."""
     check_library(version)
 
 

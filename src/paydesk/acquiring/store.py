@@ -50,13 +50,13 @@ _MOVEMENT = ", ".join(field.name for field in fields(Movement))
 # Whoever is first under the key decides; everybody else reads what was decided.
 ENTER = f"""
 INSERT INTO simulator_payments ({_ENTRY})
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING RETURNING payment_id"""
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING"""
 
 FIND = f"SELECT {_ENTRY} FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
 
 MOVE = f"""
 INSERT INTO simulator_movements ({_MOVEMENT})
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING movement_key"""
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"""
 
 FIND_MOVEMENT = f"SELECT {_MOVEMENT} FROM simulator_movements WHERE seller_id = $1 AND movement_key = $2"
 
@@ -112,7 +112,7 @@ DELETE FROM simulator_asks
 
 async def enter(tx: Transaction, entry: Entry) -> Entry:
     """The payment as the book has it: as it is given, or as it was entered before under its id."""
-    if await tx.one(ENTER, *_values(entry)) is not None:
+    if await tx.run(ENTER, *_values(entry)):
         return entry
     known = await find(tx, entry.seller_id, entry.payment_id)
     assert known is not None, "only what is long over is crossed out of the book"
@@ -127,7 +127,7 @@ async def find(tx: Transaction, seller_id: int, payment_id: str) -> Entry | None
 
 async def move(tx: Transaction, movement: Movement) -> Movement | None:
     """Write the movement down; None where it was the first under its key, otherwise that one."""
-    if await tx.one(MOVE, *_values(movement)) is not None:
+    if await tx.run(MOVE, *_values(movement)):
         return None
     row = await tx.one(FIND_MOVEMENT, movement.seller_id, movement.movement_key)
     assert row is not None, "only what is long over is crossed out of the book"

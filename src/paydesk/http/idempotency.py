@@ -31,7 +31,7 @@ _VISIBLE = re.compile("[!-~]{1,64}")
 CLAIM = """
 INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, replays,
                               created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING RETURNING 1"""
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING"""
 
 # Answered -> answered once more.
 REPLAY = f"""
@@ -84,7 +84,7 @@ async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored
 
     A replay counts itself: it commits a write of its own, so it never confirms what isn't durable.
     """
-    if await tx.one(CLAIM, *key, digest, now_ms) is not None:
+    if await tx.run(CLAIM, *key, digest, now_ms):
         return None
     row = await tx.one(REPLAY, *key)
     requested = row or await tx.one(REQUESTED, *key)

@@ -11,7 +11,7 @@ from paydesk.storage.database import Transaction
 # The first who asks has it; whoever asks at the same time waits for the first one's commit.
 CLAIM = """
 INSERT INTO payment_references (seller_id, live, reference_id, order_id) VALUES ($1, $2, $3, $4)
-ON CONFLICT DO NOTHING RETURNING order_id"""
+ON CONFLICT DO NOTHING"""
 
 HOLDER = "SELECT order_id FROM payment_references WHERE seller_id = $1 AND live = $2 AND reference_id = $3"
 
@@ -21,7 +21,7 @@ DELETE FROM payment_references WHERE seller_id = $1 AND live = $2 AND reference_
 
 async def claim(tx: Transaction, order: Order, reference_id: str) -> bool:
     """Whether the number is this order's, from now on or already."""
-    if await tx.one(CLAIM, order.seller_id, order.live, reference_id, order.order_id) is not None:
+    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):
         return True
     row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)
     return row is not None and row[0] == order.order_id

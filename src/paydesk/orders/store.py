@@ -96,7 +96,7 @@ _NEW = Order.__struct_fields__[: -len(Order.__struct_defaults__)]
 CREATE = f"""
 INSERT INTO orders ({", ".join(_NEW)}, refunded_minor)
 VALUES ({", ".join(f"${place}" for place in range(1, len(_NEW) + 1))}, 0)
-ON CONFLICT DO NOTHING RETURNING order_id"""
+ON CONFLICT DO NOTHING"""
 
 RECORD_EVENT = """
 INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
@@ -183,7 +183,7 @@ async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) ->
 
 async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
     """Insert the order with its first event; False when its terminal has a live one already."""
-    if await tx.one(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]) is None:
+    if not await tx.run(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]):
         return False
     _record(tx, status.CREATE, order, now_ms)
     return True

@@ -240,9 +240,10 @@ class SqliteDatabase:
     def _answer(self, units: list[_Unit]) -> None:
         for unit in units:
             unit.settle()
-            if unit.topics:
-                # In a turn of its own: a listener's defect must not stop the flushes.
-                self._loop.call_soon(self.signals.wake, unit.topics)
+        topics = dict.fromkeys(topic for unit in units for topic in unit.topics)
+        if topics:
+            # In a turn of its own: a listener's defect must not stop the flushes.
+            self._loop.call_soon(self.signals.wake, topics)
 
     def _fail(self, units: list[_Unit], error: apsw.Error) -> None:
         """Undo the whole flush: all of it was run in one transaction that cannot be kept."""

@@ -12,8 +12,9 @@ import apsw
 
 from paydesk.storage.database import DiskFull, Unavailable, UnsafeDatabase
 
-VERSION_MIN: Final = (3, 51, 3)
-"""Versions before it can corrupt a database when its write-ahead log is reset (https://sqlite.org/wal.html)."""
+VERSION_MIN: Final = (3, 53, 0)
+"""The first that alters constraints, as migrations do. Before 3.51.3 a database can be corrupted when its write-ahead
+log is reset (https://sqlite.org/wal.html)."""
 
 STATEMENTS_CACHED_MAX = 1000
 CACHE_KIB = 65_536
@@ -55,7 +56,7 @@ def check_library(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:3]) < VERSION_MIN:
         needed = ".".join(str(part) for part in VERSION_MIN)
         raise UnsafeDatabase(
-            f"SQLite {version} can corrupt a database in WAL mode; {needed} or newer is needed: upgrade apsw."
+            f"SQLite {version} is too old, and may corrupt databases: {needed} or newer is needed; upgrade apsw."
         )
 
 

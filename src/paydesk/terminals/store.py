@@ -61,7 +61,7 @@ _TERMINAL = """seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual,
 
 # In: the owner of a terminal id, which is unique over all sellers.
 CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)
-    ON CONFLICT DO NOTHING RETURNING terminal_id"""
+    ON CONFLICT DO NOTHING"""
 
 INSERT_TERMINAL = f"""INSERT INTO terminals ({_TERMINAL})
     SELECT seller_id, CAST($2 AS text), CAST($3 AS smallint), store_id, pos_id, CAST($5 AS text), CAST($6 AS smallint),
@@ -125,7 +125,7 @@ async def create(  # noqa: PLR0913  # a terminal is what it is
 
     For the mode PDV the caller looks at `in_pdv` first, in the same transaction.
     """
-    if await places.find_pos(tx, seller_id, pos_id) is None or await tx.one(CLAIM_ID, terminal_id, seller_id) is None:
+    if await places.find_pos(tx, seller_id, pos_id) is None or not await tx.run(CLAIM_ID, terminal_id, seller_id):
         return None
     row = await tx.one(
         INSERT_TERMINAL,
