@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,24 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class NewPassword:
+    """A password that was made up, and what is kept of it."""
+
+    password: str
+    password_hash: str
+
+
+async def spare_password(file: Path) -> NewPassword | None:
+    """One for a seller who has none yet, None where the file says one: the slowest part of a first start."""
+    return await _new_password() if "password" not in _within(_read(file), "seller") else None
+
+
+async def _new_password() -> NewPassword:
+    password = new_password()
+    return NewPassword(password, await passwords.hash_password(password))
+
+
+@dataclass(frozen=True, slots=True)
 class Minting:
     """What is needed to mint credentials for the demo data."""
 
@@ -35,22 +54,31 @@ class Minting:
     demo: Demo
     base_url: str
     now_ms: int
+    spare_password: Awaitable[NewPassword | None]
 
     async def refresh(self, file: Path) -> Document:
         """Bring the file up to date and return what it says. Raises `OSError` where it can't be written."""
         known = _read(file)
+        # At once, so that they share their commits.
+        secret, password, test, live, operator = await asyncio.gather(
+            self._client_secret(known.get("client_secret")),
+            self._password(_within(known, "seller").get("password")),
+            self._tokens(_within(known, "test"), live=False),
+            self._tokens(_within(known, "live"), live=True),
+            self._operator_token(_within(known, "operator").get("token")),
+        )
         document = {
             "base_url": self.base_url,
             "client_id": str(self.demo.application.application_id),
-            "client_secret": await self._client_secret(known.get("client_secret")),
+            "client_secret": secret,
             "redirect_uri": self.base_url + CALLBACK,
             "seller": {
                 "user_id": self.demo.seller.seller_id,
                 "email": self.demo.seller.email,
-                "password": await self._password(_within(known, "seller").get("password")),
+                "password": password,
             },
-            "test": await self._tokens(_within(known, "test"), live=False),
-            "live": await self._tokens(_within(known, "live"), live=True),
+            "test": test,
+            "live": live,
             "terminals": [
                 {"id": one.terminal_id, "operating_mode": one.operating_mode, "script": one.script}
                 for one in self.demo.terminals
@@ -60,7 +88,7 @@ class Minting:
                 "secret": self._webhook_secret(),
                 "inbox_url": self.base_url + INBOX,
             },
-            "operator": {"token": await self._operator_token(_within(known, "operator").get("token"))},
+            "operator": {"token": operator},
         }
         if document != known:
             _write(file, document)
@@ -87,10 +115,9 @@ class Minting:
         assert found is not None, "the demo seller was found or made a moment ago"
         if isinstance(known, str) and await passwords.verify_password(found[1], known):
             return known
-        password = new_password()
-        password_hash = await passwords.hash_password(password)
-        await self.database.write(lambda tx: sellers.change_password(tx, seller.seller_id, password_hash))
-        return password
+        new = await self.spare_password or await _new_password()
+        await self.database.write(lambda tx: sellers.change_password(tx, seller.seller_id, new.password_hash))
+        return new.password
 
     async def _tokens(self, known: Mapping[str, Any], *, live: bool) -> Document:
         if await self._is_good(known.get("access_token"), live=live) and isinstance(known.get("refresh_token"), str):

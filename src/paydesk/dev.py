@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from paydesk import keys, logs, node, seed
 from paydesk.app import acquirers_of, build_app
 from paydesk.clock import MovableClock
-from paydesk.credentials import Minting
+from paydesk.credentials import Minting, NewPassword, spare_password
 from paydesk.http import server
 from paydesk.keys import Keys
 from paydesk.node import StartRefused
@@ -61,10 +63,11 @@ async def run(options: Options, settings: Settings) -> None:
         if settings.public_url is None:
             settings = settings.model_copy(update={"public_url": base_url})
         server_keys = _keys(Path(settings.keys_file))
+        password = asyncio.create_task(_meanwhile(options.credentials))
         async with node.database_of(settings) as database:
             await migrate(database, MovableClock().now_ms())
             clock = await restore_clock(database)
-            demo = await _demo(options, settings, database, server_keys, clock, base_url)
+            demo = await _demo(options, settings, database, server_keys, clock, base_url, password)
             # A folder of the seller's own: what another database's terminals wrote down is not for this one.
             fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
@@ -81,14 +84,27 @@ async def run(options: Options, settings: Settings) -> None:
             )
 
 
+async def _meanwhile(credentials: Path) -> NewPassword | None:
+    """What takes long and needs no database: a new password where one is needed, and the terminals' large library."""
+    password, _ = await asyncio.gather(spare_password(credentials), asyncio.to_thread(import_module, "aiohttp"))
+    return password
+
+
 async def _demo(
-    options: Options, settings: Settings, database: Database, server_keys: Keys, clock: MovableClock, base_url: str
+    options: Options,
+    settings: Settings,
+    database: Database,
+    server_keys: Keys,
+    clock: MovableClock,
+    base_url: str,
+    password: Awaitable[NewPassword | None],
 ) -> seed.Demo:
     """The demo data and the credentials file, each made or brought up to date."""
     now_ms = clock.now_ms()
     demo = await database.write(lambda tx: seed.find_or_create(tx, base_url, server_keys, now_ms))
+    minting = Minting(database, server_keys, settings, demo, base_url, now_ms, password)
     try:
-        await Minting(database, server_keys, settings, demo, base_url, now_ms).refresh(options.credentials)
+        await minting.refresh(options.credentials)
     except OSError as error:
         raise StartRefused(f"{options.credentials} cannot be written: {error.strerror}.") from None
     return demo

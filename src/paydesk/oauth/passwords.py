@@ -33,8 +33,6 @@ class _Hashing:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="argon2")
-        # What nobody's password is compared with is there soon, and nobody who is known waits for it.
-        self._threads.submit(_nobodys)
 
     async def run(self, under_way_max: int, function: Callable[..., T], *arguments: object) -> T:
         """The function's result, by one of the threads. Raises `service_unavailable` where too many are before it."""
@@ -47,6 +45,8 @@ class _Hashing:
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         finally:
             self.under_way -= 1
+            # What nobody's password is compared with is there soon, and who came first has not waited for it.
+            self._threads.submit(_nobodys)
 
 
 async def hash_password(password: str) -> str:
