@@ -13,7 +13,7 @@ INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object
 VALUES (CAST(:seller_id AS bigint), CAST(:application_id AS bigint), 0, 'create_order', '',
         'pgbench-' || CAST(CAST(:serial AS bigint) AS text), CAST(:digest AS bytea), 201, CAST(:answer AS bytea), 0,
         CAST(:now_ms AS bigint))
-ON CONFLICT DO NOTHING RETURNING 1;
+ON CONFLICT DO NOTHING;
 INSERT INTO orders (seller_id, order_id, application_id, live, terminal_id, status, status_detail,
                     payment_status_detail, version, currency, country, amount, amount_minor, external_reference,
                     description, expiration_time, config, integration_data, created_ms, updated_ms, expires_ms,
@@ -22,11 +22,11 @@ VALUES (CAST(:seller_id AS bigint), 'ORD00PGBENCH000000000' || CAST(CAST(:serial
         CAST(:application_id AS bigint), 0, :prefix || CAST(CAST(:serial AS bigint) AS text), 'created', 'created',
         'created', 1, 'BRL', 'BRA', '24.90', 2490, 'ext_ref_1234', 'Smartphone', 'PT3H', :config, :integration_data,
         CAST(:now_ms AS bigint), CAST(:now_ms AS bigint), CAST(:now_ms AS bigint) + 10800000, 0)
-ON CONFLICT DO NOTHING RETURNING order_id;
+ON CONFLICT DO NOTHING;
 INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms)
+                          payment_status_detail, body, created_ms, application_id, live)
 VALUES (CAST(:seller_id AS bigint), 'ORD00PGBENCH000000000' || CAST(CAST(:serial AS bigint) AS text), 1,
         '0d5020ed-1af6-469c-8a5f-000' || CAST(CAST(:serial AS bigint) AS text), 'order.created', 'create', 'created',
-        'created', 'created', :body, CAST(:now_ms AS bigint));
+        'created', 'created', :body, CAST(:now_ms AS bigint), CAST(:application_id AS bigint), 0);
 COMMIT;
 \endpipeline

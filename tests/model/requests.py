@@ -10,6 +10,7 @@ from typing import Any
 
 from faults.scene import TerminalSeed
 from model.world import Op, Told
+from paydesk.money import minor_units
 from service import approved, order_body
 
 NO_ANSWER = 0
@@ -133,6 +134,7 @@ def was_declined(op: Op, answer: Answer) -> bool:
 
 
 def shown_in(document: dict[str, Any]) -> tuple[str, ...]:
-    """The order in an answer: its status and details, and its version."""
+    """The order in an answer: its status and details, its version, and what was given back."""
     payment = document["transactions"]["payments"][0]
-    return document["status"], document["status_detail"], payment["status_detail"], str(document["version"])
+    refunded = str(minor_units(payment.get("refunded_amount", "0"), 2))
+    return document["status"], document["status_detail"], payment["status_detail"], str(document["version"]), refunded

@@ -136,7 +136,8 @@ class Order:
     @property
     def shown(self) -> tuple[str, ...]:
         """As an application sees it."""
-        return self.state.status, self.state.detail, self.state.payment_detail, str(self.version)
+        told = self.state.status, self.state.detail, self.state.payment_detail
+        return (*told, str(self.version), str(self.refunded_minor))
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+from functools import partial
+from pathlib import Path
 
+import apsw
+import asyncpg
 import pytest
 
+import bare_order
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, UnsafeDatabase
 from paydesk.storage.migrate import Migration, migrate, pending, shipped
@@ -34,6 +40,26 @@ async def test_a_migration_that_fails_leaves_nothing(database: Database) -> None
     with pytest.raises(Exception, match="nowhere"):
         await migrate(database, 1, broken)
     assert await migrate(database, 1, MORE) == ["9001_more.sql"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_what_the_first_version_wrote_is_kept(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """Through all migrations, and what no version may write is refused afterwards as it was before."""
+    url = f"sqlite:{tmp_path}/paydesk.db"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres_server").create_database(f"first_{secrets.token_hex(6)}")
+    database = await open_database(url)
+    await migrate(database, 1, FIRST[:1])
+    for state in ("created", "refunded"):
+        await database.write(partial(bare_order.insert, order_id=f"ORD-{state}", state=(state,) * 3))
+    before = await database.read(lambda tx: tx.all("SELECT * FROM orders ORDER BY order_id"))
+    assert len(before) == 2
+    await migrate(database, 1)
+    after = await database.read(lambda tx: tx.all("SELECT * FROM orders ORDER BY order_id"))
+    assert [tuple(row)[: len(before[0])] for row in after] == [tuple(row) for row in before]
+    with pytest.raises((apsw.ConstraintError, asyncpg.CheckViolationError), match="orders_state"):
+        await database.write(partial(bare_order.insert, order_id="ORD-lost", state=("lost",) * 3))
+    await database.close()
 
 
 async def test_a_changed_migration_is_refused(database: Database) -> None:

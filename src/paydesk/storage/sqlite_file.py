@@ -55,9 +55,7 @@ def check_library(version: str) -> None:
     """Refuse a SQLite library older than `VERSION_MIN`."""
     if tuple(int(part) for part in version.split(".")[:3]) < VERSION_MIN:
         needed = ".".join(str(part) for part in VERSION_MIN)
-        raise UnsafeDatabase(
-            f"SQLite {version} is too old, and may corrupt databases: {needed} or newer is needed; upgrade apsw."
-        )
+        raise UnsafeDatabase(f"SQLite {version} is too old: {needed} or newer is needed; upgrade apsw.")
 
 
 def connect(file: Path, *, writer: bool) -> apsw.Connection:
