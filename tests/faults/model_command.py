@@ -7,6 +7,7 @@ import secrets
 import shutil
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -43,7 +44,7 @@ def main(arguments: list[str]) -> int:
         try:
             run_state_machine_as_test(seed(chosen.seed)(machine_of(fresh, figures)), settings=drawn)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is what was found
-            findings = ["\n".join([str(failure), *getattr(failure, "__notes__", ())])]
+            findings = ["".join(traceback.format_exception(failure, limit=-3))]
     title = f"the model, {chosen.database}"
     return conclude(title, {"seed": str(chosen.seed), **figures.table()}, findings, started=started)
 

@@ -221,7 +221,8 @@ class Orders(RuleBasedStateMachine):
         try:
             if not self.failed:
                 self.loop.run(ending.settle(self.shop))
-                assert self.loop.run(ending.hold_to_account(self.shop)) == []
+                found = self.loop.run(ending.hold_to_account(self.shop))
+                assert not found, "\n".join(found)
         finally:
             self.loop.run(self._open.__aexit__(None, None, None))
             self._stack.close()
