@@ -282,6 +282,11 @@ def _keep_another_charge(_: Records, facts: Facts) -> None:
     facts.book[PAID] = replace(facts.book[PAID], reference_id="117")
 
 
+def _decline_what_is_booked(records: Records, facts: Facts) -> None:
+    del facts
+    records.charges[0] = ChargeRecord(PAID, "declined", "")
+
+
 def _reverse_a_payment(_: Records, facts: Facts) -> None:
     facts.book[PAID] = replace(facts.book[PAID], reversed_=True)
 
@@ -337,6 +342,7 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "a failed refund was given back": (_move_for_a_failed_refund, "refunds"),
     "a charge is not in the book": (_forget_a_charge, "charges"),
     "the book has another number": (_keep_another_charge, "charges"),
+    "what was declined is approved in the book": (_decline_what_is_booked, "charges"),
     "what is paid was reversed": (_reverse_a_payment, "charges"),
     "what is canceled stays charged": (_charge_what_is_canceled, "charges"),
     "what is paid was never charged": (_pay_without_a_card, "charges"),
@@ -362,6 +368,14 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
 def test_a_sound_run_has_no_violations() -> None:
     """What was promised and held is not complained of."""
     assert checker.violations(*sound()) == []
+
+
+def test_a_charge_that_was_reversed_may_be_told_as_declined() -> None:
+    """The terminal that asks only then hears so, and both are right."""
+    records, facts = sound()
+    facts.book[CANCELED] = replace(facts.book[PAID], reference_id="118", reversed_=True)
+    records.charges.append(ChargeRecord(CANCELED, "declined", ""))
+    assert checker.violations(records, facts) == []
 
 
 @pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
