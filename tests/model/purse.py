@@ -87,7 +87,8 @@ class Purse:
         return "visa_approved" if op.content == "approved" else ""
 
     def untold(self) -> list[str]:
-        """Orders whose approval only their terminals can tell of: nobody had let them charge."""
+        """Orders whose approval only their terminals can tell of: nobody had let them charge, or they had said no."""
         reported = {op.order_id for op in self.notes.results if op.content == "approved" and op.reference_id}
-        orders = self.notes.records.orders
-        return [one for one in self.cards if one not in reported and not orders[one].granted]
+        given_up = {op.order_id for op in self.notes.results if op.content in ("declined", "canceled")}
+        granted = {order_id for order_id, order in self.notes.records.orders.items() if order.granted}
+        return [one for one in self.cards if one not in reported and one not in granted - given_up]
