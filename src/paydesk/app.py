@@ -37,8 +37,8 @@ from paydesk.terminals.gateway import Gateway
 from paydesk.throttle_log import ThrottleLog
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-BUSIEST = ("/v1/orders", "/v1/orders/{order_id}", "/device/v1/next", "/oauth/token")
-"""Looked for before all others, as routes are tried one after the other."""
+BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
+"""Looked for before all others and in this order, as routes are tried one after the other; a get costs the least."""
 
 EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
 
@@ -81,7 +81,7 @@ def build_app(
     )
     offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
     paths = _by_path(offered)
-    routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_is_rare)]
+    routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_place)]
     if "application" in surfaces:
         routes += [Route(path, RetiredEndpoint()) for path in retired.PATHS]
     return Router(routes, redirect_slashes=False, default=_not_found)
@@ -174,8 +174,8 @@ def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
     return paths
 
 
-def _is_rare(path: str) -> bool:
-    return path not in BUSIEST
+def _place(path: str) -> int:
+    return BUSIEST.index(path) if path in BUSIEST else len(BUSIEST)
 
 
 def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:
