@@ -58,7 +58,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let in who has come already, then nobody; answer what is under way, with a bound, and end."""
         listeners = sockets or []
-        await _until_nobody_waits(listeners)
+        await until_nobody_waits(listeners)
         for server in self.servers:
             server.close()
         for listener in listeners:
@@ -91,16 +91,21 @@ async def _some_turns() -> None:
         await asyncio.sleep(0)
 
 
-async def _until_nobody_waits(listeners: Iterable[socket.socket]) -> None:
+async def until_nobody_waits(listeners: Iterable[socket.socket]) -> None:
     """A connection that the system has taken for a listener is reset when the listener closes: let them all in first.
 
-    Between the last look and the close lie microseconds, not the turns of a busy loop.
+    Between the last look and the close lie microseconds, not the turns of a busy loop. Who was let in after a look is a
+    connection of asyncio's one turn later, and only then may the listener close: so nobody is seen twice in a row.
     """
     looking = select.poll()
     for listener in listeners:
         looking.register(listener, select.POLLIN)
     until = asyncio.get_running_loop().time() + QUIET_SECONDS
-    while looking.poll(0) and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 - the loop's turns accept
+    seen_nobody = 0
+    while asyncio.get_running_loop().time() < until:
+        seen_nobody = 0 if looking.poll(0) else seen_nobody + 1
+        if seen_nobody == 2:
+            return
         await asyncio.sleep(0)
 
 
