@@ -88,9 +88,11 @@ class Node:
             head = (
                 f"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Crash-At: {label}:{times}\r\nConnection: close\r\n\r\n"
             )
-            writer.write(head.encode())
-            await asyncio.wait_for(reader.read(), 1)
-            writer.close()
+            try:
+                writer.write(head.encode())
+                await asyncio.wait_for(reader.read(), 1)
+            finally:
+                writer.close()
 
     def suspend(self) -> None:
         """SIGSTOP."""
