@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ Document = dict[str, Any]
 class NewPassword:
     """A password that was made up, and what is kept of it."""
 
-    password: str
-    password_hash: str
+    password: str = field(repr=False)
+    password_hash: str = field(repr=False)
 
 
 async def spare_password(file: Path) -> NewPassword | None:

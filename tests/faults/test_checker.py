@@ -287,6 +287,11 @@ def _decline_what_is_booked(records: Records, facts: Facts) -> None:
     records.charges[0] = ChargeRecord(PAID, "declined", "")
 
 
+def _approve_what_is_forbidden(records: Records, facts: Facts) -> None:
+    facts.book[CANCELED] = replace(facts.book[PAID], reference_id="118", outcome="declined", reversed_=True)
+    records.charges.append(ChargeRecord(CANCELED, "approved", "118"))
+
+
 def _reverse_a_payment(_: Records, facts: Facts) -> None:
     facts.book[PAID] = replace(facts.book[PAID], reversed_=True)
 
@@ -343,6 +348,7 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "a charge is not in the book": (_forget_a_charge, "charges"),
     "the book has another number": (_keep_another_charge, "charges"),
     "what was declined is approved in the book": (_decline_what_is_booked, "charges"),
+    "what was approved is declined in the book": (_approve_what_is_forbidden, "charges"),
     "what is paid was reversed": (_reverse_a_payment, "charges"),
     "what is canceled stays charged": (_charge_what_is_canceled, "charges"),
     "what is paid was never charged": (_pay_without_a_card, "charges"),
