@@ -11,6 +11,9 @@ RUN := .venv/ready-to-run-$(HERE)
 DEV := .venv/ready-to-develop-$(HERE)
 ARGS ?=
 export PYTHON MAKECMDGOALS
+# Bytecode is kept whatever the shell says, and kept in .venv: each process that the tests start would compile all anew.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile

@@ -91,8 +91,8 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["together", "alone"])
-def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits shares commits, as it does in a service, or each unit of work has one of its own."""
+def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What waits shares commits, `together`, as it does in a service; or each has one of its own, `alone`."""
     from paydesk.storage import sqlite
     from paydesk.storage.postgres import PostgresDatabase
 
@@ -101,6 +101,8 @@ def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         defaults = PostgresDatabase.__init__.__kwdefaults__
         assert defaults is not None
         monkeypatch.setitem(defaults, "write_units_max", 1)
+    how: str = request.param
+    return how
 
 
 @pytest.fixture
