@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -78,9 +77,9 @@ def sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer, migrated_postgres: str) -> Iterator[str]:
     """A fresh, migrated PostgreSQL database."""
-    name = f"test_{secrets.token_hex(6)}"
-    yield postgres_server.create_database(name, template=migrated_postgres)
-    postgres_server.drop_database(name)
+    url = postgres_server.fresh_database(migrated_postgres)
+    yield url
+    postgres_server.give_back(url, migrated_postgres)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

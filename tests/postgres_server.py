@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,32 @@ from typing import Any
 import psutil
 
 ROLE = "paydesk"
+GIVEN_BACK_BYTES_MAX = 16_000_000
+
+EMPTIED = """
+DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'schema_migrations' LOOP
+        EXECUTE format('DELETE FROM %I', name);
+    END LOOP;
+END $$"""
+# Of everything but the rows; objects have the same numbers in a copy. Too much left behind is a difference too.
+FINGERPRINT = f"""
+SELECT md5(string_agg(part, ' ' ORDER BY part)) FROM (
+    SELECT a::text FROM pg_attribute a WHERE attrelid >= 16384 AND attnum > 0
+    UNION ALL SELECT c::text FROM pg_constraint c WHERE oid >= 16384
+    UNION ALL SELECT i::text FROM pg_index i WHERE indexrelid >= 16384
+    UNION ALL SELECT t::text FROM pg_trigger t
+    UNION ALL SELECT p::text FROM pg_proc p WHERE oid >= 16384
+    UNION ALL SELECT s.starelid::text FROM pg_statistic s WHERE starelid >= 16384
+    UNION ALL SELECT concat_ws(' ', oid, relname, relkind, relpersistence, reloptions, relacl, relowner) FROM pg_class
+               WHERE oid >= 16384
+    UNION ALL SELECT concat_ws(' ', datdba, datallowconn, datconnlimit, datacl) FROM pg_database
+               WHERE datname = current_database()
+    UNION ALL SELECT s::text FROM pg_db_role_setting s
+               WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+    UNION ALL SELECT m::text FROM schema_migrations m
+    UNION ALL SELECT 'large' WHERE pg_database_size(current_database()) > {GIVEN_BACK_BYTES_MAX}
+) AS parts (part)"""
 
 
 class PostgresServer:
@@ -24,6 +52,8 @@ class PostgresServer:
     def __init__(self, server: Any, folder: tempfile.TemporaryDirectory[str]) -> None:
         self._server = server
         self._folder = folder
+        self._given_back: list[str] = []
+        self._fingerprint = ""
 
     @classmethod
     def start(cls) -> PostgresServer:
@@ -48,18 +78,16 @@ class PostgresServer:
         url: str = self._server.get_postmaster_info().get_uri(user=role, database=database)
         return url
 
-    def sql(self, *statements: str) -> str:
-        """Run statements as the superuser, each by itself; what the last one printed."""
-        printed = ""
-        for statement in statements:
-            printed = self._psql(statement)
-        return printed
-
-    def _psql(self, statement: str) -> str:
-        psql = [self._server.bin_path / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", self.url("postgres", "postgres")]
-        finished = subprocess.run([*psql, "-c", statement], check=False, capture_output=True, text=True)
+    def sql(self, *statements: str, database: str = "postgres") -> str:
+        """Run statements as the superuser, each by itself; what they printed."""
+        finished = self._psql(database, *statements)
         assert finished.returncode == 0, finished.stderr
         return finished.stdout.strip()
+
+    def _psql(self, database: str, *statements: str) -> subprocess.CompletedProcess[str]:
+        psql = [self._server.bin_path / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", self.url(database, "postgres")]
+        asked = [part for statement in statements for part in ("-c", statement)]
+        return subprocess.run([*psql, *asked], check=False, capture_output=True, text=True)
 
     def create_database(self, name: str, template: str = "template1") -> str:
         """Make a database that the role owns, and return its URL."""
@@ -69,6 +97,30 @@ class PostgresServer:
     def drop_database(self, name: str) -> None:
         """Remove a database, whoever is still connected."""
         self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def fresh_database(self, template: str) -> str:
+        """The URL of a database like the template: one that was given back, if there is one, is there at once."""
+        if self._given_back:
+            return self.url(self._given_back.pop())
+        return self.create_database(f"fresh_{secrets.token_hex(6)}", template)
+
+    def give_back(self, url: str, template: str) -> None:
+        """Nobody uses the database any more: emptied it is as good as new, unless more than its rows was changed.
+
+        It has another name then, under which whoever is left of its last user doesn't find it.
+        """
+        name, renamed = urllib.parse.urlsplit(url).path[1:], f"fresh_{secrets.token_hex(6)}"
+        if not self._fingerprint:
+            self._fingerprint = self.sql(FINGERPRINT, database=template)
+        ended = f"SELECT FROM pg_stat_activity WHERE datname = '{name}' AND NOT pg_terminate_backend(pid, 5000)"
+        emptied = self._psql(
+            "postgres", ended, f"ALTER DATABASE {name} RENAME TO {renamed}", f"\\c {renamed}", EMPTIED, FINGERPRINT
+        )
+        if emptied.returncode == 0 and emptied.stdout.strip() == self._fingerprint:
+            self._given_back.append(renamed)
+        else:
+            self.drop_database(name)
+            self.drop_database(renamed)
 
     def configure(self, **settings: str) -> None:
         """Change settings that need no restart."""

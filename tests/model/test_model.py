@@ -50,9 +50,9 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Abstra
 
     @contextmanager
     def database() -> Iterator[str]:
-        name = f"model_{secrets.token_hex(6)}"
-        yield server.create_database(name, template=template)
-        server.drop_database(name)
+        url = server.fresh_database(template)
+        yield url
+        server.give_back(url, template)
 
     return database
 

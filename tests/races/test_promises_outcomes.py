@@ -18,7 +18,7 @@ from service import running
 
 pytestmark = pytest.mark.usefixtures("batching")
 
-ROUNDS, ROUNDS_MAX = 200, 2000
+ROUNDS, ROUNDS_MAX = 120, 2000
 
 
 @pytest.mark.parametrize("name", RACES)

@@ -1,0 +1,70 @@
+"""A database that a test had is as good as new when the next one gets it."""
+
+from __future__ import annotations
+
+import urllib.parse
+
+import asyncpg
+import pytest
+
+from postgres_server import PostgresServer
+
+SELLER = "INSERT INTO sellers VALUES (1, 'ana@example.com', 'Ana', 'BRA', 'BRL', '', NULL, 1)"
+ROWS = "SELECT (SELECT count(*) FROM sellers), (SELECT count(*) > 0 FROM schema_migrations)"
+
+
+async def test_it_is_emptied(postgres_server: PostgresServer, migrated_postgres: str) -> None:
+    """Whoever is left of its last user is disconnected, and does not find it any more."""
+    url = postgres_server.fresh_database(migrated_postgres)
+    left = await asyncpg.connect(url)
+    await left.execute(SELLER)
+    postgres_server.give_back(url, migrated_postgres)
+    again = postgres_server.fresh_database(migrated_postgres)
+    assert left.is_closed() or await _is_cut_off(left)
+    with pytest.raises(asyncpg.InvalidCatalogNameError):
+        await asyncpg.connect(url)
+    raw = await asyncpg.connect(again)
+    assert tuple(await raw.fetchrow(ROWS)) == (0, True)
+    await raw.close()
+    postgres_server.give_back(again, migrated_postgres)
+
+
+async def _is_cut_off(left: asyncpg.Connection) -> bool:
+    with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
+        await left.fetch("SELECT 1")
+    return True
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "CREATE TABLE further (number int)",
+        "ALTER TABLE orders ADD COLUMN further int",
+        "ALTER TABLE orders SET UNLOGGED",
+        "ALTER TABLE orders ALTER COLUMN live DROP NOT NULL",
+        "DROP INDEX orders_searched",
+        "CREATE SEQUENCE further",
+        "CREATE FUNCTION further() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "DELETE FROM schema_migrations WHERE version = 1",
+        "ANALYZE schema_migrations",
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$",
+        "INSERT INTO codes (seller_id, digest, authorization_id, application_id, redirect_uri, scope, created_ms,"
+        " expires_ms) SELECT n, '', '', 1, repeat(md5(n::text), 50), '', 1, 1 FROM generate_series(1, 80000) AS n",
+    ],
+)
+async def test_it_is_dropped_once_it_differs(
+    postgres_server: PostgresServer, migrated_postgres: str, changed: str
+) -> None:
+    """In anything but its rows, or by what they leave behind."""
+    url = postgres_server.fresh_database(migrated_postgres)
+    raw = await asyncpg.connect(url)
+    await raw.execute(changed)
+    await raw.close()
+    number = postgres_server.sql(f"SELECT oid FROM pg_database WHERE datname = '{_name(url)}'")
+    postgres_server.give_back(url, migrated_postgres)
+    assert number
+    assert not postgres_server.sql(f"SELECT datname FROM pg_database WHERE oid = {number}")
+
+
+def _name(url: str) -> str:
+    return urllib.parse.urlsplit(url).path[1:]
