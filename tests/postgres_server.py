@@ -112,11 +112,11 @@ class PostgresServer:
         name, renamed = urllib.parse.urlsplit(url).path[1:], f"fresh_{secrets.token_hex(6)}"
         if not self._fingerprint:
             self._fingerprint = self.sql(FINGERPRINT, database=template)
-        ended = f"SELECT FROM pg_stat_activity WHERE datname = '{name}' AND NOT pg_terminate_backend(pid, 5000)"
+        ended = f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
         emptied = self._psql(
             "postgres", ended, f"ALTER DATABASE {name} RENAME TO {renamed}", f"\\c {renamed}", EMPTIED, FINGERPRINT
         )
-        if emptied.returncode == 0 and emptied.stdout.strip() == self._fingerprint:
+        if emptied.returncode == 0 and emptied.stdout.split()[-1] == self._fingerprint:
             self._given_back.append(renamed)
         else:
             self.drop_database(name)

@@ -18,8 +18,10 @@ async def test_it_is_emptied(postgres_server: PostgresServer, migrated_postgres:
     url = postgres_server.fresh_database(migrated_postgres)
     left = await asyncpg.connect(url)
     await left.execute(SELLER)
+    number = _number(postgres_server, url)
     postgres_server.give_back(url, migrated_postgres)
     again = postgres_server.fresh_database(migrated_postgres)
+    assert _number(postgres_server, again) == number
     assert left.is_closed() or await _is_cut_off(left)
     with pytest.raises(asyncpg.InvalidCatalogNameError):
         await asyncpg.connect(url)
@@ -60,11 +62,12 @@ async def test_it_is_dropped_once_it_differs(
     raw = await asyncpg.connect(url)
     await raw.execute(changed)
     await raw.close()
-    number = postgres_server.sql(f"SELECT oid FROM pg_database WHERE datname = '{_name(url)}'")
+    number = _number(postgres_server, url)
     postgres_server.give_back(url, migrated_postgres)
-    assert number
     assert not postgres_server.sql(f"SELECT datname FROM pg_database WHERE oid = {number}")
 
 
-def _name(url: str) -> str:
-    return urllib.parse.urlsplit(url).path[1:]
+def _number(postgres_server: PostgresServer, url: str) -> int:
+    """The server's own number of the database, which stays when it is renamed."""
+    name = urllib.parse.urlsplit(url).path[1:]
+    return int(postgres_server.sql(f"SELECT oid FROM pg_database WHERE datname = '{name}'"))
