@@ -157,7 +157,7 @@ MUTANTS = (
         "        await tx.run(CLAIM, *key, digest, now_ms)\n"
         "        return None\n",
         ORDERS,
-        "ten_thousand and postgres",
+        "thousands and postgres",
     ),
     Mutant(
         "One key, one effect, one answer",
@@ -174,7 +174,7 @@ MUTANTS = (
         "                idempotency.keep(tx, key, reply.status, reply.body)\n",
         "                pass\n",
         ORDERS,
-        "ten_thousand and sqlite",
+        "thousands and sqlite",
     ),
     Mutant(
         "One key, one effect, one answer",
@@ -488,7 +488,7 @@ MUTANTS = (
         'LOCK = f"{GET} FOR UPDATE"',
         "LOCK = GET",
         OPERATORS,
-        "(undo or too_many) and postgres",
+        "undo and postgres or too_many and postgres",
     ),
     Mutant(
         "An e-mail address is one seller's",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from mutant import Mutant
 from mutants import MUTANTS, ROOT
@@ -13,4 +16,25 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
     text = (ROOT / "src" / "paydesk" / mutant.file).read_text()
     assert text.count(mutant.before) == 1
     assert mutant.after != mutant.before
-    assert (ROOT / mutant.test).is_file()
+
+
+def test_a_test_is_chosen() -> None:
+    """By the words for `-k` of each."""
+    files = sorted({mutant.test for mutant in MUTANTS})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *files]
+    collected = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    tests = [line.lower() for line in collected.stdout.splitlines() if "::" in line]
+    nothing = [
+        (mutant.test, mutant.which)
+        for mutant in MUTANTS
+        if not any(test.startswith(mutant.test) and _is_chosen(test, mutant.which.lower()) for test in tests)
+    ]
+    assert nothing == []
+
+
+def _is_chosen(test: str, which: str) -> bool:
+    return any(all(_has(test, word) for word in part.split(" and ")) for part in which.split(" or "))
+
+
+def _has(test: str, word: str) -> bool:
+    return word.removeprefix("not ") not in test if word.startswith("not ") else word in test
