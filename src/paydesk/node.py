@@ -8,6 +8,7 @@ import gc
 import resource
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,6 +23,10 @@ from paydesk.storage.database import Database
 
 YOUNG_OBJECTS_MAX = 10_000
 """So many new objects make the collector look for cycles; the requests under way alone are more than its 700."""
+
+GIL_WAIT_SECONDS = 0.0001
+"""So long a thread waits before the one that runs must let go; with Python's 5 ms a commit that is on the disk waits
+for the event loop, and the loop for whoever hashes a password or reads much."""
 
 OPEN_FILES_BESIDE = 256
 """What a process has open beside its clients' connections: the database, webhooks, files."""
@@ -73,6 +78,7 @@ def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None
 async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:
     """Run the parts until `stop` is set and all have ended; one that ends sooner or fails ends all."""
     _spare_the_collector()
+    sys.setswitchinterval(GIL_WAIT_SECONDS)
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
