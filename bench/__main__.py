@@ -2,8 +2,8 @@
 
 Beside it in every round: a no-op route of the same server; and for PostgreSQL pgbench with the transaction of a create,
 oidc-provider for refreshes, Prism for creates. The load comes from a process of its own; every create is on a free
-terminal of its own with a key of its own, every refresh rotates. Ratios within a round can be compared across machines;
-the figures themselves are this machine's.
+terminal of its own with a key of its own, every refresh rotates. The figures are this machine's; how rows of one round
+stand to each other says more.
 """
 
 from __future__ import annotations
@@ -88,6 +88,9 @@ def _kept(arguments: argparse.Namespace, plan: Plan) -> Kept:
     kept = Kept.load(arguments.json)
     if kept.seconds != plan.seconds:
         raise BenchError(f"{arguments.json} has runs of {kept.seconds} s: --seconds {kept.seconds}, or no --resume")
+    measured, here = kept.machine.get("Paydesk"), machine.paydesk()
+    if kept.measured and measured != here:
+        raise BenchError(f"{arguments.json} was measured with Paydesk {measured}, this is {here}: no --resume")
     return kept
 
 

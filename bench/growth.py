@@ -34,7 +34,8 @@ from paydesk.clock import SystemClock
 from paydesk.storage.connect import open_database
 
 FEW = 1000
-SIZES = Sizes(terminals=100_000, chains=1)
+CREATES_PER_SECOND_MAX = 10_000
+TERMINALS_MIN = 100_000
 NEWEST, ANY = 500, 20_000
 OPERATIONS = {"create": "create", "get, the newest": "get", "get, any": "get"}
 """What is told, and the load's script. Any order may be long out of the database's own memory; the newest are not."""
@@ -80,6 +81,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _sizes(arguments: argparse.Namespace) -> Sizes:
+    """A free terminal for each create that can be made, those of the warm-up too."""
+    creates = int(CREATES_PER_SECOND_MAX * arguments.seconds * (arguments.runs + 1))
+    return Sizes(terminals=max(creates, TERMINALS_MIN), chains=1)
+
+
 @contextlib.contextmanager
 def _databases(kind: str) -> Iterator[Callable[[str], str]]:
     """How to make a database of this kind; all of them are removed at the end."""
@@ -95,12 +102,14 @@ def _databases(kind: str) -> Iterator[Callable[[str], str]]:
 
 
 @contextlib.contextmanager
-def _service(url: str, orders: int = 0, tell: Callable[[int], object] = lambda _: None) -> Iterator[Grown]:
+def _service(
+    url: str, sizes: Sizes, orders: int = 0, tell: Callable[[int], object] = lambda _: None
+) -> Iterator[Grown]:
     """The service on that database, which holds so many orders: half of them are of the seller that calls."""
     with tempfile.TemporaryDirectory(prefix="paydesk-growth-") as name:
         folder, port = Path(name), free_port()
         seed = folder / "seed.json"
-        arguments = [url, str(port), str(seed), str(SIZES.terminals), str(SIZES.chains)]
+        arguments = [url, str(port), str(seed), str(sizes.terminals), str(sizes.chains)]
         command = [sys.executable, "-m", "bench.service", *arguments]
         if orders:
             with started(command, port, "/noop"):
@@ -109,18 +118,18 @@ def _service(url: str, orders: int = 0, tell: Callable[[int], object] = lambda _
         with started(command, port, "/noop") as process:
             yield Grown(
                 orders,
-                _running(port, process, folder, range(max(orders - 2 * NEWEST, 0), orders, 2)),
-                _running(port, process, folder, range(0, orders, 2)),
+                _running(port, process, folder, sizes, range(max(orders - 2 * NEWEST, 0), orders, 2)),
+                _running(port, process, folder, sizes, range(0, orders, 2)),
             )
 
 
-def _running(port: int, process: subprocess.Popen[bytes], folder: Path, numbers: range) -> Running:
+def _running(port: int, process: subprocess.Popen[bytes], folder: Path, sizes: Sizes, numbers: range) -> Running:
     """The service, with up to `ANY` of these orders to get; every second one is of the seller that calls."""
     own = Path(tempfile.mkdtemp(dir=folder))
     shutil.copy(folder / "seed.json", own)
-    running = Running(f"http://127.0.0.1:{port}", process, own, SIZES)
+    running = Running(f"http://127.0.0.1:{port}", process, own, sizes)
     ids = [bulk.order_id(number) for number in random.sample(numbers, min(len(numbers), ANY))]
-    known = {"orders": ids, "chains_per_run": 1, "terminals": SIZES.terminals - SIZES.pollers}
+    known = {"orders": ids, "chains_per_run": 1, "terminals": sizes.terminals - sizes.pollers}
     (own / "seed.lua").write_text("return " + lua({**running.seeded, **known}))
     return running
 
@@ -140,9 +149,14 @@ async def _fill(url: str, seller_id: int, orders: int, tell: Callable[[int], obj
 
 def _cost(new_database: Callable[[str], str], arguments: argparse.Namespace, progress: Progress) -> Table:
     filling = progress.add_task("filling", total=arguments.orders)
+    sizes = _sizes(arguments)
+
+    def tell(done: int) -> None:
+        progress.update(filling, completed=done)
+
     with (
-        _service(new_database("few"), FEW) as few,
-        _service(new_database("many"), arguments.orders, lambda done: progress.update(filling, completed=done)) as many,
+        _service(new_database("few"), sizes, FEW) as few,
+        _service(new_database("many"), sizes, arguments.orders, tell) as many,
     ):
         grown = (few, many)
         measured = _in_turns(grown, arguments, progress)
@@ -184,13 +198,14 @@ def _row(table: Table, operation: str, orders: int, runs: list[Measured]) -> flo
 
 def _memory(url: str, arguments: argparse.Namespace, progress: Progress) -> Table:
     task = progress.add_task("creating and processing", total=arguments.orders)
-    with _service(url) as grown:
+    sizes = _sizes(arguments)
+    with _service(url, sizes) as grown:
         samples = asyncio.run(
             processing.process(
                 grown.newest,
                 arguments.orders,
                 arguments.connections,
-                SIZES,
+                sizes,
                 lambda done: progress.update(task, completed=done),
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +23,7 @@ def description() -> dict[str, str]:
     """What to know of the machine, each by its name."""
     folder = Path(tempfile.gettempdir())
     return {
+        "Paydesk": paydesk(),
         "CPU": f"{_cpu()}, {len(os.sched_getaffinity(0))} cores",
         "Memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
         "Kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
@@ -30,6 +32,16 @@ def description() -> dict[str, str]:
         "uvloop, uvicorn": f"{version('uvloop')}, {version('uvicorn')}",
         "SQLite": apsw.sqlite_lib_version(),
     }
+
+
+def paydesk() -> str:
+    """Its version, and the commit where git knows it."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return version("paydesk")
+    return f"{version('paydesk')}, commit {commit}"
 
 
 def _python() -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from bench import chart
 from bench.kept import NO_OP, Kept
 from bench.load import Measured
-from bench.rows import ROWS, Row
+from bench.rows import LOGGED_AT, ROWS, Row
 
 HEADINGS = (
     "operation",
@@ -35,11 +35,12 @@ INTRODUCTION = """\
 
 Written by `make bench ARGS="--docs"`; do not edit it by hand.
 
-One process of Paydesk, every answer after a durable commit, all checks on, no limit on rates. The load comes from a
-process of its own ([wrk](https://github.com/wg/wrk), one thread) on the same machine, so service, load and database
-share its cores. Every create is on a free terminal of its own with an idempotency key of its own; every refresh
-rotates: the token that one answer brings is what the next request presents. Everything is seeded before, every kind
-of request is warmed up before it is measured, and a single answer that isn't the expected one ends the bench.
+One process of Paydesk, every answer after a durable commit, all checks on, no limit on rates, the log of requests off
+but in the rows that say *logged*. The load comes from a process of its own ([wrk](https://github.com/wg/wrk), one
+thread) on the same machine, so service, load and database share its cores. Every create is on a free terminal of its
+own with an idempotency key of its own; every refresh rotates: the token that one answer brings is what the next
+request presents. Everything is seeded before, every kind of request is warmed up before it is measured, and a single
+answer of Paydesk's that isn't the expected one, or takes more than five seconds, ends the bench.
 PostgreSQL's log has old segments to write over, as that of a server has that has run for a while: a fresh one makes a
 segment anew every second, and for fifty milliseconds every commit waits for it.
 
@@ -49,8 +50,9 @@ HOW_TO_READ = """\
 ## How to read it
 
 **Compare ratios, not figures.** How many requests a second a machine does is a matter of its cores and its disk,
-and of what else it has to do. What can be carried over to another machine is how one row stands to another of the
-same round:
+and of what else it has to do. How one row stands to another of the same round says more, though not all of it can
+be carried over: with more cores pgbench gains and one process of Paydesk does not, with a slower disk whatever
+commits loses against what doesn't, and under as many connections as are best for one row another is past its best.
 
 - **of no-op** is the throughput against a route of the same server that does nothing, under as many connections. It
   is what is left of the server's own speed once a request is checked, carried out and committed.
@@ -63,13 +65,21 @@ the client sees them, with all its connections busy all the time: under full loa
 **one connection** shows what a lone request takes. `CPU µs` is what the server's process spent on a request and,
 after the slash, what all of PostgreSQL's processes spent on it. MB is the server's memory after the run.
 
+## What is left out
+
+Nobody subscribes to notifications, so none is written and none is sent. One application calls for one seller, whose
+access token and whose client's secret the service remembers as it does in production. Keys and terminals come in
+order, so indexes grow at their end, where keys of many clients would not. The numbers of the events in the feed are
+given by a worker that takes its time, partly after the run. A *poll* finds nothing and does not wait. The network is
+the loopback, and the one to PostgreSQL a Unix socket.
+
 ## What stands beside it
 
 - **no-op**: a route among the service's own, through the same HTTP server and the same router, that answers at once.
 - **pgbench: create**: PostgreSQL alone. [`pgbench`](../bench/pgbench.sql) writes what a create writes at least, the
   same rows in the same tables with the same texts, in one transaction and one round trip, prepared, from as many
-  connections, with one durable commit for each. There is no HTTP, no JSON, no check: it is what a service could do
-  that commits each request by itself and costs nothing. It is measured once all its connections stand.
+  connections, with one durable commit for each. There is no HTTP, no JSON, no check. More connections than PostgreSQL
+  has cores to serve slow it down; Paydesk never has more than twenty. It is measured once all its connections stand.
 - **oidc-provider: refresh**: [`oidc-provider`](https://github.com/panva/node-oidc-provider) in one process of Node,
   in production mode, with `rotateRefreshToken` on and opaque tokens. Its adapter is [the usual one
   table](../bench/peers/adapter.mjs), with statements prepared once on a pool of as many connections as Paydesk has,
@@ -80,7 +90,8 @@ after the slash, what all of PostgreSQL's processes spent on it. MB is the serve
   the example, from memory; its log is off. Nothing is stored.
 
 Peers stand beside PostgreSQL alone: their own figures depend on neither of our databases. PostgreSQL runs with the
-settings of a fresh installation but for `max_connections`, SQLite in WAL mode with `synchronous=FULL`.
+settings of a fresh installation but for `max_connections`, and two that change what happens on a deadlock and after
+a crash (`deadlock_timeout`, `recovery_init_sync_method`); SQLite in WAL mode with `synchronous=FULL`.
 
 ## Run it yourself
 
@@ -143,6 +154,8 @@ def at_a_glance(kept: Kept) -> Iterator[str]:
         ]
         if rates:
             yield f"{NAMES[database]}, {connections} connections, a second: {', '.join(rates)}."
+        if told := _logged(kept, database):
+            yield told
         for row in ROWS:
             if row.server != "service" and row.beside and (told := _against(kept, database, row, connections)):
                 yield told
@@ -153,6 +166,19 @@ def at_a_glance(kept: Kept) -> Iterator[str]:
                 f"{NAMES[database]}, a lone request: creating an order takes {alone.p50_ms:.2f} ms from one connection"
                 f" (median; p99 {alone.p99_ms:.2f} ms)."
             )
+
+
+def _logged(kept: Kept, database: str) -> str | None:
+    """What is left with the log of requests on, as in production."""
+    rates = [
+        f"{made.per_second:,.0f} {name}"
+        for row, name in (("create, logged", "creates"), ("get, logged", "gets"))
+        for made in (kept.median(database, row, LOGGED_AT),)
+        if made
+    ]
+    if not rates:
+        return None
+    return f"{NAMES[database]}, {LOGGED_AT} connections, with a line of log for each: {', '.join(rates)} a second."
 
 
 def _against(kept: Kept, database: str, row: Row, connections: int) -> str | None:

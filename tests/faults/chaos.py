@@ -158,7 +158,7 @@ async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) 
         node.move_clock(DRAIN_AHEAD_MS)
     began = time.monotonic()
     deadline = began + DRAIN_SECONDS_MAX
-    quiet = overdue = 0
+    quiet = undelivered = overdue = 0
     while quiet < 3 and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
         undelivered, overdue = await truth.unsettled(database_url)
@@ -166,6 +166,8 @@ async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) 
         if time.monotonic() > began + PATIENCE_SECONDS:
             for node in nodes.nodes:
                 node.move_clock(FURTHER_AHEAD_MS)
+    if undelivered:
+        this.violations.append(f"{undelivered} notifications did not come to their end")
     if overdue:
         this.violations.append(f"{overdue} orders, refunds, inquiries or reversals did not come to their end")
 

@@ -13,7 +13,7 @@ from faults.truth import Facts, OrderFact
 from paydesk.orders.status import CREATED, State, legal
 
 VIOLATIONS_MAX = 100
-ENDED_OPENLY = ("exhausted", "superseded", "withdrawn", "pending")
+ENDED_OPENLY = ("exhausted", "superseded", "withdrawn")
 DEFECTS = ("defect", "undeclared", "worker failed", "delivery failed by a defect")
 CHAINED = ("The above exception was", "During handling of the above")
 

@@ -223,6 +223,12 @@ def _announce_nothing(records: Records, facts: Facts) -> None:
         del facts.deliveries[CANCELED, version, SUBSCRIPTION]
 
 
+def _leave_undelivered(records: Records, facts: Facts) -> None:
+    place = (CANCELED, 2, SUBSCRIPTION)
+    facts.deliveries[place] = "pending"
+    records.arrivals[:] = [one for one in records.arrivals if (one.order_id, one.version) != place[:2]]
+
+
 def _tell_what_never_was(records: Records, facts: Facts) -> None:
     facts.deliveries[PAID, 4, SUBSCRIPTION] = "delivered"
     records.arrivals.append(replace(records.arrivals[2], version=4))
@@ -367,6 +373,7 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "a signature is wrong": (_forge, "deliveries"),
     "a repeat has another request id": (_change_the_request_id, "deliveries"),
     "a stranger is told": (_tell_a_stranger, "deliveries"),
+    "a notification is still under way": (_leave_undelivered, "deliveries"),
     "a version overtakes another": (_overtake, "delivery_order"),
 }
 

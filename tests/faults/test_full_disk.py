@@ -19,7 +19,7 @@ async def test_writes_that_find_no_room_lose_nothing_acknowledged(migrated: byte
 
 
 async def test_a_full_disk_that_has_room_again_serves_again(migrated: bytes, chance: random.Random) -> None:
-    """A real disk without a byte left: refusals as the contract has them, then everything goes on by itself."""
+    """A file system without a byte left: refusals as the contract has them, then everything goes on by itself."""
     try:
         seen = await fill_small_disks(ROUNDS, migrated, chance)
     except CannotMount as error:

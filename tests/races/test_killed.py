@@ -15,7 +15,7 @@ KILLS = 20
 
 
 async def test_no_answered_change_is_lost_and_none_happens_twice(database_url: str, tmp_path: Path) -> None:
-    """Thirty kills later the ledger is whole, and every event has been delivered, in order for each order."""
+    """Twenty kills later the ledger is whole, and every event has been delivered, in order for each order."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     seen = await kill_often(KILLS, database_url, tmp_path, random.Random(seed))

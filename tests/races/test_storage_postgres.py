@@ -367,6 +367,23 @@ async def test_commits_that_can_be_lost_are_refused(
         await open_database(postgres_url)
 
 
+async def test_a_server_that_does_not_sync_is_refused(postgres_server: PostgresServer, postgres_url: str) -> None:
+    """Fsync must not be off."""
+    await _set_fsync(postgres_server, "off")
+    try:
+        with pytest.raises(UnsafeDatabase, match="fsync is off"):
+            await open_database(postgres_url)
+    finally:
+        await _set_fsync(postgres_server, "on")
+    await (await open_database(postgres_url)).close()
+
+
+async def _set_fsync(server: PostgresServer, value: str) -> None:
+    server.configure(fsync=value)
+    while server.sql("SHOW fsync") != value:  # noqa: ASYNC110 - the server reads its settings when it comes to it
+        await asyncio.sleep(0.01)
+
+
 async def test_a_database_that_becomes_unsafe_is_unavailable(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
@@ -411,10 +428,10 @@ async def test_a_malformed_address_is_refused_without_repeating_it() -> None:
 def test_an_old_server_is_refused() -> None:
     """PostgreSQL 15 is the oldest."""
     with pytest.raises(UnsafeDatabase, match="this server is 14"):
-        _check("140011", "on", "off", in_recovery=False)
+        _check("140011", "on", "off", in_recovery=False, fsync="on")
 
 
 def test_a_standby_is_unavailable() -> None:
     """After a failover the address may point to a standby for a while."""
     with pytest.raises(Unavailable, match="standby"):
-        _check("180001", "on", "off", in_recovery=True)
+        _check("180001", "on", "off", in_recovery=True, fsync="on")

@@ -74,6 +74,7 @@ def test_a_glance_says_what_most_look_for(kept: Kept) -> None:
     """The rate, the ratio to a peer and the lone request, of what was measured and nothing else."""
     assert list(report.at_a_glance(kept)) == [
         "PostgreSQL, 128 connections, a second: 10,800 creates (p99 31 ms).",
+        "PostgreSQL, 128 connections, with a line of log for each: 8,100 creates a second.",
         "PostgreSQL, 128 connections: create is at 1.50 times Prism (7,200 a second).",
         "SQLite, a lone request: creating an order takes 9.87 ms from one connection (median; p99 31.40 ms).",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from bench.kept import Kept
+from bench.load import Measured
 
 from conftest import skip_unless_ci
 
@@ -92,3 +94,16 @@ def test_a_file_of_other_runs_is_not_gone_on_with(tmp_path: Path) -> None:
     ran = _bench("--json", str(file), "--resume")
     assert ran.returncode == 1
     assert "--seconds 7" in ran.stderr
+
+
+@pytest.mark.usefixtures("wrk")
+def test_a_file_of_other_code_is_not_gone_on_with(tmp_path: Path) -> None:
+    """Nor do runs of another commit."""
+    file = tmp_path / "figures.json"
+    figures = dataclasses.asdict(Measured("get", 1, 100.0, 1.0, 2.0, 3.0, 4.0, 5))
+    run = {"database": "sqlite", "row": "get", "connections": 1, "round": 1, "figures": figures}
+    machine = {"Paydesk": "0.1, commit 0123456"}
+    file.write_text(json.dumps({"seconds": 3, "machine": machine, "notes": [], "measured": [run]}))
+    ran = _bench("--json", str(file), "--resume")
+    assert ran.returncode == 1
+    assert "was measured with Paydesk 0.1, commit 0123456" in ran.stderr

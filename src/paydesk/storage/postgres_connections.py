@@ -47,7 +47,7 @@ _LOST = (
 
 _ABOUT_THE_SESSION = """
 SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
-       current_setting('is_superuser'), pg_is_in_recovery()"""
+       current_setting('is_superuser'), pg_is_in_recovery(), current_setting('fsync', true)"""
 
 
 class Lost(Exception):
@@ -230,7 +230,7 @@ class Connections:
         return connection
 
 
-def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: bool) -> None:  # noqa: FBT001 - a row
+def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: bool, fsync: str | None) -> None:  # noqa: FBT001 - a row
     """Refuse, on every new connection, what could lose acknowledged commits."""
     if int(version) // 10_000 < VERSION_MIN:
         raise UnsafeDatabase(f"PostgreSQL {VERSION_MIN} or newer is needed; this server is {int(version) // 10_000}.")
@@ -239,6 +239,8 @@ def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: b
             f"synchronous_commit is {synchronous_commit}: a crash or failover would lose acknowledged commits. "
             "Set it to on for this role and database."
         )
+    if fsync == "off":
+        raise UnsafeDatabase("fsync is off: a crash of the machine would lose acknowledged commits. Set it to on.")
     if superuser == "on":
         raise UnsafeDatabase("The role is a superuser. Give Paydesk a role of its own that owns its database.")
     if in_recovery:
