@@ -15,8 +15,6 @@ from typing import Any
 SCRIPTS = Path(__file__).with_name("wrk")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 STALLS_MAX = 3
-ANSWER_SECONDS_MAX = 5
-"""An answer that takes longer ends the bench."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -55,7 +53,7 @@ def measure(
         # A machine that stood still all the while has measured nothing.
         if summary["requests"]:
             break
-        sys.stderr.write(f"{operation} from {connections}: nothing was answered for {seconds:.0f} s; once more.\n")
+        sys.stderr.write(f"{operation} from {connections}: nothing was answered for {seconds:.0f} s.\n")
     if summary["refused"] or summary["broken"] or not summary["requests"]:
         raise BenchError(
             f"{operation} from {connections}: of {summary['requests']} requests {summary['refused']} were answered"
@@ -82,7 +80,7 @@ def find_wrk() -> str:
 
 
 def _wrk(operation: str, connections: int, seconds: float, url: str, variables: dict[str, str]) -> dict[str, Any]:
-    command = [find_wrk(), "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", f"{ANSWER_SECONDS_MAX}s"]
+    command = [find_wrk(), "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", "30s"]
     ended = subprocess.run(
         [*command, "-s", str(SCRIPTS / f"{operation}.lua"), url],
         env={**os.environ, **variables, "BENCH_FOLDER": str(SCRIPTS)},
