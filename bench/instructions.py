@@ -1,0 +1,225 @@
+"""`python -m bench.instructions`: how many instructions a request costs a node, counted by cachegrind.
+
+Counts hardly depend on what else the machine does, so they show a change of a few per cent where rates don't. A node
+and one client run in one process: each operation is run twice with different numbers of requests, and the difference
+leaves out the start. The client's own work is counted too and is the same on both sides of a comparison; the row `noop`
+shows how much it is, together with the HTTP server's.
+
+`--against FOLDER` counts the code in another checkout too, in turns, and prints the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench.load import BenchError
+from bench.postgres import Postgres
+from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
+
+ROOT = Path(__file__).parent.parent
+OPERATIONS = ("noop", "get", "poll", "create", "refresh")
+DATABASES = ("sqlite", "postgresql")
+WARM_UP, FEW, MANY = 100, 200, 1_200
+"""Requests before anything is compared, in the short run, in the long run."""
+
+SIZES = Sizes(terminals=WARM_UP + MANY + 100, chains=64, pollers=16)
+_COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
+
+
+def main() -> None:
+    """Count, and show the table."""
+    arguments = _arguments()
+    if arguments.inside:
+        uvloop.run(_inside(*arguments.inside))
+        return
+    if shutil.which("valgrind") is None:
+        sys.exit("valgrind is missing. Debian, Ubuntu: apt-get install valgrind")
+    sources = [ROOT] if arguments.against is None else [arguments.against.resolve(), ROOT]
+    try:
+        with _databases(arguments.databases) as fresh:
+            counts = _count(sources, fresh, arguments)
+    except BenchError as error:
+        sys.exit(str(error))
+    _show(counts, sources)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
+    parser.add_argument("--databases", nargs="+", default=["sqlite"], choices=DATABASES)
+    parser.add_argument("--operations", nargs="+", default=list(OPERATIONS), choices=OPERATIONS)
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout of Paydesk")
+    parser.add_argument("--inside", nargs=3, metavar=("OPERATION", "COUNT", "DATABASE_URL"), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+Fresh = dict[str, Callable[[], str]]
+Counts = dict[tuple[str, str], list[float]]
+
+
+@contextlib.contextmanager
+def _databases(names: list[str]) -> Iterator[Fresh]:
+    """For each kind of database, a function that makes an empty one and returns its URL."""
+    with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder, contextlib.ExitStack() as stack:
+        numbers = iter(range(1_000_000))
+        fresh: Fresh = {"sqlite": lambda: f"sqlite:{folder}/{next(numbers)}.db"}
+        if "postgresql" in names:
+            server = Postgres(1)
+            stack.callback(server.end)
+            fresh["postgresql"] = lambda: server.create_database(f"instructions_{next(numbers)}")
+        yield fresh
+
+
+def _count(sources: list[Path], fresh: Fresh, arguments: argparse.Namespace) -> Counts:
+    console, counts = Console(stderr=True), Counts()
+    for database in arguments.databases:
+        for operation in arguments.operations:
+            for source in sources:
+                console.print(f"{database}, {operation}, {source.name} …")
+                few, many = (_instructions(source, operation, count, fresh[database]()) for count in (FEW, MANY))
+                counts.setdefault((database, operation), []).append((many - few) / (MANY - FEW))
+    return counts
+
+
+def _instructions(source: Path, operation: str, count: int, database_url: str) -> int:
+    """The instructions of one process that makes so many requests. Raises `BenchError`."""
+    program = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", sys.executable]
+    finished = subprocess.run(
+        [*program, "-m", "bench.instructions", "--inside", operation, str(count), database_url],
+        env={**os.environ, "PYTHONPATH": f"{source / 'src'}:{ROOT}", "PYTHONHASHSEED": "0"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    counted = _COUNTED.search(finished.stderr)
+    if finished.returncode or counted is None:
+        raise BenchError(f"{operation} with {source}: {finished.stderr[-2000:]}")
+    return int(counted[1].replace(",", ""))
+
+
+def _show(counts: Counts, sources: list[Path]) -> None:
+    columns = ["instructions a request"] if len(sources) == 1 else [f"{sources[0].name}", "this one", "ratio"]
+    table = Table("database", "operation", *columns)
+    for (database, operation), row in counts.items():
+        cells = [f"{count:,.0f}" for count in row]
+        table.add_row(database, operation, *cells, *([] if len(row) == 1 else [f"{row[1] / row[0]:.4f}"]))
+    Console(width=110).print(table)
+
+
+async def _inside(operation: str, count: str, database_url: str) -> None:
+    """Serve and call from this process: what cachegrind counts."""
+    from starlette.routing import Route
+
+    from bench.service import NoOp
+    from paydesk import logs, node, settings
+    from paydesk.app import acquirers_of, build_app
+    from paydesk.clock import SystemClock
+    from paydesk.http import server
+    from paydesk.serve import CLIENT_SURFACES
+    from paydesk.storage.migrate import migrate
+
+    chosen = settings.load(database_url=database_url, order_expiration_default="PT3H", **settings.UNTHROTTLED)
+    logs.configure("json", sys.stderr, level="warning")
+    async with node.database_of(chosen) as database:
+        clock, stop, ready = SystemClock(), asyncio.Event(), asyncio.Event()
+        await migrate(database, clock.now_ms())
+        seeded = await seed(database, clock.now_ms(), SIZES)
+        state = {"acquirers": acquirers_of(chosen, database, clock)}
+        app = build_app(chosen, database, KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
+        app.routes.insert(0, Route("/noop", NoOp()))
+        listener = server.bind("127.0.0.1", 0)
+        host, port = listener.getsockname()
+        serving = asyncio.create_task(server.serve(app, listener, chosen, ready.set, stop))
+        await ready.wait()
+        async with _Client(host, port, seeded) as client:
+            calls = {"noop": client.noop, "get": client.get, "poll": client.poll}
+            call = {**calls, "create": client.create, "refresh": client.refresh}[operation]
+            for _ in range(WARM_UP + int(count)):
+                await call()
+        stop.set()
+        await serving
+
+
+class _Client:
+    """One connection, one request after the other; each answer has the status that was expected."""
+
+    def __init__(self, host: str, port: int, seeded: dict[str, Any]) -> None:
+        self._host, self._port, self._seeded = host, port, seeded
+        self._numbers, self._order_id, self._chains = iter(range(SIZES.terminals)), "", seeded["refresh_tokens"]
+
+    async def __aenter__(self) -> Self:
+        self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
+        self._order_id = (await self.create())["id"]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+
+    async def noop(self) -> None:
+        """Call the route that does nothing."""
+        await self._call("GET", "/noop", 200)
+
+    async def get(self) -> None:
+        """Get one order again and again."""
+        await self._call("GET", f"/v1/orders/{self._order_id}", 200, self._bearer())
+
+    async def poll(self) -> None:
+        """Poll as a terminal that has nothing to do."""
+        device = self._seeded["devices"][0]
+        path = f"/device/v1/next?wait=0&boot_id={device['boot_id']}"
+        await self._call("GET", path, None, f"Authorization: Bearer {device['token']}\r\n")
+
+    async def create(self) -> Any:
+        """Create an order on a terminal of its own."""
+        number = next(self._numbers)
+        point = {"terminal_id": f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", "print_on_terminal": "no_ticket"}
+        body = {
+            "type": "point",
+            "external_reference": "ext_ref_1234",
+            "description": "Smartphone",
+            "transactions": {"payments": [{"amount": "24.90"}]},
+            "config": {"point": point},
+        }
+        headers = f"{self._bearer()}X-Idempotency-Key: key-{number}\r\n"
+        return await self._call("POST", "/v1/orders", 201, headers, body)
+
+    async def refresh(self) -> None:
+        """Refresh the tokens of one chain after the other."""
+        token = self._chains.pop(0)
+        body = {name: self._seeded[name] for name in ("client_id", "client_secret")}
+        body |= {"grant_type": "refresh_token", "refresh_token": token}
+        self._chains.append((await self._call("POST", "/oauth/token", 200, "", body))["refresh_token"])
+
+    def _bearer(self) -> str:
+        return f"Authorization: Bearer {self._seeded['access_token']}\r\n"
+
+    async def _call(self, method: str, path: str, status: int | None, headers: str = "", body: Any = None) -> Any:
+        content = b"" if body is None else json.dumps(body).encode()
+        if content:
+            headers += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
+        self._writer.write(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n".encode() + content)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        answer = await self._reader.readexactly(int(length[1])) if length else b""
+        assert status is None or int(head[9:12]) == status, (head, answer)
+        return json.loads(answer) if answer.startswith(b"{") else None
+
+
+if __name__ == "__main__":
+    main()
