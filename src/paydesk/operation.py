@@ -92,6 +92,9 @@ class Call(msgspec.Struct):
     """Lower-case names."""
     counted: bool = False
     """Whether the throttle has counted it: a unit of work that runs again is not counted again."""
+    logged_application_id: int = 0
+    logged_seller_id: int = 0
+    """Whom a handler has authenticated itself, where there is no bearer: for the request's line in the log alone."""
     gone: Callable[[], bool] | None = None
     """Whether the client has closed its connection; None where the server can't say."""
     _tx: Transaction | None = None

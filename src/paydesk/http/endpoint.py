@@ -87,8 +87,9 @@ class Endpoint:
         started = time.perf_counter()
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"))
+        address = request.client_address(self.service.settings.trusted_proxies)
         try:
-            reply = await self._reply(request, receive, identity)
+            reply = await self._reply(request, receive, identity, address)
         except Disconnected:
             return
         except (Refusal, Unavailable, KeyMissing, Locked) as error:
@@ -104,7 +105,9 @@ class Endpoint:
             await _next_tick(started)
         reached("before_answer")
         await send_reply(scope, send, reply, identity)
-        request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
+        request_log.write(
+            request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
+        )
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         surface = self.operation.surface
@@ -120,12 +123,11 @@ class Endpoint:
             error = shared.in_page_dialect(error)
         return refused(error, surface, request.headers)
 
-    async def _reply(self, request: Request, receive: Receive, identity: str) -> Reply:
+    async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
         operation, service = self.operation, self.service
         raw = await request.read(receive) if self._takes_body else b""
         if not operation.is_health_check:
             request.check_host(service.host_names)
-        address = request.client_address(service.settings.trusted_proxies)
         document = self._token_document(request, raw, address) if self._is_token_endpoint else None
         request.check_headers()
         if raw and document is None:
@@ -142,7 +144,7 @@ class Endpoint:
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, caller) if document is None else (document, document)
-        call = Call(
+        request.call = call = Call(
             settings=service.settings,
             database=service.database,
             keys=service.keys,
@@ -179,6 +181,7 @@ class Endpoint:
             caller = await authenticate(token, now_ms)
         except Refusal as refusal:
             raise self._rates.failed(refusal, token, address) from None
+        request.caller = caller
         if self._counts_requests:
             self._rates.check(caller)
         return caller

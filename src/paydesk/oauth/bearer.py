@@ -144,6 +144,7 @@ class Bearers:
         if refusal is not None:
             if row.runs_out(now_ms):
                 await self._database.write(lambda tx: expire(tx, row, now_ms))
+            refusal.facts = {"application_id": row.application_id, "seller_id": row.seller_id}
             raise refusal
         bearer = row.bearer()
         if changes == self._changes:

@@ -48,14 +48,20 @@ async def _access_token(call: Call, token: str, application: Application) -> Acc
     """The application's access token, or None."""
     seller_id = ids.seller_of(token) if tokens.is_access_token(token) else None
     found = await bearer.find(call.tx, seller_id, digest(token)) if seller_id is not None else None
-    return found if found is not None and found.application_id == application.application_id else None
+    if found is None or found.application_id != application.application_id:
+        return None
+    call.logged_seller_id = found.seller_id
+    return found
 
 
 async def _refresh_token(call: Call, token: str, application: Application) -> RefreshToken | None:
     """The application's refresh token, or None. A code has the same shape, and is none."""
     seller_id = ids.seller_of(token) if tokens.is_refresh_token_or_code(token) else None
     found = await store.find_refresh_token(call.tx, seller_id, token) if seller_id is not None else None
-    return found if found is not None and found.grant.application_id == application.application_id else None
+    if found is None or found.grant.application_id != application.application_id:
+        return None
+    call.logged_seller_id = found.grant.seller_id
+    return found
 
 
 async def _is_good(call: Call, token: AccessToken) -> bool:

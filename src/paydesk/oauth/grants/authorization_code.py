@@ -27,6 +27,7 @@ def check_parameters(request: TokenRequest) -> None:
 async def redeem(call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
     """Exchange the code. What is refused uses nothing up, but a code that comes again may end its tokens."""
     code = await _find(call, request.code)
+    call.logged_seller_id = code.grant.seller_id
     checks.belongs_to(code.grant, application)
     checks.stands(code.grant, application)
     _redirect_uri_agrees(request, code, application)

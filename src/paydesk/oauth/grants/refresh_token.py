@@ -25,6 +25,7 @@ def check_parameters(request: TokenRequest) -> None:
 async def redeem(call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
     """Make the successor, or answer the one that was made. What is refused changes nothing, but a replay may."""
     token = await _find(call, request.refresh_token)
+    call.logged_seller_id = token.grant.seller_id
     checks.belongs_to(token.grant, application)
     _kind_stays(request, token)
     checks.stands(token.grant, application)

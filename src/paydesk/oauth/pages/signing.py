@@ -101,6 +101,7 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     assert seller is not None, "nobody's password is right"
     assert password_hash is not None, "a seller has one"
     throttle.succeeded(email, call.address, known_browser=is_known)
+    call.logged_seller_id = seller.seller_id
     if seller.suspended_ms is not None:
         raise SELLER_SUSPENDED.because("seller suspended")
     cookie = await call.database.write(partial(_begin, seen=seen, seller=seller, password_hash=password_hash))
