@@ -26,6 +26,7 @@ from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.proven import ProvenClients
 from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
+from paydesk.operator_events import Reporter
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.orders import wording
 from paydesk.settings import Settings
@@ -73,6 +74,7 @@ def build_app(
             "event_readers": Readers(database.signals),
             "gateway": Gateway(database.signals),
             "readiness": Readiness(database, keys, clock),
+            "reporter": Reporter(bounded),
             "acquirers": acquirers_of(settings, database, clock),
             "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
             **_throttles(settings, database.signals),

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from paydesk import errors
+from paydesk import errors, operator_events
 from paydesk.clock import Clock
 from paydesk.crash_points import reached
 from paydesk.errors import ErrorKind, Refusal
@@ -29,6 +29,7 @@ from paydesk.late_answers import Key
 from paydesk.oauth import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
 from paydesk.operation import Call, Caller, Operation, Steps, Surface
+from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
@@ -64,6 +65,7 @@ class Endpoint:
         self.operation, self.service = operation, service
         self._authenticate = service.authenticate.get(operation.surface)
         self._rates: BearerRates = service.state["bearer_rates"]
+        self._reporter: Reporter = service.state["reporter"]
         self._counts_requests = operation.surface == "application" and self._rates.counts_requests
         self._is_token_endpoint = operation.surface == "token"
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
@@ -94,6 +96,8 @@ class Endpoint:
             return
         except (Refusal, Unavailable, KeyMissing, Locked) as error:
             reply = self._refused(error, request)
+            if isinstance(error, Refusal) and request.call is not None and request.call.alert is not None:
+                await self._reporter.report(request.call.alert, request.call.now_ms)
         except Exception:
             log.exception("defect", request_id=identity, operation=self.operation.name)
             reply = self._refused(errors.INTERNAL_ERROR.because("defect"), request)
@@ -238,7 +242,10 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            return await database.write(work, touches=self._touches(call))
+            reply = await database.write(work, touches=self._touches(call))
+            if call.alert is not None:
+                operator_events.warn(call.alert)
+            return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
 
     async def _run_once(self, call: Call, key: Key, digest: bytes, touches: tuple[Hashable, ...]) -> Reply:

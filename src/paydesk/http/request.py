@@ -23,6 +23,7 @@ SANDBOX_HEADER_GONE = (
     "The header x-test-scope must not be sent: the sandbox it chose is gone. Send a test token (TEST-…, from"
     " POST /oauth/token with test_token true) to make test orders."
 )
+ADDRESS_CHARACTERS_MAX = 64
 MISSING = "authorization value not present"
 
 
@@ -134,11 +135,11 @@ class Request:
 
 
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
-    """Return the address that trusted proxies say a connection from `address` was forwarded for."""
+    """Return the address that trusted proxies say a connection from `address` was forwarded for, cut to a limit."""
     hops = [hop.strip() for value in forwarded for hop in value.split(",")]
     while hops and address in trusted_proxies:
         address = hops.pop()
-    return address
+    return address[:ADDRESS_CHARACTERS_MAX]
 
 
 def host_name(host: str) -> str:

@@ -19,7 +19,6 @@ from paydesk.errors import Refusal
 from paydesk.redaction import carries_secret, redacted
 
 PATH_CHARACTERS_MAX = 200
-ADDRESS_CHARACTERS_MAX = 64
 
 log = structlog.get_logger("request")
 _encode = msgspec.json.Encoder().encode
@@ -63,7 +62,7 @@ def write(
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": request_id,
     }
-    origin = {"address": _masked(address[:ADDRESS_CHARACTERS_MAX]), **identity()}
+    origin = {"address": _masked(address), **identity()}
     if refusal is not None:
         fields["error"] = refusal.kind.code
         fields["reason"] = refusal.reason

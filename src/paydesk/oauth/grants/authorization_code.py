@@ -89,5 +89,7 @@ async def _refuse_spent(call: Call, presented: str, code: Code) -> Refusal | Non
     if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:
         return INVALID_GRANT.because("code exchanged already")
     assert code.chain_id is not None, "an exchanged code names its chain"
-    await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again")
+    if await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again"):
+        message = "An authorization code was presented again: every token that came from it was revoked."
+        await checks.alert(call, "authorization_code_replayed", code.grant, message)
     return INVALID_GRANT.because("code presented again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk import operator_events
 from paydesk.oauth import schemas
 from paydesk.oauth.applications import Application
 from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
@@ -10,6 +11,7 @@ from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
 from paydesk.oauth.store import Grant
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Answer, Call
+from paydesk.operator_events import Kind, OperatorEvent
 
 
 def parameters_fit(request: TokenRequest, *, required: tuple[str, ...], foreign: tuple[str, ...]) -> None:
@@ -48,6 +50,18 @@ def lifetimes(call: Call) -> Lifetimes:
     """How long the tokens live that are made now."""
     settings = call.settings
     return Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds)
+
+
+async def alert(call: Call, kind: Kind, grant: Grant, message: str) -> None:
+    """Record for operators, with the revocation that this transaction commits, that a credential was replayed."""
+    call.alert = OperatorEvent(
+        kind,
+        f"{grant.authorization_id}-{grant.seller_id}",
+        message,
+        grant.seller_id,
+        {"application_id": grant.application_id, "address": call.address},
+    )
+    await operator_events.record(call.tx, call.alert, call.now_ms)
 
 
 def answer(call: Call, application: Application, pair: Pair) -> Answer:

@@ -78,9 +78,16 @@ async def _repeat(call: Call, request: TokenRequest, application: Application, t
 async def _refuse_replay(call: Call, application: Application, token: RefreshToken) -> Refusal:
     """Two hold the token, and nobody knows which of them is honest (RFC 9700 section 4.14.2)."""
     if application.on_replay == "revoke":
-        chain = token.chain
-        await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, "refresh token replayed")
+        await _revoke(call, token)
     return INVALID_GRANT.because("refresh token replayed")
+
+
+async def _revoke(call: Call, token: RefreshToken) -> None:
+    """Revoke the token's family. Of several replays at once one does, and operators learn of it by that one."""
+    chain = token.chain
+    if await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, "refresh token replayed"):
+        message = "A used refresh token was presented again: its token family was revoked."
+        await checks.alert(call, "refresh_token_replayed", token.grant, message)
 
 
 async def _refuse_expired(
