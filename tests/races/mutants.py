@@ -20,6 +20,7 @@ from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
+from security_mutants import SECURITY_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -581,6 +582,7 @@ MUTANTS = (
     ),
     *OUTCOME_MUTANTS,
     *TOKEN_MUTANTS,
+    *SECURITY_MUTANTS,
     *ACQUIRER_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",

@@ -36,6 +36,7 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
     if refusal is not None:
         return refusal
     scope = narrow(code.grant.scope, request.scope)
+    checks.something_remains(scope, application)
     chain = Chain(
         code.grant.seller_id, tokens.new_chain_id(), application.application_id, not request.wants_test, scope
     )

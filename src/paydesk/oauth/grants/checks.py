@@ -5,9 +5,9 @@ from __future__ import annotations
 from paydesk import operator_events
 from paydesk.oauth import schemas
 from paydesk.oauth.applications import Application
-from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
+from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
 from paydesk.oauth.schemas import TokenRequest
-from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
+from paydesk.oauth.scopes import OFFLINE_ACCESS, includes, shared
 from paydesk.oauth.store import Grant
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Answer, Call
@@ -46,6 +46,12 @@ def redirect_uri_registered(redirect_uri: str, application: Application) -> None
         raise INVALID_GRANT.because("redirect_uri not registered")
 
 
+def something_remains(scope: str, application: Application) -> None:
+    """Refuse tokens whose scopes have all been taken from the application."""
+    if not shared(scope, application.scopes):
+        raise INVALID_SCOPE.because("the application has none of these scopes any more")
+
+
 def lifetimes(call: Call) -> Lifetimes:
     """How long the tokens live that are made now."""
     settings = call.settings
@@ -65,6 +71,10 @@ async def alert(call: Call, kind: Kind, grant: Grant, message: str) -> None:
 
 
 def answer(call: Call, application: Application, pair: Pair) -> Answer:
-    """200 with the tokens (RFC 6749 section 5.1), which the adapter marks as not to be stored."""
+    """200 with the tokens (RFC 6749 section 5.1), which the adapter marks as not to be stored.
+
+    Scopes that were taken from the application are left out. The tokens keep them, for when it has them again.
+    """
     public_key = application.public_key(live=pair.chain.live)
-    return Answer(200, schemas.body(pair, public_key, call.now_ms))
+    scope = shared(pair.generation.scope, application.scopes)
+    return Answer(200, schemas.body(pair, scope, public_key, call.now_ms))

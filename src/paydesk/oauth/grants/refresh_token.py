@@ -38,6 +38,7 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
     if token.is_expired(call.now_ms):
         return await _refuse_expired(call, request, application, token)
     scope = narrow(token.chain.scope, request.scope)
+    checks.something_remains(scope, application)
     if not await store.claim_successor(call.tx, token.chain, token.generation):
         # Somebody was quicker: there is a successor to answer now, or the chain has ended.
         return await redeem(call, request, application)
@@ -72,6 +73,7 @@ async def _repeat(call: Call, request: TokenRequest, application: Application, t
     assert successor is not None, "a used token has a successor"
     if narrow(token.chain.scope, request.scope) != successor.scope:
         raise INVALID_SCOPE.because("repeated with another scope")
+    checks.something_remains(successor.scope, application)
     return checks.answer(call, application, tokens.derive(call.keys, token.chain, successor))
 
 
