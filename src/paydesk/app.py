@@ -26,6 +26,7 @@ from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.proven import ProvenClients
 from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
+from paydesk.operator_events import Reporter
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.orders import wording
 from paydesk.settings import Settings
@@ -73,6 +74,7 @@ def build_app(
             "event_readers": Readers(database.signals),
             "gateway": Gateway(database.signals),
             "readiness": Readiness(database, keys, clock),
+            "reporter": Reporter(bounded),
             "acquirers": acquirers_of(settings, database, clock),
             "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
             **_throttles(settings, database.signals),
@@ -83,8 +85,8 @@ def build_app(
     paths = _by_path(offered)
     routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_place)]
     if "application" in surfaces:
-        routes += [Route(path, RetiredEndpoint()) for path in retired.PATHS]
-    return Router(routes, redirect_slashes=False, default=_not_found)
+        routes += [Route(path, RetiredEndpoint(settings.trusted_proxies)) for path in retired.PATHS]
+    return Router(routes, redirect_slashes=False, default=NotFound(settings.trusted_proxies))
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
@@ -108,6 +110,7 @@ class PathEndpoint:
         self._endpoints = {operation.method: Endpoint(operation, service) for operation in operations}
         self._allow = ", ".join(sorted(self._endpoints))
         self._is_page = any(endpoint.operation.surface == "page" for endpoint in self._endpoints.values())
+        self._trusted_proxies = service.settings.trusted_proxies
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Hand the request to its method's endpoint."""
@@ -115,29 +118,42 @@ class PathEndpoint:
         if endpoint is not None:
             return endpoint(scope, receive, send)
         refusal = METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
-        return _refuse(scope, send, refusal, "page" if self._is_page else None)
+        return _refuse(scope, send, refusal, self._trusted_proxies, "page" if self._is_page else None)
 
 
 class RetiredEndpoint:
     """An earlier path: gone, whoever asks for whatever there."""
 
+    def __init__(self, trusted_proxies: Collection[str]) -> None:
+        self._trusted_proxies = trusted_proxies
+
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Say what took over."""
         del receive
-        return _refuse(scope, send, retired.refusal(scope["method"], scope["path"]))
+        return _refuse(scope, send, retired.refusal(scope["method"], scope["path"]), self._trusted_proxies)
 
 
-async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    del receive
-    await _refuse(scope, send, NOT_FOUND.because("no such path"))
+class NotFound:
+    """Every path that no route has."""
+
+    def __init__(self, trusted_proxies: Collection[str]) -> None:
+        self._trusted_proxies = trusted_proxies
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer 404."""
+        del receive
+        return _refuse(scope, send, NOT_FOUND.because("no such path"), self._trusted_proxies)
 
 
-async def _refuse(scope: Scope, send: Send, refusal: Refusal, surface: Surface | None = None) -> None:
+async def _refuse(
+    scope: Scope, send: Send, refusal: Refusal, trusted_proxies: Collection[str], surface: Surface | None = None
+) -> None:
     started, request = time.perf_counter(), Request(scope)
     identity = request_id(request.headers.get("x-request-id"))
     surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
     await send_reply(scope, send, refused(refusal, surface, request.headers), identity)
-    request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal)
+    address = request.client_address(trusted_proxies)
+    request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
 
 
 def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:

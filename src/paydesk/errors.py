@@ -57,6 +57,8 @@ class Refusal(Exception):
     """Further members of the error's body."""
     was_good: bool = False
     """Whether the credential that is refused was a good one once, and so is nobody's guess."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request's line in the log."""
 
     def __str__(self) -> str:
         return f"{self.kind.code}: {self.reason}"

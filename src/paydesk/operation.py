@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from paydesk.clock import Clock
     from paydesk.keys import Keys
+    from paydesk.operator_events import OperatorEvent
     from paydesk.settings import Settings
     from paydesk.storage.database import Database, Transaction
 
@@ -92,6 +93,12 @@ class Call(msgspec.Struct):
     """Lower-case names."""
     counted: bool = False
     """Whether the throttle has counted it: a unit of work that runs again is not counted again."""
+    logged_application_id: int = 0
+    logged_seller_id: int = 0
+    """Whom a handler has authenticated itself, where there is no bearer: for the request's line in the log alone."""
+    alert: OperatorEvent | None = None
+    """What operators are to learn of this request. A handler that records it in its transaction returns, and it is then
+    logged; that of a refusal that is raised is recorded by the adapter, as the transaction is rolled back."""
     gone: Callable[[], bool] | None = None
     """Whether the client has closed its connection; None where the server can't say."""
     _tx: Transaction | None = None
@@ -104,7 +111,7 @@ class Call(msgspec.Struct):
 
     def begin(self, tx: Transaction) -> None:
         """The unit of work runs in `tx` now; it may be run again in another one."""
-        self._tx = tx
+        self._tx, self.alert = tx, None
 
 
 Handler = Callable[[Call], Awaitable[Handled]]

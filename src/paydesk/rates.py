@@ -93,6 +93,34 @@ class Buckets(Generic[K]):
             del self._full_at[min(islice(self._full_at, _LOOKED_AT), key=self._full_at.__getitem__)]
 
 
+class Tally(Generic[K]):
+    """Counts what happens to each key within windows of `seconds`, which begin with the first time."""
+
+    def __init__(
+        self, seconds: int, *, entries_max: int = ENTRIES_MAX, monotonic: Monotonic = time.monotonic_ns
+    ) -> None:
+        self._window_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
+        self._counts: OrderedDict[K, tuple[int, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, key: K) -> int:
+        """Count once more and return the count of the window. Where the table is full the oldest window is dropped."""
+        now = self._monotonic()
+        end, count = self._counts.pop(key, (0, 0))
+        if end <= now:
+            end, count = now + self._window_ns, 0
+        if len(self._counts) >= self._entries_max:
+            self._counts.popitem(last=False)
+        self._counts[key] = end, count + 1
+        return count + 1
+
+    def forget(self, key: K) -> None:
+        """End the key's window."""
+        self._counts.pop(key, None)
+
+
 def network(address: str) -> str:
     """What counts as one address: of IPv6 the /64 that a subscriber has, IPv4 in IPv6's clothes as IPv4."""
     return _network(address) if ":" in address else address[:_ADDRESS_CHARACTERS_MAX]

@@ -20,6 +20,7 @@ from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
+from security_mutants import SECURITY_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -395,8 +396,8 @@ MUTANTS = (
         "Nobody ends another application's token",
         "whoever knows a refresh token may revoke it",
         "oauth/presented.py",
-        "return found if found is not None and found.grant.application_id == application.application_id else None",
-        "return found",
+        "    if found is None or found.grant.application_id != application.application_id:\n",
+        "    if found is None:\n",
         PRESENTED,
         "nobodys and sqlite",
     ),
@@ -581,6 +582,7 @@ MUTANTS = (
     ),
     *OUTCOME_MUTANTS,
     *TOKEN_MUTANTS,
+    *SECURITY_MUTANTS,
     *ACQUIRER_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",

@@ -138,3 +138,60 @@ async def test_without_hints_it_holds_when_memory_ends(
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
     async with nodes_of(postgres_url, Settings(bearer_cache_seconds=0.3), nowhere) as nodes:
         await holds_everywhere(nodes, change, code, status)
+
+
+async def take_write(owner: Operator) -> None:
+    """The application may only read."""
+    await owner.did("PATCH", own(owner), {"scopes": "offline_access read"})
+
+
+async def give_write(owner: Operator) -> None:
+    """The application may write again."""
+    await owner.did("PATCH", own(owner), {"scopes": "offline_access read write"})
+
+
+async def may_write(node: Service) -> bool:
+    """Whether an order of the access token that the service began with gets as far as its fields."""
+    reply = await node.request("POST", "/v1/orders", {"type": "point"})
+    assert (reply.status, reply.code) in ((400, "required_properties"), (403, "insufficient_scope"))
+    return reply.status == 400
+
+
+async def introspected(node: Service) -> str:
+    """The scope that introspection answers for that token."""
+    body = node.scene.presented(node.access_token)
+    scope: str = (await node.request("POST", "/oauth/introspect", body, token=None, key=None)).body["scope"]
+    return scope
+
+
+async def a_scope_is_taken_and_given_back(nodes: Nodes) -> None:
+    """At once where it was done; on the other node, where the token was good a moment ago, soon."""
+    here, there = nodes
+    owner = await operator(here)
+    assert [await may_write(node) for node in nodes] == [True, True]
+    for change, scope, expected in (
+        (take_write, "offline_access read", False),
+        (give_write, "offline_access read write", True),
+    ):
+        await change(owner)
+        assert await may_write(here) is expected
+
+        async def holds_there(expected: bool = expected) -> bool:  # noqa: FBT001 - bound in a loop
+            return await may_write(there) is expected
+
+        await until(holds_there)
+        assert [await introspected(node) for node in nodes] == [scope, scope]
+
+
+async def test_a_narrowed_application_is_heard_of_on_the_other_node(postgres_url: str) -> None:
+    """By the hint, long before memory ends."""
+    remembers = Settings().model_copy(update={"bearer_cache_seconds": NEVER_SECONDS})
+    async with nodes_of(postgres_url, remembers) as nodes:
+        await a_scope_is_taken_and_given_back(nodes)
+
+
+async def test_without_hints_a_narrowed_application_holds_when_memory_ends(postgres_url: str, tmp_path: Path) -> None:
+    """After five seconds at the latest; here after a third of one."""
+    nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
+    async with nodes_of(postgres_url, Settings(bearer_cache_seconds=0.3), nowhere) as nodes:
+        await a_scope_is_taken_and_given_back(nodes)

@@ -138,7 +138,7 @@ def test_standard_library(stream: io.StringIO) -> None:
 
 
 def _request_line(path: str, refusal: Refusal | None = None) -> None:
-    request_log.write("GET", path, 404 if refusal else 200, "own-id", time.perf_counter(), refusal)
+    request_log.write("GET", path, 404 if refusal else 200, "own-id", time.perf_counter(), refusal, "203.0.113.9")
 
 
 def test_request_lines(stream: io.StringIO) -> None:

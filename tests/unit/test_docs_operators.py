@@ -6,10 +6,15 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import get_args
 
+import pytest
+
+from paydesk.operator_events import Kind
 from paydesk_process import PAYDESK, credentials, dev, environment, request
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+OPERATIONS = PAGE.with_name("operations.md")
 SHOWN_AT_THE_END = '\nprintf "%s\\n" "$CLIENT_ID" "$OLD_SECRET" "$NEW_SECRET" "$SELLER"\n'
 
 
@@ -42,6 +47,13 @@ def test_every_command_works(tmp_path: Path) -> None:
         assert (ana["email"], "suspended_date" in ana) == ("ana.maria@shop.example", False)
         _, people = request("GET", f"{url}/operators", token)
         assert [one["name"] for one in people["data"] if "revoked_date" in one] == ["bea"]
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_of_event_is_explained(kind: str) -> None:
+    """In the first column of a table of one of the two pages."""
+    tables = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", PAGE.read_text() + OPERATIONS.read_text(), re.MULTILINE)
+    assert any(f"`{kind}`" in cell for cell in tables)
 
 
 def _answered(folder: Path, client_id: str, secret: str) -> str:

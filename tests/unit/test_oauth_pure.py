@@ -88,7 +88,8 @@ def test_tokens_have_their_shape(chain: Chain, generation: Generation) -> None:
         assert tokens.is_refresh_token_or_code(pair.refresh_token)
         assert pair.refresh_token.endswith(f"-{chain.seller_id}")
     assert pair == tokens.derive(KEYS, chain, generation)
-    TokenAnswer.model_validate(body(pair, tokens.new_public_key(live=chain.live), generation.created_ms))
+    public_key = tokens.new_public_key(live=chain.live)
+    TokenAnswer.model_validate(body(pair, generation.scope, public_key, generation.created_ms))
 
 
 def test_what_a_token_is_derived_from_makes_it_another() -> None:

@@ -183,18 +183,13 @@ def test_development_takes_http_and_any_port() -> None:
     assert faults("http://localhost:3000/hooks", ports=PORTS, loopback_allowed=True) == []
 
 
-@pytest.mark.parametrize(
-    ("url", "fault"),
-    [
-        ("https://shop.example/", None),
-        ("https://10.0.0.1/", "must lead to public addresses only"),
-        ("https://[::1]/", "must lead to public addresses only"),
-    ],
-)
-async def test_address_of_a_url(url: str, fault: str | None) -> None:
+async def test_address_of_a_url() -> None:
     """Names are looked up, addresses in the URL go through the same check."""
     resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34"))
-    assert await address_fault(url, resolver) == fault
+    assert await address_fault("https://shop.example/", resolver) is None
+    for url in ("https://10.0.0.1/", "https://[::1]/"):
+        with pytest.raises(AddressRefused):
+            await address_fault(url, resolver)
     await resolver.close()
 
 

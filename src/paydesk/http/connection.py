@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from paydesk.errors import (
 from paydesk.http import request_log
 from paydesk.http.body import BODY_BYTES_MAX
 from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, refusal_headers, request_id
+from paydesk.http.request import forwarded_address
 from paydesk.http.shared import error_body
 
 URL_BYTES_MAX = 8 * 1024
@@ -45,6 +46,7 @@ class Room:
     body_seconds: float
     keep_alive_seconds: float
     connections_max: int
+    trusted_proxies: Collection[str] = ()
     draining: bool = False
     strangers: dict[BoundedProtocol, None] = field(default_factory=dict)
     quiet: dict[BoundedProtocol, None] = field(default_factory=dict)
@@ -289,7 +291,7 @@ class BoundedProtocol(HttpToolsProtocol):
         body = encode(error_body(surface, refusal))
         identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
         path = url.partition(b"?")[0].decode("latin-1")
-        request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal)
+        request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())
         return (
             STATUS_LINE[kind.status]
             + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
@@ -297,6 +299,12 @@ class BoundedProtocol(HttpToolsProtocol):
             + b"\r\n"
             + body
         )
+
+    def _client_address(self) -> str:
+        """Return the client's address by the header fields that have come so far."""
+        fields: Iterable[tuple[bytes, bytes]] = getattr(self, "headers", None) or ()
+        forwarded = [value.decode("latin-1") for name, value in fields if name == b"x-forwarded-for"]
+        return forwarded_address(self.client[0] if self.client else "", forwarded, self.room.trusted_proxies)
 
 
 def _is_small(field: tuple[bytes, bytes]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from paydesk import errors
+from paydesk import errors, operator_events
 from paydesk.clock import Clock
 from paydesk.crash_points import reached
 from paydesk.errors import ErrorKind, Refusal
@@ -29,6 +29,7 @@ from paydesk.late_answers import Key
 from paydesk.oauth import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
 from paydesk.operation import Call, Caller, Operation, Steps, Surface
+from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
@@ -64,6 +65,7 @@ class Endpoint:
         self.operation, self.service = operation, service
         self._authenticate = service.authenticate.get(operation.surface)
         self._rates: BearerRates = service.state["bearer_rates"]
+        self._reporter: Reporter = service.state["reporter"]
         self._counts_requests = operation.surface == "application" and self._rates.counts_requests
         self._is_token_endpoint = operation.surface == "token"
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
@@ -87,12 +89,15 @@ class Endpoint:
         started = time.perf_counter()
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"))
+        address = request.client_address(self.service.settings.trusted_proxies)
         try:
-            reply = await self._reply(request, receive, identity)
+            reply = await self._reply(request, receive, identity, address)
         except Disconnected:
             return
         except (Refusal, Unavailable, KeyMissing, Locked) as error:
             reply = self._refused(error, request)
+            if isinstance(error, Refusal) and request.call is not None and request.call.alert is not None:
+                await self._reporter.report(request.call.alert, request.call.now_ms)
         except Exception:
             log.exception("defect", request_id=identity, operation=self.operation.name)
             reply = self._refused(errors.INTERNAL_ERROR.because("defect"), request)
@@ -104,7 +109,9 @@ class Endpoint:
             await _next_tick(started)
         reached("before_answer")
         await send_reply(scope, send, reply, identity)
-        request_log.write(request.method, request.path, reply.status, identity, started, reply.refusal)
+        request_log.write(
+            request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
+        )
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         surface = self.operation.surface
@@ -120,12 +127,11 @@ class Endpoint:
             error = shared.in_page_dialect(error)
         return refused(error, surface, request.headers)
 
-    async def _reply(self, request: Request, receive: Receive, identity: str) -> Reply:
+    async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
         operation, service = self.operation, self.service
         raw = await request.read(receive) if self._takes_body else b""
         if not operation.is_health_check:
             request.check_host(service.host_names)
-        address = request.client_address(service.settings.trusted_proxies)
         document = self._token_document(request, raw, address) if self._is_token_endpoint else None
         request.check_headers()
         if raw and document is None:
@@ -142,7 +148,7 @@ class Endpoint:
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, caller) if document is None else (document, document)
-        call = Call(
+        request.call = call = Call(
             settings=service.settings,
             database=service.database,
             keys=service.keys,
@@ -179,6 +185,7 @@ class Endpoint:
             caller = await authenticate(token, now_ms)
         except Refusal as refusal:
             raise self._rates.failed(refusal, token, address) from None
+        request.caller = caller
         if self._counts_requests:
             self._rates.check(caller)
         return caller
@@ -235,7 +242,10 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            return await database.write(work, touches=self._touches(call))
+            reply = await database.write(work, touches=self._touches(call))
+            if call.alert is not None:
+                operator_events.warn(call.alert)
+            return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
 
     async def _run_once(self, call: Call, key: Key, digest: bytes, touches: tuple[Hashable, ...]) -> Reply:

@@ -52,7 +52,9 @@ class BearerRates:
         if not seconds:
             return refusal
         self._log.note("bearers", place)
-        return too_many("address fails too often", seconds)
+        limited = too_many("address fails too often", seconds)
+        limited.facts = refusal.facts
+        return limited
 
 
 def too_many(reason: str, seconds: int) -> Refusal:

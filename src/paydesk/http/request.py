@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import urllib.parse
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from paydesk.errors import (
@@ -17,11 +17,13 @@ from paydesk.errors import (
 )
 from paydesk.http import body
 from paydesk.http.reply import Receive, Scope
+from paydesk.operation import Call, Caller
 
 SANDBOX_HEADER_GONE = (
     "The header x-test-scope must not be sent: the sandbox it chose is gone. Send a test token (TEST-…, from"
     " POST /oauth/token with test_token true) to make test orders."
 )
+ADDRESS_CHARACTERS_MAX = 64
 MISSING = "authorization value not present"
 
 
@@ -32,7 +34,7 @@ class Disconnected(Exception):
 class Request:
     """The head of a request. Header names are lower case; of a header sent twice `headers` has the last."""
 
-    __slots__ = ("_raw_headers", "address", "headers", "method", "path", "query_string", "scope")
+    __slots__ = ("_raw_headers", "address", "call", "caller", "headers", "method", "path", "query_string", "scope")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -43,6 +45,8 @@ class Request:
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw_headers}
         client = scope.get("client")
         self.address: str = client[0] if client else ""
+        self.caller: Caller | None = None
+        self.call: Call | None = None
 
     def all(self, name: str) -> list[str]:
         """Every value of a header."""
@@ -115,11 +119,27 @@ class Request:
         """The client's address: what the proxies that are trusted say, otherwise the connection's."""
         if not trusted_proxies:
             return self.address
-        hops = [hop.strip() for value in self.all("x-forwarded-for") for hop in value.split(",")]
-        address = self.address
-        while hops and address in trusted_proxies:
-            address = hops.pop()
-        return address
+        return forwarded_address(self.address, self.all("x-forwarded-for"), trusted_proxies)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the ids of the caller for the log, as far as the bearer or the handler has established them."""
+        caller, call = self.caller, self.call
+        if caller is not None and caller.application_id:
+            return {"application_id": caller.application_id, "seller_id": caller.seller_id}
+        if caller is not None and caller.terminal_id:
+            return {"seller_id": caller.seller_id, "terminal_id": caller.terminal_id}
+        if caller is not None:
+            return {"operator_id": caller.operator_id}
+        found = {"application_id": call.logged_application_id, "seller_id": call.logged_seller_id} if call else {}
+        return {name: value for name, value in found.items() if value}
+
+
+def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
+    """Return the address that trusted proxies say a connection from `address` was forwarded for, cut to a limit."""
+    hops = [hop.strip() for value in forwarded for hop in value.split(",")]
+    while hops and address in trusted_proxies:
+        address = hops.pop()
+    return address[:ADDRESS_CHARACTERS_MAX]
 
 
 def host_name(host: str) -> str:

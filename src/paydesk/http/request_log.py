@@ -6,7 +6,8 @@ Every request pays for it, so a JSON line is put together here and not by struct
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TextIO
 
@@ -37,8 +38,21 @@ def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None 
     _Target.common = {} if process is None else {"process": process}
 
 
-def write(method: str, path: str, status: int, request_id: str, started: float, refusal: Refusal | None) -> None:
-    """Write it; `started` is by `time.perf_counter`. Of a refusal it has the code and the precise reason."""
+def write(
+    method: str,
+    path: str,
+    status: int,
+    request_id: str,
+    started: float,
+    refusal: Refusal | None,
+    address: str,
+    identity: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
+    """Write the line of a request that came from `address`; `started` is by `time.perf_counter`.
+
+    `identity` returns the ids of the caller, as far as they are known. It is called only where a line is written. Of a
+    refusal the line has the code, the precise reason and its facts.
+    """
     if not _Target.enabled:
         return
     fields: dict[str, Any] = {
@@ -48,20 +62,29 @@ def write(method: str, path: str, status: int, request_id: str, started: float, 
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": request_id,
     }
+    origin = {"address": _masked(address), **identity()}
     if refusal is not None:
         fields["error"] = refusal.kind.code
         fields["reason"] = refusal.reason
+        origin |= refusal.facts
     if _Target.json_stream is None:
-        log.info("request", **fields)
+        log.info("request", **fields, **origin)
     else:
-        _write_json(_Target.json_stream, fields)
+        _write_json(_Target.json_stream, fields, origin)
 
 
-def _write_json(stream: TextIO, fields: dict[str, Any]) -> None:
+@lru_cache(10_000)
+def _masked(address: str) -> str:
+    """Return an address as it may be logged: a proxy may write any text there."""
+    return str(redacted(address))
+
+
+def _write_json(stream: TextIO, fields: dict[str, Any], origin: Mapping[str, Any]) -> None:
+    """Write the line. `origin`, the masked address and ids out of the database, carries no secret."""
     # A line break belongs to no secret, so one look at all texts is enough.
     if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
         fields = {name: redacted(value, name) for name, value in fields.items()}
     now = rfc3339(time.time_ns() // 1_000_000)
-    line = {"timestamp": now, "level": "info", "event": "request", **fields, **_Target.common}
+    line = {"timestamp": now, "level": "info", "event": "request", **fields, **origin, **_Target.common}
     stream.write(_encode(line).decode() + "\n")
     stream.flush()

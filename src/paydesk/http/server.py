@@ -138,6 +138,7 @@ async def serve(
         settings.body_timeout_seconds,
         settings.keep_alive_seconds,
         settings.connections_max,
+        settings.trusted_proxies,
     )
     config = uvicorn.Config(
         app,

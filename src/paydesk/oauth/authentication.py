@@ -45,6 +45,7 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
     known = proven.find(client_id, client_secret, call.now_ms) if proven is not None else None
     if known is not None:
         _count(call, known)
+        call.logged_application_id = known.application_id
         writes = call.tx.writes
         try:
             return await work(known)
@@ -56,6 +57,7 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
     if isinstance(application, Refusal):
         return application
     _count(call, application)
+    call.logged_application_id = application.application_id
     if application.suspended_ms is not None:
         raise TOKEN_FORBIDDEN.because("application suspended")
     return await work(application)

@@ -11,6 +11,7 @@ from paydesk import ids
 from paydesk.cache import Cache
 from paydesk.errors import FORBIDDEN, UNAUTHORIZED, Refusal
 from paydesk.oauth import authorizations, tokens
+from paydesk.oauth.scopes import shared
 from paydesk.operation import Caller
 from paydesk.secrets import digest
 from paydesk.signals import EVERYTHING
@@ -21,7 +22,7 @@ ENTRIES_MAX = 10_000
 # Out: an access token with everything that can take its force.
 ACCESS_TOKEN = """SELECT t.chain_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
         c.application_id, c.live, c.revoked_ms, a.withdrawn_ms,
-        s.currency, s.country, s.suspended_ms, p.suspended_ms, t.created_ms
+        s.currency, s.country, s.suspended_ms, p.suspended_ms, t.created_ms, p.scopes
     FROM access_tokens t
     JOIN token_chains c ON c.seller_id = t.seller_id AND c.chain_id = t.chain_id
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
@@ -57,6 +58,12 @@ class AccessToken:
     seller_suspended_ms: int | None
     application_suspended_ms: int | None
     created_ms: int
+    application_scopes: str
+
+    @property
+    def effective_scope(self) -> str:
+        """The scopes that it was issued with and that its application still has."""
+        return shared(self.scope, self.application_scopes)
 
     @property
     def chain_topic(self) -> str:
@@ -91,7 +98,7 @@ class AccessToken:
             seller_id=self.seller_id,
             application_id=self.application_id,
             live=bool(self.live),
-            scopes=frozenset(self.scope.split(" ")),
+            scopes=frozenset(self.effective_scope.split()),
             currency=self.currency,
             country=self.country,
             token_digest=self.digest,
@@ -144,6 +151,7 @@ class Bearers:
         if refusal is not None:
             if row.runs_out(now_ms):
                 await self._database.write(lambda tx: expire(tx, row, now_ms))
+            refusal.facts = {"application_id": row.application_id, "seller_id": row.seller_id}
             raise refusal
         bearer = row.bearer()
         if changes == self._changes:

@@ -14,6 +14,7 @@ from paydesk.oauth import bearer, store, tokens
 from paydesk.oauth.applications import Application
 from paydesk.oauth.bearer import AccessToken
 from paydesk.oauth.grants import checks
+from paydesk.oauth.scopes import shared
 from paydesk.oauth.store import RefreshToken
 from paydesk.operation import Answer, Call
 from paydesk.secrets import digest
@@ -40,7 +41,7 @@ async def introspect(call: Call, token: str, application: Application) -> Answer
         return Answer(200, _of_access_token(call, access_token))
     refresh_token = await _refresh_token(call, token, application)
     if refresh_token is not None and await _has_a_successor_to_make(call, refresh_token, application):
-        return Answer(200, _of_refresh_token(call, refresh_token))
+        return Answer(200, _of_refresh_token(call, refresh_token, application))
     return Answer(200, {"active": False})
 
 
@@ -48,14 +49,20 @@ async def _access_token(call: Call, token: str, application: Application) -> Acc
     """The application's access token, or None."""
     seller_id = ids.seller_of(token) if tokens.is_access_token(token) else None
     found = await bearer.find(call.tx, seller_id, digest(token)) if seller_id is not None else None
-    return found if found is not None and found.application_id == application.application_id else None
+    if found is None or found.application_id != application.application_id:
+        return None
+    call.logged_seller_id = found.seller_id
+    return found
 
 
 async def _refresh_token(call: Call, token: str, application: Application) -> RefreshToken | None:
     """The application's refresh token, or None. A code has the same shape, and is none."""
     seller_id = ids.seller_of(token) if tokens.is_refresh_token_or_code(token) else None
     found = await store.find_refresh_token(call.tx, seller_id, token) if seller_id is not None else None
-    return found if found is not None and found.grant.application_id == application.application_id else None
+    if found is None or found.grant.application_id != application.application_id:
+        return None
+    call.logged_seller_id = found.grant.seller_id
+    return found
 
 
 async def _is_good(call: Call, token: AccessToken) -> bool:
@@ -84,14 +91,21 @@ async def _has_a_successor_to_make(call: Call, token: RefreshToken, application:
 
 
 def _of_access_token(call: Call, token: AccessToken) -> dict[str, Any]:
-    about = {"scope": token.scope, "client_id": str(token.application_id), "token_type": "bearer"}
-    return {"active": True, **about, **_times(token), **_whose(call, token.seller_id, live=bool(token.live))}
+    about = {"client_id": str(token.application_id), "token_type": "bearer"}
+    whose = _whose(call, token.seller_id, live=bool(token.live))
+    return {"active": True, **_scope(token.effective_scope), **about, **_times(token), **whose}
 
 
-def _of_refresh_token(call: Call, token: RefreshToken) -> dict[str, Any]:
+def _of_refresh_token(call: Call, token: RefreshToken, application: Application) -> dict[str, Any]:
     """It has no `token_type`: nobody may take it for a bearer."""
-    about = {"scope": token.chain.scope, "client_id": str(token.chain.application_id)}
-    return {"active": True, **about, **_times(token), **_whose(call, token.chain.seller_id, live=token.chain.live)}
+    chain = token.chain
+    about = {**_scope(shared(chain.scope, application.scopes)), "client_id": str(chain.application_id)}
+    return {"active": True, **about, **_times(token), **_whose(call, chain.seller_id, live=chain.live)}
+
+
+def _scope(scope: str) -> dict[str, str]:
+    """Return the member `scope`, which is left out where there is none (RFC 7662 section 2.2)."""
+    return {"scope": scope} if scope else {}
 
 
 def _times(token: AccessToken | RefreshToken) -> dict[str, int]:

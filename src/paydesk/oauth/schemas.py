@@ -118,7 +118,9 @@ class TokenAnswer(BaseModel):
     access_token: str = Field(pattern=tokens.ACCESS_TOKEN_PATTERN)
     token_type: Literal["bearer"]
     expires_in: int = Field(ge=0, description="Seconds that the access token has left.")
-    scope: str = Field(description="In alphabetical order.")
+    scope: str = Field(
+        description="In alphabetical order; without those that an operator has taken from the application."
+    )
     user_id: int = Field(description="The seller that the tokens act for.")
     refresh_token: str | None = Field(
         None, pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only where `offline_access` was granted."
@@ -133,7 +135,13 @@ class Introspection(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
 
     active: bool = Field(description="Whether it is good now. A used refresh token is not, though it may be repeated.")
-    scope: str | None = Field(None, description="In alphabetical order; of a refresh token what its chain was granted.")
+    scope: str | None = Field(
+        None,
+        description=(
+            "In alphabetical order; of a refresh token what its chain was granted. Without those that an operator has"
+            " taken from the application."
+        ),
+    )
     client_id: str | None = Field(None, description="The application, in digits.")
     token_type: Literal["bearer"] | None = Field(None, description="Of an access token alone.")
     exp: int | None = Field(None, description="When it expires, in seconds since 1970.")
@@ -159,14 +167,14 @@ def read(model: type[Model], body: Any) -> Model:
         raise INVALID_REQUEST.because(_reason(error)) from None
 
 
-def body(pair: tokens.Pair, public_key: str, now_ms: int) -> dict[str, Any]:
-    """The answer that carries `pair`, with what is left of the access token's lifetime."""
+def body(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> dict[str, Any]:
+    """The answer that carries `pair`, with what is left of the access token's lifetime and what `scope` it has now."""
     generation = pair.generation
     answer: dict[str, Any] = {
         "access_token": pair.access_token,
         "token_type": "bearer",
         "expires_in": max(generation.expires_ms - now_ms, 0) // 1000,
-        "scope": generation.scope,
+        "scope": scope,
         "user_id": pair.chain.seller_id,
     }
     if pair.refresh_token is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from paydesk.oauth.errors import INVALID_SCOPE
 
 OFFLINE_ACCESS = "offline_access"
@@ -49,6 +51,13 @@ def narrow(granted: str, requested: str | None) -> str:
     if not includes(granted, *scope.split(" ")):
         raise INVALID_SCOPE.because("scope is wider than granted")
     return scope
+
+
+@lru_cache(64)
+def shared(granted: str, allowed: str) -> str:
+    """Return the scopes that both stored strings have, in alphabetical order; an empty string where there are none."""
+    both = set(granted.split(" ")) & set(allowed.split(" "))
+    return " ".join([name for name in SCOPES if name in both])
 
 
 def includes(scope: str, *names: str) -> bool:

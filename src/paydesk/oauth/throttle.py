@@ -11,12 +11,14 @@ import time
 from dataclasses import dataclass
 
 from paydesk.known import Known
-from paydesk.rates import Buckets, Monotonic, network
+from paydesk.rates import Buckets, Monotonic, Tally, network
 from paydesk.secrets import digest
 from paydesk.signals import Signals
 from paydesk.throttle_log import ThrottleLog
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
+FAILURES_PER_ALERT = 5
+"""At every fifth failure of one e-mail address from one address within an hour operators are alerted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class SignInThrottle:
         self._browsers: Buckets[str] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
+        self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic=monotonic)
         self._known = Known("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
 
     def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
@@ -134,9 +137,14 @@ class SignInThrottle:
             self._log.note("sign-ins", place)
         return seconds or None
 
-    def failed(self, email: str, address: str, *, known_browser: bool = False) -> None:
-        """The password was wrong, or there is nobody of that e-mail address."""
+    def failed(self, email: str, address: str, *, known_browser: bool = False) -> bool:
+        """Count a wrong password or an unknown e-mail address; True where operators are to be alerted."""
         subject, place = _subject(email), network(address)
+        alerts = self._tally.add((subject, place, known_browser)) % FAILURES_PER_ALERT == 0
+        self._charge(subject, place, known_browser=known_browser)
+        return alerts
+
+    def _charge(self, subject: str, place: str, *, known_browser: bool) -> None:
         if self._has_own_budget(subject, known_browser):
             self._browsers.charge(subject)
             return
@@ -152,6 +160,7 @@ class SignInThrottle:
         """
         subject, place = _subject(email), network(address)
         self._known.add(subject, place)
+        self._tally.forget((subject, place, known_browser))
         if known_browser:
             self._browsers.forget(subject)
         else:

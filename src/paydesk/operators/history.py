@@ -43,7 +43,7 @@ WHERE (seller_id, delivery_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR st
 ORDER BY seller_id, delivery_id LIMIT $3"""
 
 EVENTS = """
-SELECT event_id, kind, seller_id, subject, message, body, created_ms
+SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrences
 FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
 
 
@@ -128,13 +128,14 @@ def _about(subject: str) -> dict[str, Any]:
 
 
 def _event(row: Row) -> dict[str, Any]:
-    event_id, kind, seller_id, subject, message, body, created_ms = row
+    event_id, kind, seller_id, subject, message, body, created_ms, occurrences = row
     document = {
         "id": event_id,
         "kind": kind,
         "subject": subject,
         "message": message,
         "body": _evidence(body),
+        "occurrences": occurrences,
         "created_date": rfc3339(created_ms),
     }
     return document if seller_id is None else {**document, "seller_id": seller_id}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from paydesk.operator_events import Kind
 from paydesk.operators.history import DELIVERY_STATUSES
 from paydesk.webhooks.schemas import ACTIONS_OF
 
@@ -210,6 +211,17 @@ INQUIRY = described(
     ended_date=DATE,
 )
 EVENT = described(
-    {"id": TEXT, "kind": TEXT, "subject": TEXT, "message": TEXT, "body": {}, "created_date": DATE},
+    {
+        "id": TEXT,
+        "kind": {"enum": list(get_args(Kind))},
+        "subject": TEXT,
+        "message": TEXT,
+        "body": {},
+        "occurrences": {
+            "type": "integer",
+            "description": "How often it happened within one hour.",
+        },
+        "created_date": DATE,
+    },
     seller_id=NUMBER,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.clock import rfc3339
+from paydesk.errors import Refusal
 from paydesk.oauth import applications
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
@@ -12,6 +13,7 @@ from paydesk.operators.errors import APPLICATION_NOT_FOUND
 from paydesk.operators.schemas import SubscriptionRequest
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import subscriptions
+from paydesk.webhooks.addresses import AddressRefused
 from paydesk.webhooks.subscriptions import Subscription
 
 
@@ -20,13 +22,20 @@ async def create(call: Call) -> Answer:
     audit.require_change(call)
     body: SubscriptionRequest = call.body
     actions = body.actions or []
-    await subscriptions.refuse_unfit(
-        topic=body.topic,
-        url=body.url,
-        actions=actions,
-        ports=call.settings.webhook_ports,
-        loopback_allowed=bool(call.state.get("loopback_allowed")),
-    )
+    try:
+        await subscriptions.refuse_unfit(
+            topic=body.topic,
+            url=body.url,
+            actions=actions,
+            ports=call.settings.webhook_ports,
+            loopback_allowed=bool(call.state.get("loopback_allowed")),
+        )
+    except Refusal as refusal:
+        if isinstance(refusal.__cause__, AddressRefused):
+            call.alert = refusal.__cause__.event(
+                str(body.client_id), body.client_id, operator_id=call.caller.operator_id, address=call.address
+            )
+        raise
 
     async def work(tx: Transaction) -> dict[str, Any]:
         if await applications.get(tx, body.client_id) is None:

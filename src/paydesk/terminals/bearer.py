@@ -52,7 +52,9 @@ class DeviceBearers:
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
-            raise UNAUTHORIZED.because("revoked long ago", was_good=True)
+            refusal = UNAUTHORIZED.because("revoked long ago", was_good=True)
+            refusal.facts = {"seller_id": bearer.caller.seller_id, "terminal_id": bearer.caller.terminal_id}
+            raise refusal
         return replace(bearer.caller, revoked=True)
 
     async def _look_up(self, token: str, key: bytes) -> Bearer:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paydesk.errors import Refusal
 from paydesk.operation import Call
+from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Transaction
 from paydesk.terminals.errors import STALE_SESSION
 
@@ -66,9 +68,28 @@ async def hold_session(call: Call, boot_id: str) -> int:
     assert row is not None, "a device token belongs to a terminal"
     newest, own = row
     if own is None or own != newest:
-        raise STALE_SESSION.because("no hello" if own is None else f"session {own}, the newest is {newest}")
+        raise stale(call, own, newest)
     session: int = own
     return session
+
+
+def stale(call: Call, own: int | None, newest: int, *, is_late: bool = True) -> Refusal:
+    """Return the refusal of a session that is not the newest.
+
+    A device that was started again never speaks in its earlier session. So a call of one that `is_late`, which came
+    after the newer session had begun, shows two devices with one token, and operators are alerted.
+    """
+    if own is None:
+        return STALE_SESSION.because("no hello")
+    if is_late:
+        call.alert = OperatorEvent(
+            "terminal_session_conflict",
+            call.caller.terminal_id,
+            "A call came from an earlier session after a newer one had begun: two devices may use one device token.",
+            call.caller.seller_id,
+            {"session": own, "newest_session": newest, "address": call.address},
+        )
+    return STALE_SESSION.because(f"session {own}, the newest is {newest}")
 
 
 async def begin_session(

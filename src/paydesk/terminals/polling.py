@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 
 from paydesk.errors import PROPERTY_VALUE, UNAUTHORIZED
 from paydesk.operation import Answer, Call, Handled
 from paydesk.storage.database import Transaction
-from paydesk.terminals import looks
-from paydesk.terminals.errors import STALE_SESSION
+from paydesk.terminals import leases, looks
 from paydesk.terminals.gateway import Gateway, Poll
 from paydesk.terminals.looks import View
 from paydesk.terminals.schemas import UUID_PATTERN
@@ -35,11 +35,14 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_sec
     signals, loop = call.database.signals, asyncio.get_running_loop()
     topics = f"terminal:{poll.terminal_id}", f"device:{poll.terminal_id}", "stop"
     deadline = loop.time() + wait_seconds
+    has_waited = False
     while True:
         with signals.subscribe(*topics) as waiter:
             poll.waiter = waiter
             # A poll that has no session of its own must not end the one that has.
-            session, view = await call.database.read(lambda tx: _look(tx, call, boot_id))
+            look = partial(_look, call=call, boot_id=boot_id, has_waited=has_waited)
+            session, view = await call.database.read(look)
+            has_waited = True
             if gateway.begin(poll):
                 signals.wake_elsewhere((f"moved:{poll.terminal_id}",))
             if poll.over or (call.gone is not None and call.gone()):
@@ -56,16 +59,17 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_sec
             await waiter.wait(left if again_seconds is None else min(left, again_seconds))
 
 
-async def _look(tx: Transaction, call: Call, boot_id: str) -> tuple[int, View]:
-    """This start's session, and what there is to tell. Raises `unauthorized` and `stale_session`."""
+async def _look(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) -> tuple[int, View]:
+    """This start's session, and what there is to tell. Raises `unauthorized` and `stale_session`.
+
+    A poll that `has_waited` was open when the terminal was started again.
+    """
     caller = call.caller
     look = await looks.look(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
     if look.revoked_ms is not None:
         raise UNAUTHORIZED.because("revoked device token")
     if look.own is None or look.own != look.newest:
-        raise STALE_SESSION.because(
-            "no hello" if look.own is None else f"session {look.own}, the newest is {look.newest}"
-        )
+        raise leases.stale(call, look.own, look.newest, is_late=not has_waited)
     return look.own, look.view
 
 

@@ -13,7 +13,6 @@ from paydesk.orders import store as orders
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 from paydesk.terminals import leases, store
-from paydesk.terminals.errors import STALE_SESSION
 from paydesk.terminals.gateway import Gateway
 from paydesk.terminals.schemas import HelloRequest, JournalEntry
 from paydesk.terminals.store import Terminal
@@ -66,7 +65,7 @@ async def _greet(tx: Transaction, call: Call) -> Greeting:
     assert terminal is not None, "a device token belongs to a terminal"
     newest, own = await leases.sessions_of(tx, seller_id, terminal_id, request.boot_id)
     if own is not None and own < newest:
-        raise STALE_SESSION.because(f"session {own}, the newest is {newest}")
+        raise leases.stale(call, own, newest)
     session = own or newest + 1
     if own is None:
         await leases.begin_session(

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
+from paydesk.operator_events import OperatorEvent
+
 if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
 
@@ -55,6 +57,19 @@ NOT_PUBLIC = tuple(
 class AddressRefused(OSError):
     """A host is, or resolves to, an address that nothing is sent to."""
 
+    def __init__(self, host: str, address: Address) -> None:
+        super().__init__(f"{host} is at {address}, which is not a public address")
+        self.host, self.address = host, address
+
+    def event(self, subject: str, application_id: int, **facts: Any) -> OperatorEvent:
+        """Return the event that tells operators of it; of the URL it has the host alone."""
+        return OperatorEvent(
+            "webhook_address_refused",
+            subject,
+            "The host of a webhook URL has an address that is not public. Nothing was sent there.",
+            body={"application_id": application_id, "host": self.host, "host_address": str(self.address), **facts},
+        )
+
 
 def allowed(address: Address, *, loopback_allowed: bool) -> bool:
     """Whether something may be sent to `address`."""
@@ -97,7 +112,7 @@ class CheckedResolver:
         """Raise `AddressRefused` unless every one of the addresses is allowed."""
         for address in addresses:
             if not allowed(address, loopback_allowed=self._loopback_allowed):
-                raise AddressRefused(f"{host} is at {address}, which is not a public address")
+                raise AddressRefused(host, address)
 
     def open_socket(self, info: Any) -> socket.socket:
         """The socket of a connection, for aiohttp's `socket_factory`.

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from paydesk import __version__
+from paydesk import __version__, operator_events
 from paydesk.clock import Clock, SystemClock
+from paydesk.operator_events import OperatorEvent
 from paydesk.secrets import Secret
 from paydesk.storage.database import Locked, Transaction, Unavailable
 from paydesk.webhooks import schedule, signature, store, urls
-from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 from paydesk.webhooks.schemas import TYPES
 from paydesk.webhooks.sending import Outcome, Sender
 from paydesk.webhooks.slots import RECEIVERS_MAX, Slots
@@ -194,7 +195,7 @@ class DeliveryWorker:
         receiver = claimed.seller_id, claimed.subscription_id
         since_ms = self._last_success_ms.get(receiver, 0)
 
-        async def work(tx: Transaction) -> None:
+        async def work(tx: Transaction) -> OperatorEvent | None:
             await store.add_attempt(tx, claimed, attempt)
             if outcome.delivered:
                 await store.delivered(tx, claimed, now_ms, since_ms)
@@ -202,8 +203,11 @@ class DeliveryWorker:
                 await store.exhausted(tx, claimed, now_ms)
             else:
                 await store.failed(tx, claimed, next_ms)
+            return await _record_refused(tx, claimed, outcome.refused, now_ms)
 
-        await self._database.write(work)
+        event = await self._database.write(work)
+        if event is not None:
+            operator_events.warn(event)
         if outcome.delivered:
             if len(self._last_success_ms) >= RECEIVERS_MAX:
                 self._last_success_ms.clear()
@@ -232,6 +236,17 @@ class DeliveryWorker:
             await self._database.write(lambda tx: store.release(tx, claimed))
         except (Unavailable, Locked):
             log.info("claim left to run out", delivery=claimed.delivery_id)
+
+
+async def _record_refused(
+    tx: Transaction, claimed: Claimed, refused: AddressRefused | None, now_ms: int
+) -> OperatorEvent | None:
+    """Record for operators that the receiver's address was refused; return the first event of an hour."""
+    target = await store.target(tx, claimed.seller_id, claimed.subscription_id) if refused is not None else None
+    if refused is None or target is None:
+        return None
+    event = refused.event(claimed.subscription_id, target.application_id)
+    return event if await operator_events.record_repeatable(tx, event, now_ms) else None
 
 
 def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:

@@ -27,6 +27,7 @@ class Outcome:
     body: str = ""
     error: str | None = None
     retry_after: str | None = None
+    refused: AddressRefused | None = None
 
     @property
     def delivered(self) -> bool:
@@ -80,7 +81,7 @@ class Sender:
         except TimeoutError:
             return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s")
         except (ClientError, OSError, ValueError) as error:
-            return Outcome(None, error=_told(error))
+            return _failed(error)
 
     async def _post(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
         async with self._session.post(url, headers=headers, data=body, allow_redirects=False) as response:
@@ -99,7 +100,8 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _told(error: Exception) -> str:
+def _failed(error: Exception) -> Outcome:
     cause = getattr(error, "os_error", error)
-    told = str(cause) if isinstance(cause, AddressRefused) else str(error) or type(error).__name__
-    return told.replace("\0", "")[:ERROR_CHARACTERS_MAX]
+    refused = cause if isinstance(cause, AddressRefused) else None
+    reason = str(refused or error) or type(error).__name__
+    return Outcome(None, error=reason.replace("\0", "")[:ERROR_CHARACTERS_MAX], refused=refused)

@@ -24,7 +24,7 @@ NEXT_DUE = "SELECT min(next_ms) FROM deliveries WHERE status = 'pending' AND nex
 
 # An application hears nothing of a seller who has withdrawn all that it was ever allowed, but that this is so.
 TARGET = """
-SELECT url, topic, secret_generation, key_version,
+SELECT url, application_id, topic, secret_generation, key_version,
        CASE WHEN deleted_ms IS NOT NULL
               OR (topic = 'orders'
                   AND EXISTS (SELECT 1 FROM authorizations
@@ -131,6 +131,7 @@ class Target:
     """Where a subscription's notifications go, and what their secret is derived from. `ended`: nothing goes there."""
 
     url: str
+    application_id: int
     topic: str
     secret_generation: int
     key_version: int

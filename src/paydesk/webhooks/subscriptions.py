@@ -13,7 +13,7 @@ from paydesk.keys import Keys
 from paydesk.secrets import Secret
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import signature, urls
-from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 from paydesk.webhooks.errors import SUBSCRIPTION_NOT_FOUND
 from paydesk.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
 
@@ -57,14 +57,17 @@ class Subscription:
 async def refuse_unfit(
     *, topic: str, url: str, actions: Sequence[str], ports: Collection[int], loopback_allowed: bool
 ) -> None:
-    """Raise a refusal that names everything wrong with a wish to subscribe.
+    """Raise a refusal that names everything wrong with a subscription request.
 
-    Looks the URL's host up, so it belongs before the unit of work, not within it.
+    Looks the URL's host up, so it belongs before the unit of work, not within it. The refusal's cause is an
+    `AddressRefused` where the host has an address that is not public.
     """
-    details = [
-        *_topic_faults(topic),
-        *(f"'$.url' - {fault}" for fault in await _url_faults(url, ports, loopback_allowed)),
-    ]
+    refused: AddressRefused | None = None
+    try:
+        url_faults = await _url_faults(url, ports, loopback_allowed)
+    except AddressRefused as error:
+        refused, url_faults = error, ["must lead to public addresses only"]
+    details = [*_topic_faults(topic), *(f"'$.url' - {fault}" for fault in url_faults)]
     # Where the topic is none of ours the earlier one's successor is meant.
     named = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
     details += [
@@ -73,7 +76,7 @@ async def refuse_unfit(
         if action not in named
     ]
     if details:
-        raise PROPERTY_VALUE.because("unfit subscription", *details)
+        raise PROPERTY_VALUE.because("unfit subscription", *details) from refused
 
 
 async def create(

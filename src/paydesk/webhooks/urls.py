@@ -49,7 +49,7 @@ def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[
 
 
 async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
-    """What is wrong with where `url` leads, or None. `url` is one without `faults`."""
+    """Return what is wrong with where `url` leads, or None. `url` is one without `faults`. Raises `AddressRefused`."""
     from yarl import URL
 
     host = (URL(url, encoded=True).raw_host or "").lower()
@@ -60,7 +60,7 @@ async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
         else:
             resolver.check(host, [address])
     except AddressRefused:
-        return "must lead to public addresses only"
+        raise
     except (OSError, UnicodeError):
         return "must name a host that can be found"
     return None

@@ -27,6 +27,7 @@ def check_parameters(request: TokenRequest) -> None:
 async def redeem(call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
     """Exchange the code. What is refused uses nothing up, but a code that comes again may end its tokens."""
     code = await _find(call, request.code)
+    call.logged_seller_id = code.grant.seller_id
     checks.belongs_to(code.grant, application)
     checks.stands(code.grant, application)
     _redirect_uri_agrees(request, code, application)
@@ -35,6 +36,7 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
     if refusal is not None:
         return refusal
     scope = narrow(code.grant.scope, request.scope)
+    checks.something_remains(scope, application)
     chain = Chain(
         code.grant.seller_id, tokens.new_chain_id(), application.application_id, not request.wants_test, scope
     )
@@ -88,5 +90,7 @@ async def _refuse_spent(call: Call, presented: str, code: Code) -> Refusal | Non
     if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:
         return INVALID_GRANT.because("code exchanged already")
     assert code.chain_id is not None, "an exchanged code names its chain"
-    await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again")
+    if await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again"):
+        message = "An authorization code was presented again: every token that came from it was revoked."
+        await checks.alert(call, "authorization_code_replayed", code.grant, message)
     return INVALID_GRANT.because("code presented again")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from paydesk import operator_events
 from paydesk.oauth import schemas
 from paydesk.oauth.applications import Application
-from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
+from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
 from paydesk.oauth.schemas import TokenRequest
-from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
+from paydesk.oauth.scopes import OFFLINE_ACCESS, includes, shared
 from paydesk.oauth.store import Grant
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Answer, Call
+from paydesk.operator_events import Kind, OperatorEvent
 
 
 def parameters_fit(request: TokenRequest, *, required: tuple[str, ...], foreign: tuple[str, ...]) -> None:
@@ -44,13 +46,35 @@ def redirect_uri_registered(redirect_uri: str, application: Application) -> None
         raise INVALID_GRANT.because("redirect_uri not registered")
 
 
+def something_remains(scope: str, application: Application) -> None:
+    """Refuse tokens whose scopes have all been taken from the application."""
+    if not shared(scope, application.scopes):
+        raise INVALID_SCOPE.because("the application has none of these scopes any more")
+
+
 def lifetimes(call: Call) -> Lifetimes:
     """How long the tokens live that are made now."""
     settings = call.settings
     return Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds)
 
 
+async def alert(call: Call, kind: Kind, grant: Grant, message: str) -> None:
+    """Record for operators, with the revocation that this transaction commits, that a credential was replayed."""
+    call.alert = OperatorEvent(
+        kind,
+        f"{grant.authorization_id}-{grant.seller_id}",
+        message,
+        grant.seller_id,
+        {"application_id": grant.application_id, "address": call.address},
+    )
+    await operator_events.record(call.tx, call.alert, call.now_ms)
+
+
 def answer(call: Call, application: Application, pair: Pair) -> Answer:
-    """200 with the tokens (RFC 6749 section 5.1), which the adapter marks as not to be stored."""
+    """200 with the tokens (RFC 6749 section 5.1), which the adapter marks as not to be stored.
+
+    Scopes that were taken from the application are left out. The tokens keep them, for when it has them again.
+    """
     public_key = application.public_key(live=pair.chain.live)
-    return Answer(200, schemas.body(pair, public_key, call.now_ms))
+    scope = shared(pair.generation.scope, application.scopes)
+    return Answer(200, schemas.body(pair, scope, public_key, call.now_ms))

@@ -25,6 +25,7 @@ def check_parameters(request: TokenRequest) -> None:
 async def redeem(call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
     """Make the successor, or answer the one that was made. What is refused changes nothing, but a replay may."""
     token = await _find(call, request.refresh_token)
+    call.logged_seller_id = token.grant.seller_id
     checks.belongs_to(token.grant, application)
     _kind_stays(request, token)
     checks.stands(token.grant, application)
@@ -37,6 +38,7 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
     if token.is_expired(call.now_ms):
         return await _refuse_expired(call, request, application, token)
     scope = narrow(token.chain.scope, request.scope)
+    checks.something_remains(scope, application)
     if not await store.claim_successor(call.tx, token.chain, token.generation):
         # Somebody was quicker: there is a successor to answer now, or the chain has ended.
         return await redeem(call, request, application)
@@ -71,15 +73,23 @@ async def _repeat(call: Call, request: TokenRequest, application: Application, t
     assert successor is not None, "a used token has a successor"
     if narrow(token.chain.scope, request.scope) != successor.scope:
         raise INVALID_SCOPE.because("repeated with another scope")
+    checks.something_remains(successor.scope, application)
     return checks.answer(call, application, tokens.derive(call.keys, token.chain, successor))
 
 
 async def _refuse_replay(call: Call, application: Application, token: RefreshToken) -> Refusal:
     """Two hold the token, and nobody knows which of them is honest (RFC 9700 section 4.14.2)."""
     if application.on_replay == "revoke":
-        chain = token.chain
-        await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, "refresh token replayed")
+        await _revoke(call, token)
     return INVALID_GRANT.because("refresh token replayed")
+
+
+async def _revoke(call: Call, token: RefreshToken) -> None:
+    """Revoke the token's family. Of several replays at once one does, and operators learn of it by that one."""
+    chain = token.chain
+    if await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, "refresh token replayed"):
+        message = "A used refresh token was presented again: its token family was revoked."
+        await checks.alert(call, "refresh_token_replayed", token.grant, message)
 
 
 async def _refuse_expired(

@@ -19,8 +19,9 @@ from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.oauth.pages.visit import APPLICATIONS_PATH, SESSION, VISIT, Visit, visit
 from paydesk.oauth.passwords import hash_password, needs_rehash, verify_password
 from paydesk.oauth.sellers import Seller
-from paydesk.oauth.throttle import SignInThrottle
+from paydesk.oauth.throttle import FAILURES_PER_ALERT, SignInThrottle
 from paydesk.operation import Answer, Call
+from paydesk.operator_events import OperatorEvent, Reporter
 from paydesk.storage.database import Transaction
 
 HOUR_MS = 3_600_000
@@ -96,11 +97,13 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     seller, password_hash = await call.database.read(partial(_seller, email=email))
     is_near = throttle.knows(email, call.address, known_browser=is_known)
     if not await verify_password(password_hash, password, known=is_near):
-        throttle.failed(email, call.address, known_browser=is_known)
+        if throttle.failed(email, call.address, known_browser=is_known):
+            await _alert(call, seller)
         return SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address")
     assert seller is not None, "nobody's password is right"
     assert password_hash is not None, "a seller has one"
     throttle.succeeded(email, call.address, known_browser=is_known)
+    call.logged_seller_id = seller.seller_id
     if seller.suspended_ms is not None:
         raise SELLER_SUSPENDED.because("seller suspended")
     cookie = await call.database.write(partial(_begin, seen=seen, seller=seller, password_hash=password_hash))
@@ -109,6 +112,20 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
         return await _proven(seen, email, password)
     await _keep_up(call, seller, password_hash, password)
     return cookie
+
+
+async def _alert(call: Call, seller: Seller | None) -> None:
+    """Report failed sign-ins. An e-mail address that is no seller's is not named: people type passwords there too."""
+    reporter: Reporter = call.state["reporter"]
+    seller_id = None if seller is None else seller.seller_id
+    event = OperatorEvent(
+        "sign_in_failures",
+        "unknown_email" if seller_id is None else str(seller_id),
+        f"{FAILURES_PER_ALERT} sign-ins with one e-mail address failed from one address within an hour.",
+        seller_id,
+        {"address": call.address, "failures": FAILURES_PER_ALERT},
+    )
+    await reporter.report(event, call.now_ms)
 
 
 async def _keep_up(call: Call, seller: Seller, password_hash: str, password: str) -> None:

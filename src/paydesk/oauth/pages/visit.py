@@ -45,7 +45,10 @@ class Visit:
         cookie, now_ms = self.session_cookie, self.call.now_ms
         if cookie is None:
             return None
-        return await self.call.database.write(lambda tx: sessions.current(tx, cookie, now_ms))
+        session = await self.call.database.write(lambda tx: sessions.current(tx, cookie, now_ms))
+        if session is not None:
+            self.call.logged_seller_id = session.seller_id
+        return session
 
     def visit_cookie(self) -> tuple[str, tuple[Header, ...]]:
         """The cookie that a form before sign-in hangs on, and the header that sets it where there is none yet."""

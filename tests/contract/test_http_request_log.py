@@ -1,0 +1,171 @@
+"""The log's line of a request says where it came from and, as far as that is known, from whom."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from operator_calls import operator
+from page_scene import Browser, authorization, browser
+from paydesk.clock import MovableClock
+from paydesk.settings import Settings
+from paydesk.storage.database import Database
+from raw_http import head, wire
+from service import Service, running
+
+CLIENT = "203.0.113.9"
+FORWARDED = {"X-Forwarded-For": f"198.51.100.1, {CLIENT}"}
+IDS = ("application_id", "seller_id", "terminal_id", "operator_id")
+
+Lines = list[Any]
+
+
+@pytest.fixture
+async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
+    """A service behind a trusted proxy."""
+    settings = Settings(trusted_proxies=("127.0.0.1",), head_timeout_seconds=1)
+    async with running(database, clock=clock, settings=settings, workers=False) as service:
+        service.scene.clock = clock
+        yield service
+
+
+@pytest.fixture
+def lines(service: Service) -> Iterator[Lines]:
+    """Every line that the log gets from here on."""
+    assert service
+    with structlog.testing.capture_logs() as logged:
+        yield logged
+
+
+def last(lines: Lines) -> dict[str, Any]:
+    """The newest line of a request: its status, its address and the ids in it."""
+    line = [line for line in lines if line["event"] == "request"][-1]
+    return {name: line[name] for name in ("status", "address", *IDS) if name in line}
+
+
+async def asked(service: Service, lines: Lines, method: str, path: str, body: Any = None, **options: Any) -> Any:
+    """What the line of this request says."""
+    await service.request(method, path, body, headers=FORWARDED, **options)
+    return last(lines)
+
+
+async def test_an_application(service: Service, lines: Lines) -> None:
+    """Application and seller of its token, whether the request is done or refused."""
+    ids = {"application_id": service.scene.application.application_id, "seller_id": service.seller_id}
+    for path, status in (("/terminals/v1/list", 200), ("/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3", 404)):
+        assert await asked(service, lines, "GET", path) == {"status": status, "address": CLIENT, **ids}
+
+
+async def test_a_token_that_has_ended(service: Service, lines: Lines) -> None:
+    """Whose it was is still said; an unknown token is nobody's."""
+    ids = {"application_id": service.scene.application.application_id, "seller_id": service.seller_id}
+    await service.scene.revoke(service.access_token)
+    assert await asked(service, lines, "GET", "/terminals/v1/list") == {"status": 401, "address": CLIENT, **ids}
+    unknown = service.access_token.replace("TEST", "APP_USR")
+    told = await asked(service, lines, "GET", "/terminals/v1/list", token=unknown)
+    assert told == {"status": 401, "address": CLIENT}
+
+
+async def test_the_token_endpoints(service: Service, lines: Lines) -> None:
+    """The client once its secret was right, the seller once the code or token was found."""
+    scene = service.scene
+    client = {"application_id": scene.application.application_id}
+    seller = {"seller_id": scene.seller.seller_id}
+
+    async def posted(path: str, body: dict[str, Any]) -> Any:
+        return await asked(service, lines, "POST", f"/oauth/{path}", body, token=None, key=None)
+
+    code = await scene.code()
+    wrong = {**scene.exchange(code), "client_secret": "wrong"}
+    assert await posted("token", wrong) == {"status": 400, "address": CLIENT}
+    assert await posted("token", scene.exchange("TG-1")) == {"status": 400, "address": CLIENT, **client}
+    assert await posted("token", scene.exchange(code)) == {"status": 200, "address": CLIENT, **client, **seller}
+    tokens = await scene.tokens()
+    refresh = scene.refresh(tokens["refresh_token"])
+    for _ in range(2):
+        assert await posted("token", refresh) == {"status": 200, "address": CLIENT, **client, **seller}
+    presented = scene.presented(tokens["access_token"])
+    for path in ("introspect", "revoke"):
+        assert await posted(path, presented) == {"status": 200, "address": CLIENT, **client, **seller}
+
+
+async def test_a_terminal(service: Service, lines: Lines) -> None:
+    """The terminal and its seller, also where its token was revoked long ago."""
+    device = await service.device(await service.terminal())
+    ids = {"seller_id": service.seller_id, "terminal_id": device.terminal.id}
+    path, token = f"/device/v1/next?boot_id={device.boot_id}", device.terminal.token
+    assert await asked(service, lines, "GET", path, token=token) == {"status": 204, "address": CLIENT, **ids}
+    await service.scene.run("UPDATE device_tokens SET revoked_ms = 1")
+    service.database.signals.wake((f"device:{device.terminal.id}",))
+    assert await asked(service, lines, "GET", path, token=token) == {"status": 401, "address": CLIENT, **ids}
+
+
+async def test_an_operator(service: Service, lines: Lines) -> None:
+    """The operator's id."""
+    person = await operator(service)
+    told = await asked(service, lines, "GET", "/operator/v1/applications", token=person.token)
+    assert told == {"status": 200, "address": CLIENT, "operator_id": person.operator_id}
+
+
+async def test_a_seller_at_the_browser(service: Service, lines: Lines) -> None:
+    """Not before the password was right; then with every page."""
+    visitor: Browser = await browser(service, **FORWARDED)
+    path = authorization(service)
+    assert (await visitor.sign_in(path, password="wrong")).status == 403
+    assert last(lines) == {"status": 403, "address": CLIENT}
+    await visitor.sign_in(path)
+    assert last(lines) == {"status": 303, "address": CLIENT, "seller_id": service.seller_id}
+    await visitor.get(path)
+    assert last(lines) == {"status": 200, "address": CLIENT, "seller_id": service.seller_id}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/nowhere", {}, 404),
+        ("PUT", "/v1/orders", {}, 405),
+        ("GET", "/point/integration-api/devices", {}, 410),
+        ("GET", "/terminals/v1/list", {"Host": "elsewhere.example"}, 421),
+    ],
+)
+async def test_a_refusal_before_any_handler(
+    service: Service, lines: Lines, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    """It has the client's address too."""
+    await service.request(method, path, headers={**FORWARDED, **headers})
+    assert last(lines) == {"status": status, "address": CLIENT}
+
+
+async def test_what_is_not_http(service: Service, lines: Lines) -> None:
+    """A refusal by the server itself: the address by the header fields that had come, else that of the connection."""
+    forwarded = f"X-Forwarded-For: {CLIENT}"
+    large = head("GET", "/nowhere", forwarded, *(f"X-{number}: {'x' * 3000}" for number in range(6)))
+    for request, status, address in (
+        (head("GET", "/nowhere", forwarded, "Content-Length: 1", "Content-Length: 2"), 400, CLIENT),
+        (large, 431, CLIENT),
+        (b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n" + forwarded.encode() + b"\r\nX-Half: ", 408, CLIENT),
+        (b"\x16\x03\x01\r\n\r\n", 400, "127.0.0.1"),
+    ):
+        async with wire(service) as connection:
+            await connection.send(request)
+            assert (await connection.answer()).status == status
+        assert last(lines) == {"status": status, "address": address}
+
+
+async def test_only_trusted_proxies_are_believed(database: Database) -> None:
+    """Without any the address is that of the connection, whatever a client says."""
+    async with running(database, workers=False) as service:
+        with structlog.testing.capture_logs() as lines:
+            for path in ("/terminals/v1/list", "/nowhere"):
+                await service.request("GET", path, headers=FORWARDED)
+                assert last(lines)["address"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(("sent", "logged"), [("x" * 1000, "x" * 64), ("4111111111111111", "***")])
+async def test_what_a_proxy_writes_is_cut_and_masked(service: Service, lines: Lines, sent: str, logged: str) -> None:
+    """It need not be an address."""
+    await service.request("GET", "/nowhere", headers={"X-Forwarded-For": sent})
+    assert last(lines)["address"] == logged

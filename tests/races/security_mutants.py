@@ -1,0 +1,97 @@
+"""The defects that belong to security events and to scopes that an operator takes away."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+EVENTS = "tests/contract/test_security_events.py"
+NODES = "tests/races/test_security_events_races.py"
+NARROWED = "tests/contract/test_oauth_narrowed.py"
+REFUSED = "tests/workers/test_webhooks_refused.py"
+
+ONE_EVENT = "Operators learn of an attack, once"
+NARROWS = "A token has no scope that its application lost"
+
+SECURITY_MUTANTS = (
+    Mutant(
+        ONE_EVENT,
+        "a replay revokes and is not recorded",
+        "oauth/grants/checks.py",
+        "    await operator_events.record(call.tx, call.alert, call.now_ms)\n",
+        "",
+        EVENTS,
+        "replayed and sqlite",
+    ),
+    Mutant(
+        ONE_EVENT,
+        "a replay that revokes nothing is recorded too",
+        "oauth/grants/refresh_token.py",
+        "    if await store.revoke_chain(call.tx, chain.seller_id",
+        "    if None is not await store.revoke_chain(call.tx, chain.seller_id",
+        NODES,
+        "refresh_token",
+    ),
+    Mutant(
+        ONE_EVENT,
+        "each node makes an event of its own",
+        "operator_events.py",
+        '        return f"{self.kind}:{self.subject}:{now_ms // HOUR_MS}"\n',
+        '        return f"{self.kind}:{self.subject}:{now_ms // HOUR_MS}:{ids.ulid(now_ms)}"\n',
+        NODES,
+        "sign_ins and postgres",
+    ),
+    Mutant(
+        ONE_EVENT,
+        "an event of a refusal that is raised is rolled back with it",
+        "http/endpoint.py",
+        "                await self._reporter.report(request.call.alert, request.call.now_ms)\n",
+        "                pass\n",
+        EVENTS,
+        "two_devices and sqlite",
+    ),
+    Mutant(
+        ONE_EVENT,
+        "a poll that a restart ends counts as a second device",
+        "terminals/polling.py",
+        "is_late=not has_waited",
+        "is_late=True",
+        EVENTS,
+        "started_again and sqlite",
+    ),
+    Mutant(
+        ONE_EVENT,
+        "an address that is refused at delivery is an attempt like any other",
+        "webhooks/delivery.py",
+        "            return await _record_refused(tx, claimed, outcome.refused, now_ms)\n",
+        "            return None\n",
+        REFUSED,
+        "sqlite",
+    ),
+    Mutant(
+        NARROWS,
+        "an access token keeps what its application lost",
+        "oauth/bearer.py",
+        "        return shared(self.scope, self.application_scopes)\n",
+        "        return self.scope\n",
+        NARROWED,
+        "loses_a_scope and sqlite",
+    ),
+    Mutant(
+        NARROWS,
+        "a refresh answers scopes that the application lost",
+        "oauth/grants/checks.py",
+        "    scope = shared(pair.generation.scope, application.scopes)\n",
+        "    scope = pair.generation.scope\n",
+        NARROWED,
+        "what_is_left and sqlite",
+    ),
+    Mutant(
+        NARROWS,
+        "a change of an application is not carried to other nodes",
+        "oauth/bearer.py",
+        '        database.signals.listen("applications", self._anything_changed)\n',
+        "",
+        "tests/races/test_nodes_parties.py",
+        "narrowed_application_is_heard",
+    ),
+)

@@ -1,0 +1,88 @@
+"""A receiver whose name leads to an address that is not public: nothing is sent, and operators learn of it once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+import webhooks_scene as scene
+from paydesk.clock import MovableClock
+from paydesk.operator_events import HOUR_MS
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database
+from paydesk.webhooks.addresses import CheckedResolver
+
+URL = "https://shop.example/hooks?key=secret-of-the-receiver"
+EVENTS = "SELECT kind, subject, seller_id, body, occurrences FROM operator_events ORDER BY created_ms"
+
+
+def resolver() -> CheckedResolver:
+    """A name server by which every name is at an address of the service's own network."""
+
+    def look_up(_host: str, port: int) -> Sequence[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("10.0.0.1", port))]
+
+    return CheckedResolver(loopback_allowed=False, look_up=look_up)
+
+
+async def events(database: Database) -> list[tuple[Any, ...]]:
+    """What is recorded, the oldest first."""
+    return [tuple(row) for row in await database.read(lambda tx: tx.all(EVENTS))]
+
+
+async def test_a_refused_delivery_is_one_event_an_hour(database: Database) -> None:
+    """With its attempt; every further one raises the count, and an hour later there is another event."""
+    clock = MovableClock(frozen_ms=500_000 * HOUR_MS)
+    with structlog.testing.capture_logs() as logged:
+        async with scene.worker(database, clock, resolver=resolver()) as worker:
+            subscription_id, _ = await scene.subscribe(database, URL)
+            for _ in range(3):
+                await scene.announce(database, clock.now_ms(), scene.order_id())
+            assert await scene.step(worker) == 3
+            facts = {"application_id": scene.APPLICATION, "host": "shop.example", "host_address": "10.0.0.1"}
+            ((kind, subject, seller_id, body, occurrences),) = await events(database)
+            assert (kind, subject, seller_id) == ("webhook_address_refused", subscription_id, None)
+            assert (json.loads(body), occurrences) == (facts, 3)
+            clock.advance(HOUR_MS)
+            assert await scene.step(worker) == 3
+    assert [row[-1] for row in await events(database)] == [3, 3]
+    warnings = [line for line in logged if line["log_level"] == "warning"]
+    assert [(line["event"], line["subject"]) for line in warnings] == [("webhook_address_refused", subscription_id)] * 2
+    assert {name: warnings[0][name] for name in facts} == facts
+    assert "secret-of-the-receiver" not in str(logged)
+
+
+async def test_a_receiver_that_is_away_is_no_event(database: Database, clock: MovableClock) -> None:
+    """A connection that is refused says nothing about the address."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+        async with scene.worker(database, clock) as worker:
+            await scene.subscribe(database, url)
+            await scene.announce(database, clock.now_ms(), scene.order_id())
+            assert await scene.step(worker) == 1
+    assert await events(database) == []
+
+
+async def test_two_nodes_at_once_make_one_event(database: Database, database_url: str) -> None:
+    """However their transactions meet, the subscription has one row, and every attempt is counted."""
+    clock = MovableClock(frozen_ms=500_000 * HOUR_MS)
+    other = database if database.name == "sqlite" else await open_database(database_url)
+    async with (
+        scene.worker(database, clock, resolver=resolver(), webhook_concurrency_max=4) as first,
+        scene.worker(other, clock, resolver=resolver(), webhook_concurrency_max=4) as second,
+    ):
+        await scene.subscribe(database, URL)
+        for _ in range(16):
+            await scene.announce(database, clock.now_ms(), scene.order_id())
+        with structlog.testing.capture_logs() as logged:
+            assert sum(await asyncio.gather(scene.step(first), scene.step(second))) == 16
+    assert [row[-1] for row in await events(database)] == [16]
+    assert len([line for line in logged if line["log_level"] == "warning"]) == 1
+    if other is not database:
+        await other.close()
