@@ -108,9 +108,13 @@ def renew_log(file: Path) -> None:
 
 
 def _make_private(file: Path) -> None:
-    """Nobody else may read a new database; its log and its index take the file's mode."""
-    with suppress(OSError):  # It is there, or SQLite says why it can't be.
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    """Make a file that is missing, with mode 0600 whatever the umask is. A database's log and index take its mode."""
+    with suppress(OSError):  # It is there, or opening it fails next, with the reason.
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
 
 
 def _use_wal(connection: apsw.Connection, file: Path) -> None:
@@ -125,6 +129,7 @@ class FileLock:
 
     def __init__(self, database_file: Path) -> None:
         path = database_file.with_name(database_file.name + ".lock")
+        _make_private(path)
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
