@@ -48,7 +48,8 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
     check_files(settings)
     async with node.database_of(settings) as database:
         await check_database(database, SystemClock().now_ms())
-        clock, stop = WatchedClock(), asyncio.Event()
+        clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
+        await clock.compare(database)
         readiness = Readiness(database, server_keys, clock)
         acquirers = acquirers_of(settings, database, clock)
         build = partial(

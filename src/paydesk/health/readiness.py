@@ -7,7 +7,7 @@ import asyncio
 from paydesk.clock import Clock
 from paydesk.errors import Refusal
 from paydesk.health import store
-from paydesk.health.clock import ClockJumped
+from paydesk.health.clock import ClockNotTrusted
 from paydesk.health.errors import NOT_READY
 from paydesk.keys import Keys
 from paydesk.storage.database import Database, Locked, Unavailable, UnsafeDatabase
@@ -33,8 +33,8 @@ class Readiness:
             return NOT_READY.because("draining", "draining: this process ends")
         try:
             self._clock.now_ms()
-        except ClockJumped as error:
-            return NOT_READY.because(str(error), "clock: it jumped and can't be trusted")
+        except ClockNotTrusted as error:
+            return NOT_READY.because(str(error), f"clock: {error}")
         return await self._seen()
 
     async def _seen(self) -> Refusal | None:
