@@ -80,7 +80,7 @@ class Settings(BaseModel):
         "auto", description="One line a request; `auto` is text on a terminal and JSON otherwise."
     )
     log_level: Literal["info", "warning"] = Field(
-        "info", description="`warning` leaves out what is no warning, the line a request too."
+        "info", description="`warning` leaves out what is no warning, the line of a request too, but for 5xx answers."
     )
     access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in`.")
     refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="An unused refresh token lives so long.")

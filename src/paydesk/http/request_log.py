@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Target:
-    """Where the lines go: to `json_stream`, to structlog where there is none, nowhere while not `enabled`."""
+    """Where the lines go: to `json_stream`, or to structlog where there is none; while not `enabled`, errors alone."""
 
     enabled = True
     json_stream: TextIO | None = None
@@ -32,14 +32,18 @@ class _Target:
 
 
 def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None = None) -> None:
-    """Write a line a request or none; as JSON straight to a stream, or through structlog."""
+    """Write a line a request, or one for each that failed; as JSON straight to a stream, or through structlog."""
     _Target.enabled, _Target.json_stream = enabled, json_stream
     _Target.common = {} if process is None else {"process": process}
 
 
 def write(method: str, path: str, status: int, request_id: str, started: float, refusal: Refusal | None) -> None:
-    """Write it; `started` is by `time.perf_counter`. Of a refusal it has the code and the precise reason."""
-    if not _Target.enabled:
+    """Write it; `started` is by `time.perf_counter`. Of a refusal it has the code and the precise reason.
+
+    A status of 500 and above is an error, which is written whatever the level.
+    """
+    failed = status >= 500
+    if not (failed or _Target.enabled):
         return
     fields: dict[str, Any] = {
         "method": method,
@@ -52,16 +56,16 @@ def write(method: str, path: str, status: int, request_id: str, started: float, 
         fields["error"] = refusal.kind.code
         fields["reason"] = refusal.reason
     if _Target.json_stream is None:
-        log.info("request", **fields)
+        (log.error if failed else log.info)("request", **fields)
     else:
-        _write_json(_Target.json_stream, fields)
+        _write_json(_Target.json_stream, "error" if failed else "info", fields)
 
 
-def _write_json(stream: TextIO, fields: dict[str, Any]) -> None:
+def _write_json(stream: TextIO, level: str, fields: dict[str, Any]) -> None:
     # A line break belongs to no secret, so one look at all texts is enough.
     if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
         fields = {name: redacted(value, name) for name, value in fields.items()}
     now = rfc3339(time.time_ns() // 1_000_000)
-    line = {"timestamp": now, "level": "info", "event": "request", **fields, **_Target.common}
+    line = {"timestamp": now, "level": level, "event": "request", **fields, **_Target.common}
     stream.write(_encode(line).decode() + "\n")
     stream.flush()

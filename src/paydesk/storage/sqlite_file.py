@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from paydesk.storage.database import DiskFull, Unavailable, UnsafeDatabase
+from paydesk.storage.database import DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
 """The first that alters constraints, as migrations do. Before 3.51.3 a database can be corrupted when its write-ahead
@@ -42,8 +42,15 @@ _FSYNC_FAILURES = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 def out_of_service(file: Path, error: apsw.Error) -> Unavailable:
     """What the caller of a unit that could not be kept is told."""
-    kind = DiskFull if isinstance(error, apsw.FullError) else Unavailable
-    return kind(f"{file}: {error}")
+    if isinstance(error, apsw.FullError):
+        return DiskFull(f"{file}: {error}")
+    return (ReadOnly if isinstance(error, apsw.ReadOnlyError) else Unavailable)(f"{file}: {error}")
+
+
+def check_mount(file: Path) -> None:
+    """Raise `ReadOnly` where the file system was mounted so, as Linux does by itself after an error of the disk."""
+    if os.statvfs(file).f_flag & os.ST_RDONLY:
+        raise ReadOnly("the file system of the database is mounted read-only")
 
 
 def fsync_failed(error: BaseException) -> bool:
