@@ -1,7 +1,7 @@
 # `make` alone says what there is. Every target sets .venv up by itself, from git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench check format lock generate screenshots clean
+.PHONY: help run test bench check format lock sbom generate screenshots clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -27,12 +27,13 @@ test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
 bench: $(DEV) ## Measure what a node does a second, beside others, in about 11 min; ARGS="--runs 1 --no-peers" is passed on
 	@$(BIN)/python -m bench $(ARGS)
 
-check: $(DEV) ## Lint, format, types, who imports whom, generated files
+check: $(DEV) ## Lint, format, types, who imports whom, generated files, the bill of materials
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m paydesk.generated --check
+	@$(BIN)/python scripts/sbom.py --check
 
 format: $(DEV) ## Put every file into the project's format
 	@$(BIN)/ruff check --fix --quiet || true
@@ -47,9 +48,14 @@ screenshots: $(DEV) ## Take the pictures of the pages in docs/ anew; needs Chrom
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --upgrade --group build
 
-lock: $(DEV) ## Resolve the dependencies anew into the two locks
+lock: $(DEV) ## Resolve the dependencies anew into the two locks, and write the bill of materials
 	@$(LOCK) --output-file requirements.lock
 	@$(LOCK) --group dev --constraints requirements.lock --output-file requirements-dev.lock
+	@$(MAKE) --no-print-directory sbom
+
+# What is installed must be what the lock says: licences are read from it.
+sbom: $(DEV) ## Write sbom.cdx.json, the bill of materials, from the lock
+	@$(BIN)/python scripts/sbom.py
 
 clean: ## Remove .venv and every cache; the data in .paydesk stays
 	@rm -rf .venv bench/peers/node_modules tests/clients/node/node_modules

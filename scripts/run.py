@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = options.data / "service.log"
     _on_signals(signal.default_int_handler)
-    with log.open("w") as written, log.open() as read:
+    with _private(log) as written, log.open() as read:
         # In a session of its own it hears of Ctrl-C from here alone, once, and so the payment can end first.
         service = subprocess.Popen(
             [PAYDESK, "dev", *arguments],
@@ -74,6 +74,13 @@ def main(arguments: list[str]) -> int:
             code = _stop(service)
             print(read.read(), end="", file=sys.stderr)
     return code
+
+
+def _private(file: Path) -> TextIO:
+    """Open an empty file that its owner alone may read, also where others could before."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "w")
 
 
 def _on_signals(do: Callable[[int, FrameType | None], object]) -> None:

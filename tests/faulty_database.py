@@ -25,6 +25,10 @@ class FaultyDatabase:
         self._fail()
         return await self._database.read(work, **options)
 
+    async def check_writable(self) -> None:
+        """Ask the database."""
+        await self._database.check_writable()
+
     async def close(self) -> None:
         """Close it."""
         await self._database.close()

@@ -33,6 +33,8 @@ from service import KEYS
 START_SECONDS_MAX = 30.0
 CRASH_AT = "CRASH_AT"
 """The variable that arms a crash point from the start."""
+MOVES_ALL_CLOCKS, A_LIFE_SECONDS = "MOVES_ALL_CLOCKS", 3_000_000_000
+"""The variable of tests that move a node's clock and mean the database's too, which they can't move."""
 
 
 @cache
@@ -133,9 +135,12 @@ async def serve(database_url: str, port: int) -> None:
     """Serve until SIGTERM."""
     chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     logs.configure(chosen.log_format)
+    difference_seconds_max = A_LIFE_SECONDS if os.environ.get(MOVES_ALL_CLOCKS) else chosen.clock_difference_seconds_max
     async with node.database_of(chosen) as database:
         # Asked anew each time, so that a test can move the machine's clock.
-        clock, stop = WatchedClock(lambda: time.time_ns()), asyncio.Event()  # noqa: PLW0108 - that is the point
+        clock = WatchedClock(lambda: time.time_ns(), difference_seconds_max=difference_seconds_max)  # noqa: PLW0108
+        await clock.compare(database)
+        stop = asyncio.Event()
         acquirers = acquirers_of(chosen, database, clock)
         assert acquirers.test is not None, "test orders have the simulated one, always"
         app = build_app(chosen, database, KEYS, clock, development=False, state={"acquirers": acquirers})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 import time
 import urllib.parse
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,28 @@ class PostgresServer:
         sockets = Path(self._server.get_postmaster_info().socket_dir)
         for file in (Path(self._server.pgdata) / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"):
             file.unlink()
+
+    @contextlib.contextmanager
+    def standby(self) -> Iterator[Path]:
+        """Run a hot standby of this server until the end of the block; the folder of its socket."""
+        folder = Path(self._folder.name) / "standby"
+        folder.mkdir()
+        if self._server.system_user is not None:
+            shutil.chown(folder, self._server.system_user)
+        copy = ["pg_basebackup", "-D", str(folder / "data"), "-R", "-c", "fast", "-d", self.url("postgres", "postgres")]
+        self._run(*copy)
+        control = "pg_ctl", "-w", "-s", "-D", str(folder / "data"), "-l", str(folder / "log")
+        self._run(*control, "-o", f"-c listen_addresses= -k {folder}", "start")
+        try:
+            yield folder
+        finally:
+            self._run(*control, "-m", "immediate", "stop")
+            shutil.rmtree(folder)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """Run one of the server's programs, as the user that its data belongs to."""
+        command = [self._server.bin_path / program, *arguments]
+        subprocess.run(command, check=True, capture_output=True, user=self._server.system_user)
 
     def suspend(self) -> None:
         """SIGSTOP to all its processes: nothing of it answers until `wake_up`."""

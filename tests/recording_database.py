@@ -60,6 +60,10 @@ class RecordingDatabase:
         """Run `work`."""
         return await self._database.read(self._recorded(work), **options)
 
+    async def check_writable(self) -> None:
+        """Ask the database."""
+        await self._database.check_writable()
+
     async def close(self) -> None:
         """Close it."""
         await self._database.close()

@@ -20,6 +20,7 @@ from paydesk.http import server
 from paydesk.keys import Keys
 from paydesk.node import StartRefused
 from paydesk.settings import Settings
+from paydesk.storage import mark
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from paydesk.terminals import store as terminals
@@ -65,7 +66,7 @@ async def run(options: Options, settings: Settings) -> None:
         server_keys = _keys(Path(settings.keys_file))
         password = asyncio.create_task(_meanwhile(options.credentials))
         async with node.database_of(settings) as database:
-            await migrate(database, MovableClock().now_ms())
+            await prepare(database, MovableClock().now_ms())
             clock = await restore_clock(database)
             demo = await _demo(options, settings, database, server_keys, clock, base_url, password)
             # A folder of the seller's own: what another database's terminals wrote down is not for this one.
@@ -82,6 +83,22 @@ async def run(options: Options, settings: Settings) -> None:
                 run_all(context, stop),
                 _play(fleet, context, greeting(options, base_url), ready, stop),
             )
+
+
+async def prepare(database: Database, now_ms: int) -> None:
+    """Bring the database to this version's tables and mark it. Raises `StartRefused` for one of production.
+
+    One that has its mark is refused before anything in it is changed; one that another command marks meanwhile, after.
+    """
+    kind = await mark.find(database)
+    if kind != "production":
+        await migrate(database, now_ms)
+        kind = await mark.find_or_set(database, "development", now_ms)
+    if kind == "production":
+        raise StartRefused(
+            "This database is for production: `paydesk dev` would add a demo seller and move its clock. Set"
+            " PAYDESK_DATABASE_URL to another one, or unset it for one in the data folder."
+        )
 
 
 async def _meanwhile(credentials: Path) -> NewPassword | None:

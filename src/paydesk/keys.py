@@ -10,12 +10,16 @@ import json
 import secrets
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from paydesk import whole_file
 
 KEY_BYTES = 32
+DISTINCT_BYTES_MIN = 17
+"""Of 32 random bytes fewer are distinct in one key of 10^14. The same 16 bytes twice are 16 distinct ones."""
+
 SAY_AGAIN_SECONDS = 60.0
 
 
@@ -67,6 +71,17 @@ class Keys:
         """What tells two keys apart without showing them: nodes that agree on it have the same key."""
         return self.derive(version, "fingerprint")[:4].hex()
 
+    def weakness(self) -> str | None:
+        """Return which key is not random or which two are the same, or None."""
+        same: dict[bytes, int] = {}
+        for version, key in sorted(self._keys.items()):
+            if _is_guessable(key):
+                return f"the server key of version {version} is not random, and what is derived from it can be guessed"
+            if key in same:
+                return f"the server keys of versions {same[key]} and {version} are the same: the newer replaces nothing"
+            same[key] = version
+        return None
+
     def is_news(self, version: int) -> bool:
         """Whether this was not asked of a version for a minute: what is missed all the time is logged now and then."""
         now, said = self._monotonic(), self._said.get(version)
@@ -76,6 +91,22 @@ class Keys:
         return True
 
 
+def _is_guessable(key: bytes) -> bool:
+    """Whether it repeats itself, counts, or is text: none of these is random, and all are typed by hand."""
+    steps = {(after - before) % 256 for before, after in pairwise(key)}
+    return len(set(key)) < DISTINCT_BYTES_MIN or len(steps) == 1 or all(0x20 <= byte < 0x7F for byte in key)
+
+
+def check(path: Path, keys: Keys) -> None:
+    """Refuse keys that are not random, or not different. Raises `KeysError`."""
+    weakness = keys.weakness()
+    if weakness:
+        raise KeysError(
+            f"{path}: {weakness}. Run `paydesk keys add --activate`, remove that version from the file, copy the file"
+            " to every node, and create the webhook subscriptions again whose secrets were derived from that version."
+        )
+
+
 def read(path: Path) -> Keys:
     """The keys in the file. Raises `KeysError`."""
     try:
@@ -83,7 +114,13 @@ def read(path: Path) -> Keys:
             raise KeysError(f"{path}: others may read the server keys; run: chmod 600 {path}")
         document = json.loads(path.read_text())
         keys = {int(version): bytes.fromhex(key) for version, key in document["keys"].items()}
-        if any(version < 1 or len(key) != KEY_BYTES for version, key in keys.items()):
+        for version, key in keys.items():
+            if len(key) != KEY_BYTES:
+                raise KeysError(
+                    f"{path}: the server key of version {version} has {len(key)} bytes instead of {KEY_BYTES}. Put the"
+                    " file back as `paydesk keys add` wrote it."
+                )
+        if min(keys) < 1:
             raise ValueError
         return Keys(document["active"], keys)
     except FileNotFoundError:

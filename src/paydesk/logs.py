@@ -28,8 +28,8 @@ def configure(
 ) -> None:
     """Send structlog's and the standard library's loggers to one stream, in one form.
 
-    `warning` leaves out what is no warning: the line a request, too. `process` is said on every line where several
-    processes write into one log.
+    `warning` leaves out what is no warning: the line a request too, unless its status is 500 or above. `process` is
+    said on every line where several processes write into one log.
     """
     stream = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import shlex
+import urllib.parse
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from paydesk import keys, logs, node
 from paydesk.app import acquirers_of, build_app
+from paydesk.clock import SystemClock
 from paydesk.doors import Doors
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
@@ -16,12 +20,16 @@ from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
 from paydesk.settings import Settings
+from paydesk.storage import mark
 from paydesk.storage.database import Database, Transaction
 from paydesk.storage.migrate import pending
 from paydesk.workers import WorkerContext, run_all
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page", "public")
 OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")
+
+DATABASE_FILES = ("", "-wal", "-shm", ".lock")
+"""What the names of a SQLite database's files end with."""
 
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
@@ -36,9 +44,12 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
     check_settings(settings)
     node.allow_open_files(settings.connections_max)
     server_keys = keys.read(Path(settings.keys_file))
+    keys.check(Path(settings.keys_file), server_keys)
+    check_files(settings)
     async with node.database_of(settings) as database:
-        await check_database(database)
-        clock, stop = WatchedClock(), asyncio.Event()
+        await check_database(database, SystemClock().now_ms())
+        clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
+        await clock.compare(database)
         readiness = Readiness(database, server_keys, clock)
         acquirers = acquirers_of(settings, database, clock)
         build = partial(
@@ -80,6 +91,12 @@ def check_settings(settings: Settings) -> None:
     """Refuse what is missing or for development only. Raises `StartRefused`."""
     if settings.public_url is None:
         raise StartRefused("public_url is not set: clients need one address; set PAYDESK_PUBLIC_URL=https://…")
+    address = urllib.parse.urlsplit(settings.public_url)
+    if address.scheme == "http" and not _is_loopback(address.hostname or ""):
+        raise StartRefused(
+            f"public_url is {settings.public_url}: access tokens and passwords would cross the network in clear. Put a"
+            " proxy that speaks TLS before the service and set PAYDESK_PUBLIC_URL=https://…"
+        )
     if settings.acquirer == "simulator":
         raise StartRefused(
             "acquirer is `simulator`: live orders would be paid with play money; unset PAYDESK_ACQUIRER."
@@ -88,8 +105,29 @@ def check_settings(settings: Settings) -> None:
         raise StartRefused("listen and operator_listen are the same: operators need a listener of their own.")
 
 
-async def check_database(database: Database) -> None:
-    """Refuse a database of another version, or one that `paydesk dev` moved the clock of. Raises `StartRefused`."""
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_files(settings: Settings) -> None:
+    """Refuse a SQLite database that other users of the machine can read or write. Raises `StartRefused`."""
+    scheme, _, name = settings.database_url.partition(":")
+    if scheme != "sqlite":
+        return
+    found = [Path(name + ending) for ending in DATABASE_FILES]
+    shared = [str(path) for path in found if path.exists() and path.stat().st_mode & 0o077]
+    if shared:
+        raise StartRefused(
+            f"Other users of this machine can read or write {', '.join(shared)}: orders, and digests of tokens and"
+            f" passwords. Run: chmod 600 {shlex.join(shared)}"
+        )
+
+
+async def check_database(database: Database, now_ms: int) -> None:
+    """Refuse a database of another version, or one of `paydesk dev`; mark one without a mark. Raises `StartRefused`."""
     missing = await pending(database)
     if missing:
         raise StartRefused(f"The database lacks {', '.join(missing)}: run `paydesk migrate`.")
@@ -98,4 +136,12 @@ async def check_database(database: Database) -> None:
         return await tx.one(MOVED_CLOCK) is not None
 
     if await database.read(work):
-        raise StartRefused("The clock of this database was moved by `paydesk dev`: it is not fit for production.")
+        raise StartRefused(
+            "`paydesk dev` moved the clock of this database: it is not fit for production. Set PAYDESK_DATABASE_URL to"
+            " another one."
+        )
+    if await mark.find_or_set(database, "production", now_ms) == "development":
+        raise StartRefused(
+            "`paydesk dev` made this database: its seller, its tokens and their passwords are for development. Set"
+            " PAYDESK_DATABASE_URL to another one and run `paydesk migrate`."
+        )

@@ -58,6 +58,10 @@ class Settings(BaseModel):
     )
     database_connections_max: Positive = Field(20, description="Connections to PostgreSQL; one more carries wakes.")
     database_timeout_seconds: Positive = Field(15, description="Deadline of one round trip to PostgreSQL.")
+    clock_difference_seconds_max: Annotated[int, Field(gt=0, le=300)] = Field(
+        30,
+        description="A node whose clock differs more from PostgreSQL's is not ready: it judges nothing by time.",
+    )
     keys_file: str = Field("paydesk.keys.json", description="The server keys, a file of mode 0600.")
     public_url: str | None = Field(
         None, pattern=r"^https?://[^/?#@]+$", description="The address that clients use; `serve` needs it."
@@ -76,7 +80,7 @@ class Settings(BaseModel):
         "auto", description="One line a request; `auto` is text on a terminal and JSON otherwise."
     )
     log_level: Literal["info", "warning"] = Field(
-        "info", description="`warning` leaves out what is no warning, the line a request too."
+        "info", description="`warning` leaves out what is no warning, the line of a request too, but for 5xx answers."
     )
     access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in`.")
     refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="An unused refresh token lives so long.")

@@ -12,6 +12,7 @@ from paydesk import retention
 from paydesk.acquiring.acquirers import NOBODY, Acquirers
 from paydesk.clock import Clock
 from paydesk.events import relay
+from paydesk.health import clock as health_clock
 from paydesk.keys import Keys
 from paydesk.orders import expiry, inquiries, refund_worker, reversals, wording
 from paydesk.settings import Settings
@@ -59,6 +60,7 @@ WORKERS = (
     Worker("webhooks.delivery", delivery.run),
     Worker("events.relay", relay.run),
     Worker("retention", retention.run),
+    Worker("health.clock", health_clock.run),
 )
 
 

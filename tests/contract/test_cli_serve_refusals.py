@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+import secrets
 import stat
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from paydesk import dev as development
 from paydesk import keys
 from paydesk.keys import KeysError
 from paydesk.node import StartRefused
-from paydesk.serve import check_database, check_settings
+from paydesk.serve import check_database, check_files, check_settings
 from paydesk.settings import Settings
+from paydesk.storage import mark
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction, UnsafeDatabase
-from paydesk_process import command
+from paydesk_process import command, dev
+from postgres_server import PostgresServer
 
+NOW_MS = 1_800_000_000_000
+OPENS_A_DATABASE = """
+import asyncio, os, sys
+from paydesk.storage.connect import open_database
+from paydesk.storage.migrate import migrate
+
+async def run():
+    await migrate(await open_database("sqlite:new.db"), 1)
+    os._exit(0)
+
+os.umask(int(sys.argv[1], 8))
+asyncio.run(run())
+"""
+"""It ends without closing the database, so that all of its files stay."""
 GOOD = {"public_url": "https://pay.example.com"}
 
 
@@ -29,6 +52,9 @@ def test_good_settings() -> None:
     ("changes", "said"),
     [
         ({"public_url": None}, "PAYDESK_PUBLIC_URL"),
+        ({"public_url": "http://pay.example.com"}, "in clear"),
+        ({"public_url": "http://10.1.2.3:8377"}, "in clear"),
+        ({"public_url": "http://localhost.example.com"}, "in clear"),
         ({"acquirer": "simulator"}, "play money"),
         ({"operator_listen": "127.0.0.1:8377"}, "listener of their own"),
     ],
@@ -41,11 +67,11 @@ def test_settings_that_are_refused(changes: dict[str, str | None], said: str) ->
 
 async def test_a_database_of_development(database: Database) -> None:
     """One whose clock was moved is not fit for production: what it says has expired has not."""
-    await check_database(database)
     for offset_ms, frozen_ms in ((60_000, None), (0, 1)):
         await database.write(partial(_move_clock, offset_ms=offset_ms, frozen_ms=frozen_ms))
         with pytest.raises(StartRefused, match="paydesk dev"):
-            await check_database(database)
+            await check_database(database, NOW_MS)
+    assert await mark.find(database) is None
 
 
 async def _move_clock(tx: Transaction, offset_ms: int, frozen_ms: int | None) -> None:
@@ -59,7 +85,7 @@ async def test_a_database_without_tables(tmp_path: Path) -> None:
     """It has to be migrated first."""
     database = await open_database(f"sqlite:{tmp_path / 'new.db'}")
     with pytest.raises(StartRefused, match="run `paydesk migrate`"):
-        await check_database(database)
+        await check_database(database, NOW_MS)
     await database.close()
 
 
@@ -68,7 +94,129 @@ async def test_a_database_of_a_newer_version(database: Database) -> None:
     add = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES (9999, '9999_next.sql', '', 0)"
     await database.write(lambda tx: tx.run(add))
     with pytest.raises(UnsafeDatabase, match=r"9999_next\.sql"):
-        await check_database(database)
+        await check_database(database, NOW_MS)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8377", "127.8.9.10", "localhost", "LocalHost:80", "[::1]:8377"])
+def test_http_on_loopback(host: str) -> None:
+    """What never leaves the machine needs no TLS."""
+    check_settings(Settings(public_url=f"http://{host}"))
+
+
+async def test_first_command_marks_a_database(database: Database) -> None:
+    """A database without a mark gets one from the first that opens it, and keeps it."""
+    assert await mark.find(database) is None
+    await check_database(database, NOW_MS)
+    assert await mark.find(database) == "production"
+    await check_database(database, NOW_MS)
+    with pytest.raises(StartRefused, match="This database is for production"):
+        await development.prepare(database, NOW_MS)
+
+
+async def test_dev_marks_a_database(database: Database) -> None:
+    """`serve` refuses it from then on; `dev` goes on with it."""
+    for _ in range(2):
+        await development.prepare(database, NOW_MS)
+    with pytest.raises(StartRefused, match="`paydesk dev` made this database"):
+        await check_database(database, NOW_MS)
+    assert await mark.find(database) == "development"
+
+
+async def test_dev_refuses_before_it_migrates(database: Database) -> None:
+    """A database for production that lacks migrations is left as it is."""
+    await check_database(database, NOW_MS)
+    last = "SELECT version FROM schema_migrations ORDER BY version DESC LIMIT 1"
+    forget = "DELETE FROM schema_migrations WHERE version > $1"
+    shown = await database.read(lambda tx: tx.one(last))
+    assert shown is not None
+    await database.write(lambda tx: tx.run(forget, shown[0] - 1))
+    with pytest.raises(StartRefused, match="This database is for production"):
+        await development.prepare(database, NOW_MS)
+    left = await database.read(lambda tx: tx.one(last))
+    assert left is not None
+    assert left[0] == shown[0] - 1
+
+
+async def test_two_first_commands_agree(postgres_url: str) -> None:
+    """`dev` and `serve` at once on a new database: one of them has it, the other is refused."""
+    databases = [await open_database(postgres_url) for _ in range(8)]
+    works = [(development.prepare, check_database)[number % 2](one, NOW_MS) for number, one in enumerate(databases)]
+    results = await asyncio.gather(*works, return_exceptions=True)
+    kind = await mark.find(databases[0])
+    refused = [isinstance(result, StartRefused) for result in results]
+    assert refused == [kind == "production", kind == "development"] * 4
+    for one in databases:
+        await one.close()
+
+
+def test_migrate_and_operators_create_make_databases_of_production(database_url: str, tmp_path: Path) -> None:
+    """Either may be the first; `dev` refuses the database afterwards, with what to do."""
+    for arguments in (("migrate",), ("operators", "create", "--name", "ana")):
+        done = command(*arguments, folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
+        assert done.returncode == 0, done.stderr
+        refused = command("dev", "--port", "0", folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "This database is for production" in refused.stderr
+        assert "PAYDESK_DATABASE_URL" in refused.stderr
+
+
+def test_dev_makes_a_database_of_development(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    """Also a PostgreSQL one that was empty; `serve` refuses it, and `migrate` does not change what it is for."""
+    url = postgres_server.create_database(f"empty_{secrets.token_hex(6)}")
+    with dev(tmp_path, PAYDESK_DATABASE_URL=url):
+        pass
+    assert command("keys", "add", folder=tmp_path).returncode == 0
+    variables = {"PAYDESK_DATABASE_URL": url, "PAYDESK_PUBLIC_URL": "https://pay.example.com"}
+    assert command("migrate", folder=tmp_path, **variables).returncode == 0
+    refused = command("serve", folder=tmp_path, **variables)
+    assert refused.returncode == 1
+    assert "`paydesk dev` made this database" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", ".lock"])
+async def test_files_that_others_may_read(ending: str, sqlite_url: str, tmp_path: Path) -> None:
+    """Each is named in the message, with the command that mends it."""
+    settings = Settings(**GOOD, database_url=sqlite_url)
+    database = await open_database(sqlite_url)
+    check_files(settings)
+    file = tmp_path / f"paydesk.db{ending}"
+    for mode in (0o640, 0o604, 0o620, 0o602):
+        file.chmod(mode)
+        with pytest.raises(StartRefused, match=f"chmod 600 {re.escape(str(file))}$"):
+            check_files(settings)
+    file.chmod(0o600)
+    check_files(settings)
+    await database.close()
+
+
+def test_serve_refuses_files_that_others_may_read(sqlite_url: str, tmp_path: Path) -> None:
+    """The command says so before it opens the database."""
+    assert command("keys", "add", folder=tmp_path).returncode == 0
+    (tmp_path / "paydesk.db").chmod(0o644)
+    variables = {"PAYDESK_DATABASE_URL": sqlite_url, "PAYDESK_PUBLIC_URL": "https://pay.example.com"}
+    refused = command("serve", folder=tmp_path, **variables)
+    assert refused.returncode == 1
+    assert f"chmod 600 {tmp_path / 'paydesk.db'}" in refused.stderr
+
+
+@pytest.mark.parametrize("umask", ["0000", "0022", "0777"])
+def test_new_files_are_private(umask: str, tmp_path: Path) -> None:
+    """Whatever the umask, also the log, its index and the lock."""
+    subprocess.run([sys.executable, "-c", OPENS_A_DATABASE, umask], cwd=tmp_path, check=True)
+    found = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("new.db*")}
+    assert found == dict.fromkeys(("new.db", "new.db-wal", "new.db-shm", "new.db.lock"), 0o600)
+
+
+def test_serve_refuses_a_weak_key(sqlite_url: str, tmp_path: Path) -> None:
+    """A key file that was written by hand is named, with the version."""
+    file = tmp_path / "paydesk.keys.json"
+    file.touch(0o600)
+    file.write_text(json.dumps({"active": 1, "keys": {"1": "00" * 32}}))
+    variables = {"PAYDESK_DATABASE_URL": sqlite_url, "PAYDESK_PUBLIC_URL": "https://pay.example.com"}
+    refused = command("serve", folder=tmp_path, **variables)
+    assert refused.returncode == 1
+    assert "paydesk.keys.json: the server key of version 1 is not random" in refused.stderr
 
 
 def test_keys_that_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,8 +49,10 @@ atexit.register(_forks.end)
 class Node:
     """One node: a process that is killed, stopped and started again at the same address."""
 
-    def __init__(self, name: str, database_url: str, folder: Path) -> None:
+    def __init__(self, name: str, database_url: str, folder: Path, variables: Mapping[str, str]) -> None:
         self.name = name
+        self._variables = environment(**VARIABLES, PAYDESK_SIMULATOR_SCRIPT=ACQUIRER, **variables)
+        self._compares_clocks = database_url.startswith("postgres")
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.front: Wire | None = None
@@ -80,6 +82,15 @@ class Node:
         """`kill -9`; it is started again at once."""
         self.up = False
         self._signal(signal.SIGKILL)
+
+    async def restart(self) -> None:
+        """`kill -9`, and wait until its successor answers."""
+        killed = self._process
+        self.kill()
+        async with asyncio.timeout(START_SECONDS_MAX):
+            while self._process is killed:  # noqa: ASYNC110 - the same
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        await self.until_up()
 
     async def crash_at(self, label: str, times: int) -> None:
         """Let it die when it comes to that place for the n-th time."""
@@ -131,12 +142,11 @@ class Node:
             self._process.send_signal(number)
 
     async def _keep(self) -> None:
-        variables = environment(**VARIABLES, PAYDESK_SIMULATOR_SCRIPT=ACQUIRER)
         while self._wanted:
-            if abs(self._offset_ms) > TRUSTED_MS_MAX:
+            if abs(self._offset_ms) > TRUSTED_MS_MAX and not self._compares_clocks:
                 # A process can't know that the clock it starts by is wrong.
                 self.move_clock(0)
-            process = self._process = _forks.start(self._arguments, variables, self.log)
+            process = self._process = _forks.start(self._arguments, self._variables, self.log)
             while process.poll() is None:
                 # A connection that is accepted by a stopped process would say nothing of it.
                 self.up = self.up or await self._answers()
@@ -204,13 +214,19 @@ async def cluster(
     wires: bool,
     chance: random.Random,
     server: PostgresServer | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Cluster]:
-    """Nodes on the database, running; with `wires` there is one before and, on PostgreSQL, one behind each."""
+    """Nodes on the database, running; with `wires` there is one before and, on PostgreSQL, one behind each.
+
+    `variables` are settings of the nodes. Without one of their own, their clocks may differ by minutes.
+    """
+    settings = {"PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX": "300"} if variables is None else variables
     with tempfile.TemporaryDirectory(prefix="pdk-") as sockets:
         made = Cluster(database_url, [], server)
         try:
             for number in range(nodes):
-                made.nodes.append(await _node(f"node-{number + 1}", made, folder, Path(sockets), wires, chance))
+                name = f"node-{number + 1}"
+                made.nodes.append(await _node(name, made, folder, Path(sockets), wires, chance, settings))
             await asyncio.gather(*(node.start() for node in made.nodes))
             yield made
         finally:
@@ -225,6 +241,7 @@ async def _node(
     sockets: Path,
     wires: bool,  # noqa: FBT001 - private
     chance: random.Random,
+    variables: Mapping[str, str],
 ) -> Node:
     url = made.database_url
     back: Wire | None = None
@@ -233,7 +250,7 @@ async def _node(
         back = Wire(wire.to_postgres(url), random.Random(chance.random()))
         await back.listen_socket(sockets / name)
         url = wire.through(url, sockets / name)
-    node = Node(name, url, folder)
+    node = Node(name, url, folder, variables)
     node.back = back
     if wires:
         node.front = Wire(wire.to_port(node.port), random.Random(chance.random()))

@@ -26,7 +26,7 @@ from model.notes import Notes
 from model.purse import Purse
 from model.requests import NO_ANSWER, Answer, request_of, told_by
 from model.world import USUAL_MINOR, Op, World, charged
-from node_process import NodeProcess
+from node_process import MOVES_ALL_CLOCKS, NodeProcess
 
 TEST_TERMINALS = 3
 TERMINALS = TEST_TERMINALS + 1
@@ -65,7 +65,9 @@ class Shop:
         self._http = _session()
         self._clock = folder / "clock"
         write_offset(self._clock, 0)
-        self.node = NodeProcess(database_url, folder, module="faults.clocked_node", **VARIABLES)
+        self.node = NodeProcess(
+            database_url, folder, module="faults.clocked_node", **VARIABLES, **{MOVES_ALL_CLOCKS: "yes"}
+        )
         self.node.arguments.append(str(self._clock))
 
     async def begin(self, receiver: Inbox, chance: Any) -> None:

@@ -48,6 +48,7 @@ CLIENTS = "tests/contract/test_clients.py"
 POWER = "tests/faults/test_power_cuts.py"
 FSYNC = "tests/faults/test_fsync.py"
 CLOCK = "tests/faults/test_clock_jumps.py"
+DIFFERENT_CLOCKS = "tests/faults/test_clocks_differ.py"
 CRASH = "tests/faults/test_crash_points.py"
 CHAOS = "tests/faults/test_chaos.py"
 RETENTION = "tests/workers/test_retention_rules.py"
@@ -579,6 +580,15 @@ MUTANTS = (
         "return look.result() if done else None and _away(",
         HEALTH,
         "hangs",
+    ),
+    Mutant(
+        "A node with a wrong clock judges nothing by it",
+        "a node's clock is not compared with the database's",
+        "health/clock.py",
+        '        if database.name == "sqlite":',
+        '        if database.name in ("sqlite", "postgres"):',
+        DIFFERENT_CLOCKS,
+        "harm_nothing",
     ),
     *OUTCOME_MUTANTS,
     *TOKEN_MUTANTS,

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from paydesk import logs
-from paydesk.errors import NOT_FOUND, Refusal
+from paydesk.errors import NOT_FOUND, SERVICE_UNAVAILABLE, Refusal
 from paydesk.http import request_log
 from paydesk.redaction import redacted
 from paydesk.secrets import Secret
@@ -138,7 +138,22 @@ def test_standard_library(stream: io.StringIO) -> None:
 
 
 def _request_line(path: str, refusal: Refusal | None = None) -> None:
-    request_log.write("GET", path, 404 if refusal else 200, "own-id", time.perf_counter(), refusal, "203.0.113.9")
+    status = refusal.kind.status if refusal else 200
+    request_log.write("GET", path, status, "own-id", time.perf_counter(), refusal, "203.0.113.9")
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_failed_requests_are_errors_at_every_level(stream: io.StringIO, log_format: logs.LogFormat) -> None:
+    """With `warning` the lines of other requests are left out, and a 5xx is written all the same."""
+    for level, lines in (("warning", 1), ("info", 3)):
+        stream.truncate(stream.seek(0))
+        logs.configure(log_format, stream, level)  # type: ignore[arg-type]  # both are levels
+        for refusal in (None, NOT_FOUND.because("no such path"), SERVICE_UNAVAILABLE.because("the disk is full")):
+            _request_line("/v1/orders", refusal)
+        written = stream.getvalue().splitlines()
+        assert len(written) == lines
+        assert ["error" in line.split("request")[0] for line in written] == [False] * (lines - 1) + [True]
+        assert "the disk is full" in written[-1]
 
 
 def test_request_lines(stream: io.StringIO) -> None:

@@ -81,7 +81,7 @@ def test_a_broken_file_is_refused_and_left_alone(file: Path, document: str) -> N
     """A short key is no key; whoever wrote this has to look, and no command writes over it."""
     file.write_text(document)
     for use in (lambda: keys.read(file), lambda: keys.add(file, activate=True), lambda: keys.activate(file, 1)):
-        with pytest.raises(KeysError, match="is not a key file that Paydesk wrote"):
+        with pytest.raises(KeysError, match=r"is not a key file that Paydesk wrote|bytes instead of 32"):
             use()
     assert file.read_text() == document
 
@@ -106,3 +106,54 @@ def test_what_is_missing_is_news_once_a_minute() -> None:
     assert not held.is_news(2)
     now[0] += 0.1
     assert held.is_news(2)
+
+
+RANDOM = bytes.fromhex("6f1d0c2b9ae47f53d8811e60b7c3a9455e02f6d4133c8b7a90efd2517648ab0f")
+
+
+@pytest.mark.parametrize(
+    "weak",
+    [
+        bytes(32),
+        b"\xaa" * 32,
+        RANDOM[:8] * 4,
+        RANDOM[:16] * 2,
+        bytes(range(32)),
+        bytes(range(255, 223, -1)),
+        b"correct horse battery staple: 01",
+    ],
+    ids=["zeros", "one byte", "four times the same", "twice the same", "counting", "counting down", "text"],
+)
+def test_a_key_that_is_not_random_is_refused(file: Path, weak: bytes) -> None:
+    """The version is named, and what to do; the key is not shown."""
+    _write(file, RANDOM, weak)
+    with pytest.raises(KeysError, match="version 2 is not random") as refused:
+        keys.check(file, keys.read(file))
+    assert "paydesk keys add" in str(refused.value)
+    assert weak.hex() not in str(refused.value)
+
+
+def test_the_same_key_under_two_versions_is_refused(file: Path) -> None:
+    """Both versions are named."""
+    _write(file, RANDOM, RANDOM[::-1], RANDOM)
+    with pytest.raises(KeysError, match="versions 1 and 3 are the same"):
+        keys.check(file, keys.read(file))
+
+
+def test_a_key_that_is_too_short_is_refused(file: Path) -> None:
+    """Its length is in the message."""
+    _write(file, RANDOM, RANDOM[:16])
+    with pytest.raises(KeysError, match="version 2 has 16 bytes instead of 32"):
+        keys.read(file)
+
+
+def test_keys_that_paydesk_wrote_are_accepted(file: Path) -> None:
+    """Random keys are never taken for weak ones, however many there are."""
+    for _ in range(300):
+        keys.add(file, activate=False)
+    keys.check(file, keys.read(file))
+
+
+def _write(file: Path, *values: bytes) -> None:
+    document = {"active": 1, "keys": {str(number): key.hex() for number, key in enumerate(values, 1)}}
+    file.write_text(json.dumps(document))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -110,8 +111,14 @@ def test_scripts_can_be_run(target: str) -> None:
 
 def test_run_plays_a_payment_and_goes_on_until_ctrl_c(tmp_path: Path) -> None:
     """What `make run` does after its set-up: ready, a processed payment, a delivered webhook, where to go next."""
+    data = tmp_path / ".paydesk"
+    data.mkdir()
+    (data / "service.log").touch(0o644)
     told, code = _told_until(tmp_path, "The log of every request follows", interrupts=1)
     assert code == 0, told
+    modes = {file.relative_to(data): stat.S_IMODE(file.stat().st_mode) for file in data.rglob("*") if file.is_file()}
+    assert modes == dict.fromkeys(modes, 0o600)
+    assert {Path("service.log"), Path("paydesk.db"), Path("keys.json"), Path("credentials.json")} <= set(modes)
     assert re.search(r"^paydesk ready http://127\.0\.0\.1:\d+$", told, re.MULTILINE), told
     assert "processed" in told
     assert re.search("webhook order.processed delivered", told)

@@ -55,6 +55,10 @@ class Watched:
         """Run `work`."""
         return await self._database.read(work, **options)
 
+    async def check_writable(self) -> None:
+        """Ask the database."""
+        await self._database.check_writable()
+
     async def close(self) -> None:
         """Close it."""
         await self._database.close()

@@ -33,13 +33,17 @@ KeyFile = Annotated[
 
 
 def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
-    """Bring the database to this version's tables."""
+    """Bring the database to this version's tables. One that has no mark yet becomes one for production."""
     from paydesk.clock import SystemClock
+    from paydesk.storage import mark
     from paydesk.storage import migrate as migrations
 
     async def work() -> list[str]:
         async with opened(load_settings(settings)) as database:
-            return await migrations.migrate(database, SystemClock().now_ms())
+            now_ms = SystemClock().now_ms()
+            applied = await migrations.migrate(database, now_ms)
+            await mark.find_or_set(database, "production", now_ms)
+            return applied
 
     applied = run(work())
     if as_json:

@@ -86,6 +86,7 @@ def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, 
     from paydesk.http import body
     from paydesk.operators import people
     from paydesk.operators.schemas import OperatorRequest
+    from paydesk.storage import mark
 
     # The rules that a service goes by.
     asked = {"name": name, "role": role}
@@ -97,6 +98,7 @@ def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, 
         async with opened(load_settings(settings_file)) as database:
             await check_tables(database)
             now_ms = SystemClock().now_ms()
+            await mark.find_or_set(database, "production", now_ms)
             return await database.write(lambda tx: people.create_here(tx, name=name, role=role, now_ms=now_ms))
 
     return run(work())

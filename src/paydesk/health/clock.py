@@ -1,23 +1,51 @@
-"""The machine's clock, held against the one that nobody can set: a node whose clock jumped judges nothing by it."""
+"""The clock of `paydesk serve`: the machine's, compared with a monotonic one and with PostgreSQL's.
+
+While the comparison fails nothing is judged by time: requests get 503, no order expires, nothing is purged.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 
-from paydesk.storage.database import Unavailable
+from paydesk.health import store
+from paydesk.storage.database import Database, Unavailable
+
+if TYPE_CHECKING:
+    from paydesk.workers import WorkerContext
 
 JUMP_SECONDS_MAX = 300
+DIFFERENCE_SECONDS_MAX = 30
+WARNING_SECONDS = 5
+COMPARE_SECONDS, COMPARE_AGAIN_SECONDS = 60.0, 5.0
+"""Between two comparisons with the database's clock, and while this node's is not trusted."""
+SECOND_NS = 1_000_000_000
 
 log = structlog.get_logger("clock")
 
 
-class ClockJumped(Unavailable):
-    """The wall clock can't be trusted. Nothing was done: no expiry, no refusal, no purge."""
+class ClockNotTrusted(Unavailable):
+    """This node's clock is wrong, or the database's is. Nothing was done: no expiry, no refusal, no purge."""
 
     sentence = "This node's clock can't be trusted; nothing was done."
+    event = ""
+
+
+class ClockJumped(ClockNotTrusted):
+    """The wall clock was set while the process ran."""
+
+    event = "clock_jumped"
+
+
+class ClockDiffers(ClockNotTrusted):
+    """The wall clock and the database's are further apart than `clock_difference_seconds_max`."""
+
+    event = "clock_differs"
 
 
 def _steady_ns() -> int:
@@ -26,21 +54,99 @@ def _steady_ns() -> int:
 
 
 class WatchedClock:
-    """The clock of `paydesk serve`. It is trusted again once it is back, and by every process that starts anew."""
+    """The machine's clock, trusted while it is close to where the process began and to the database's clock.
 
-    def __init__(self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = _steady_ns) -> None:
+    Both are kept as a distance to the monotonic clock, so a wall clock that is set is noticed by the next reading, and
+    so is its return; only the database's clock is asked from time to time.
+    """
+
+    def __init__(
+        self,
+        wall_ns: Callable[[], int] = time.time_ns,
+        steady_ns: Callable[[], int] = _steady_ns,
+        *,
+        difference_seconds_max: int = DIFFERENCE_SECONDS_MAX,
+    ) -> None:
         self._wall_ns, self._steady_ns = wall_ns, steady_ns
-        self._apart_ns = wall_ns() - steady_ns()
-        self._jumped = False
+        self._difference_ns_max = difference_seconds_max * SECOND_NS
+        self._start_ns = wall_ns() - steady_ns()
+        self._lowest_ns = self._start_ns - JUMP_SECONDS_MAX * SECOND_NS
+        self._highest_ns = self._start_ns + JUMP_SECONDS_MAX * SECOND_NS
+        self._database_ns: int | None = None
+        self._agreed = False
+        self._refused = ""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the last reading was not refused."""
+        return not self._refused
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970 in UTC. Raises `ClockJumped` while they are 5 minutes from where they should be."""
+        """Return milliseconds since 1970 in UTC. Raises `ClockNotTrusted`."""
         now_ns = self._wall_ns()
-        seconds = (now_ns - self._steady_ns() - self._apart_ns) / 1e9
-        jumped = abs(seconds) > JUMP_SECONDS_MAX
-        if jumped != self._jumped:
-            self._jumped = jumped
-            log.error("the wall clock jumped" if jumped else "the wall clock is back", seconds=round(seconds))
-        if jumped:
-            raise ClockJumped(f"the wall clock jumped by {seconds:.0f} s since this process started")
+        apart_ns = now_ns - self._steady_ns()
+        if not self._lowest_ns <= apart_ns <= self._highest_ns:
+            self._refuse(apart_ns)
+        if self._refused:
+            self._refused = ""
+            log.warning("clock_trusted")
         return now_ns // 1_000_000
+
+    def _refuse(self, apart_ns: int) -> NoReturn:
+        jumped = (apart_ns - self._start_ns) / SECOND_NS
+        if self._database_ns is None or abs(jumped) > JUMP_SECONDS_MAX:
+            error: ClockNotTrusted = ClockJumped(f"the wall clock jumped by {jumped:.0f} s since this process started")
+            seconds = jumped
+        else:
+            seconds = (apart_ns - self._database_ns) / SECOND_NS
+            side = "ahead of" if seconds > 0 else "behind"
+            error = ClockDiffers(f"the wall clock is {abs(seconds):.0f} s {side} the database's")
+        if self._refused != error.event:
+            self._refused = error.event
+            log.error(error.event, seconds=round(seconds), reason=str(error))
+        raise error
+
+    async def compare(self, database: Database) -> None:
+        """Ask PostgreSQL for its time and trust this clock only near it. SQLite has no clock of its own.
+
+        The answer was made at some moment of the round trip: half of that is added to what is allowed. Until the two
+        have agreed once, a clock that is set right is not taken for one that jumped.
+        """
+        if database.name == "sqlite":
+            return
+        began_ns = self._steady_ns()
+        database_ms = await database.read(store.clock_ms)
+        error_ns = (self._steady_ns() - began_ns) // 2
+        self._database_ns = database_ms * 1_000_000 - (began_ns + error_ns)
+        self._allow(self._wall_ns() - self._steady_ns(), self._database_ns, error_ns)
+        with suppress(ClockNotTrusted):
+            self.now_ms()
+
+    def _allow(self, apart_ns: int, database_ns: int, error_ns: int) -> None:
+        """Set the bounds of the readings to come, and log a difference that is too large for clocks that are kept."""
+        difference_ns = apart_ns - database_ns
+        allowed_ns = self._difference_ns_max + error_ns
+        if not self._agreed:
+            self._start_ns, self._agreed = apart_ns, abs(difference_ns) <= allowed_ns
+        self._lowest_ns = max(self._start_ns - JUMP_SECONDS_MAX * SECOND_NS, database_ns - allowed_ns)
+        self._highest_ns = min(self._start_ns + JUMP_SECONDS_MAX * SECOND_NS, database_ns + allowed_ns)
+        if WARNING_SECONDS * SECOND_NS < abs(difference_ns) - error_ns <= self._difference_ns_max:
+            log.warning(
+                "clock_differs",
+                seconds=round(difference_ns / SECOND_NS, 1),
+                error_seconds=round(error_ns / SECOND_NS, 1),
+                seconds_max=self._difference_ns_max // SECOND_NS,
+            )
+
+
+async def run(context: WorkerContext, stop: asyncio.Event) -> None:
+    """Compare the clock with the database's every minute until `stop` is set; the one of `paydesk dev` is exempt."""
+    clock = context.clock
+    if not isinstance(clock, WatchedClock):
+        await stop.wait()
+        return
+    while not stop.is_set():
+        try:
+            await asyncio.wait_for(stop.wait(), COMPARE_SECONDS if clock.is_trusted else COMPARE_AGAIN_SECONDS)
+        except TimeoutError:
+            await clock.compare(context.database)

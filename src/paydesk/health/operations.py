@@ -60,8 +60,9 @@ OPERATIONS = (
         is_health_check=True,
         errors=(NOT_READY,),
         description=(
-            "Ready is who reaches the database, finds its own tables and keys there, and has a clock that did not"
-            " jump; `details` says what is missing. It asks the database at most once a second and answers within one."
+            "A node is ready when it reaches the database, can write there, finds its own tables and keys, and has a"
+            " clock that did not jump and agrees with the database's; `details` says what is missing. It asks the"
+            " database at most once a second and answers within one."
         ),
     ),
 )

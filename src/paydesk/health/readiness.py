@@ -7,10 +7,10 @@ import asyncio
 from paydesk.clock import Clock
 from paydesk.errors import Refusal
 from paydesk.health import store
-from paydesk.health.clock import ClockJumped
+from paydesk.health.clock import ClockNotTrusted
 from paydesk.health.errors import NOT_READY
 from paydesk.keys import Keys
-from paydesk.storage.database import Database, Locked, Unavailable, UnsafeDatabase
+from paydesk.storage.database import Database, DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.storage.migrate import behind
 
 FRESH_SECONDS = 1.0
@@ -33,8 +33,8 @@ class Readiness:
             return NOT_READY.because("draining", "draining: this process ends")
         try:
             self._clock.now_ms()
-        except ClockJumped as error:
-            return NOT_READY.because(str(error), "clock: it jumped and can't be trusted")
+        except ClockNotTrusted as error:
+            return NOT_READY.because(str(error), f"clock: {error}")
         return await self._seen()
 
     async def _seen(self) -> Refusal | None:
@@ -49,15 +49,24 @@ class Readiness:
 
     async def _look_into_the_database(self) -> Refusal | None:
         try:
-            lacking = await behind(self._database)
-            if lacking:
-                reason = f"the database lacks {', '.join(lacking)}"
-                return NOT_READY.because(reason, "schema: the database lacks migrations; run `paydesk migrate`")
-            versions = await self._database.read(store.key_versions)
+            return await self._lacks()
         except UnsafeDatabase as error:
             return NOT_READY.because(str(error), "schema: the database belongs to another version")
+        except ReadOnly as error:
+            return NOT_READY.because(str(error), f"database: read-only: {error}")
+        except DiskFull as error:
+            return NOT_READY.because(str(error), "database: its disk is full")
         except (Unavailable, Locked) as error:
             return _away(str(error))
+
+    async def _lacks(self) -> Refusal | None:
+        """Return what the database lacks, or None. Raises what a database that can't be used raises."""
+        lacking = await behind(self._database)
+        if lacking:
+            reason = f"the database lacks {', '.join(lacking)}"
+            return NOT_READY.because(reason, "schema: the database lacks migrations; run `paydesk migrate`")
+        versions = await self._database.read(store.key_versions)
+        await self._database.check_writable()
         missing = [version for version in versions if version not in self._keys.versions]
         if missing:
             reason = f"no server key of version {', '.join(map(str, missing))}"

@@ -6,6 +6,16 @@ from paydesk.storage.database import Transaction
 
 KEY_VERSIONS = "SELECT DISTINCT key_version FROM subscriptions WHERE deleted_ms IS NULL ORDER BY key_version"
 
+# PostgreSQL alone: SQLite's clock is this machine's.
+CLOCK = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
+
+
+async def clock_ms(tx: Transaction) -> int:
+    """Return milliseconds since 1970 in UTC by the clock of the database's machine."""
+    row = await tx.one(CLOCK)
+    assert row is not None, "it selects one row"
+    return int(row[0])
+
 
 async def key_versions(tx: Transaction) -> list[int]:
     """The versions of the server keys that subscriptions are signed with."""

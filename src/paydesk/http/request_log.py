@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Target:
-    """Where the lines go: to `json_stream`, to structlog where there is none, nowhere while not `enabled`."""
+    """Where the lines go: to `json_stream`, or to structlog where there is none; while not `enabled`, errors alone."""
 
     enabled = True
     json_stream: TextIO | None = None
@@ -33,7 +33,7 @@ class _Target:
 
 
 def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None = None) -> None:
-    """Write a line a request or none; as JSON straight to a stream, or through structlog."""
+    """Write a line a request, or one for each that failed; as JSON straight to a stream, or through structlog."""
     _Target.enabled, _Target.json_stream = enabled, json_stream
     _Target.common = {} if process is None else {"process": process}
 
@@ -51,9 +51,11 @@ def write(
     """Write the line of a request that came from `address`; `started` is by `time.perf_counter`.
 
     `identity` returns the ids of the caller, as far as they are known. It is called only where a line is written. Of a
-    refusal the line has the code, the precise reason and its facts.
+    refusal the line has the code, the precise reason and its facts. A status of 500 and above is an error, which is
+    written whatever the level.
     """
-    if not _Target.enabled:
+    failed = status >= 500
+    if not (failed or _Target.enabled):
         return
     fields: dict[str, Any] = {
         "method": method,
@@ -68,9 +70,9 @@ def write(
         fields["reason"] = refusal.reason
         origin |= refusal.facts
     if _Target.json_stream is None:
-        log.info("request", **fields, **origin)
+        (log.error if failed else log.info)("request", **fields, **origin)
     else:
-        _write_json(_Target.json_stream, fields, origin)
+        _write_json(_Target.json_stream, "error" if failed else "info", fields, origin)
 
 
 @lru_cache(10_000)
@@ -79,12 +81,12 @@ def _masked(address: str) -> str:
     return str(redacted(address))
 
 
-def _write_json(stream: TextIO, fields: dict[str, Any], origin: Mapping[str, Any]) -> None:
+def _write_json(stream: TextIO, level: str, fields: dict[str, Any], origin: Mapping[str, Any]) -> None:
     """Write the line. `origin`, the masked address and ids out of the database, carries no secret."""
     # A line break belongs to no secret, so one look at all texts is enough.
     if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
         fields = {name: redacted(value, name) for name, value in fields.items()}
     now = rfc3339(time.time_ns() // 1_000_000)
-    line = {"timestamp": now, "level": "info", "event": "request", **fields, **origin, **_Target.common}
+    line = {"timestamp": now, "level": level, "event": "request", **fields, **origin, **_Target.common}
     stream.write(_encode(line).decode() + "\n")
     stream.flush()

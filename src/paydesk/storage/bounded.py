@@ -70,6 +70,10 @@ class BoundedDatabase:
         with self._room:
             return await self._database.read(work, heavy=heavy)
 
+    async def check_writable(self) -> None:
+        """Ask the database behind it."""
+        await self._database.check_writable()
+
     async def close(self) -> None:
         """Close the database behind it."""
         await self._database.close()

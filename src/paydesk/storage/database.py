@@ -65,6 +65,9 @@ class Database(Protocol):
     async def read(self, work: Work[T], *, heavy: bool = False) -> T:
         """Run `work` without writing. `heavy` is for searches, lists and checks: they don't hold the others up."""
 
+    async def check_writable(self) -> None:
+        """Raise `ReadOnly`, `DiskFull` or another `Unavailable` while the database takes no writes."""
+
     async def close(self) -> None:
         """End what runs and release the database."""
 
@@ -80,6 +83,12 @@ class DiskFull(Unavailable):
     """There is no room for what was to be written; nothing was done."""
 
     sentence = "The database's disk is full; nothing was done."
+
+
+class ReadOnly(Unavailable):
+    """The database takes no writes; nothing was done. The message says why."""
+
+    sentence = "The database is read-only; nothing was done."
 
 
 class Locked(Exception):

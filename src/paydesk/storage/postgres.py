@@ -15,7 +15,7 @@ import asyncpg
 
 from paydesk.crash_points import reached
 from paydesk.signals import Signals
-from paydesk.storage.database import DiskFull, Locked, Unavailable, UnsafeDatabase, Work, WorkError
+from paydesk.storage.database import DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
 from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
@@ -37,6 +37,8 @@ than by twice 128. What only reads costs this process more than the server, and 
 
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
 """A row that a stranger holds must keep neither a batch waiting nor its place: the units are then run alone."""
+
+_IS_READ_ONLY = "SELECT current_setting('transaction_read_only')"
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,
@@ -98,6 +100,12 @@ class PostgresDatabase:
         if heavy or not self._batched:
             return await self._insulated(self._read_heavy if heavy else self._read, work)
         return await self._put(self._reads, work, ())
+
+    async def check_writable(self) -> None:
+        """Raise `ReadOnly` where transactions are read-only by default, and for a standby when it is connected to."""
+        row = await self.read(lambda tx: tx.one(_IS_READ_ONLY))
+        if row is not None and row[0] == "on":
+            raise ReadOnly("default_transaction_read_only is on")
 
     async def _put(self, batches: Batches, work: Work[T], touches: Iterable[Hashable]) -> T:
         self._refuse_when_closed()
@@ -217,8 +225,7 @@ class PostgresDatabase:
             except asyncpg.LockNotAvailableError as error:
                 raise Locked("Another transaction kept a row locked.") from error
             except _OUT_OF_SERVICE as error:
-                kind = DiskFull if isinstance(error, asyncpg.DiskFullError) else Unavailable
-                raise kind(f"PostgreSQL: {error}") from error
+                raise _out_of_service(error) from error
             await asyncio.sleep(BACKOFF_SECONDS * 2**attempts * random.random())  # noqa: S311 - only to part rivals
         raise Unavailable(f"PostgreSQL, {ATTEMPTS_MAX} times: {failure}") from failure
 
@@ -268,6 +275,12 @@ class PostgresDatabase:
                 await _roll_back(connection)
         finally:
             self._connections.give_back(connection)
+
+
+def _out_of_service(error: asyncpg.PostgresError) -> Unavailable:
+    if isinstance(error, asyncpg.DiskFullError):
+        return DiskFull(f"PostgreSQL: {error}")
+    return (ReadOnly if isinstance(error, asyncpg.ReadOnlySQLTransactionError) else Unavailable)(f"PostgreSQL: {error}")
 
 
 async def _commit(connection: Connection) -> None:

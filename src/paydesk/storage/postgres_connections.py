@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 import asyncpg
 
-from paydesk.storage.database import Unavailable, UnsafeDatabase
+from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.storage.postgres_hosts import Hosts
 
 T = TypeVar("T")
 
@@ -148,7 +149,7 @@ class Connections:
     """The free list: at most `connections_max`, the one used last is used first."""
 
     def __init__(self, url: str, *, connections_max: int, timeout_seconds: float, lock_timeout_seconds: float) -> None:
-        self._url = url
+        self._url, self._hosts = url, Hosts(url)
         self._timeout_seconds = timeout_seconds
         self._settings = {
             "application_name": "paydesk",
@@ -204,18 +205,12 @@ class Connections:
         self._free.clear()
 
     async def _connect(self) -> Connection:
-        try:
-            raw = await asyncpg.connect(
-                self._url,
-                timeout=self._timeout_seconds,
-                server_settings=self._settings,
-                statement_cache_size=STATEMENTS_CACHED_MAX,
-                max_cached_statement_lifetime=0,
-            )
-        except (asyncpg.ClientConfigurationError, ValueError) as error:
-            raise UnsafeDatabase("The database URL is malformed: postgresql://user:password@host/name.") from error
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-            raise Unavailable(f"PostgreSQL cannot be reached: {error or type(error).__name__}") from error
+        raw = await self._hosts.connect(
+            self._timeout_seconds,
+            server_settings=self._settings,
+            statement_cache_size=STATEMENTS_CACHED_MAX,
+            max_cached_statement_lifetime=0,
+        )
         connection = Connection(raw, self._timeout_seconds, self._types)
         try:
             connection.listen_to_warnings()
@@ -244,4 +239,4 @@ def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: b
     if superuser == "on":
         raise UnsafeDatabase("The role is a superuser. Give Paydesk a role of its own that owns its database.")
     if in_recovery:
-        raise Unavailable("This PostgreSQL is a standby; the primary is needed.")
+        raise ReadOnly("This PostgreSQL is a standby; the primary is needed.")

@@ -18,6 +18,8 @@ import asyncpg
 import structlog
 
 from paydesk.signals import EVERYTHING, Signals
+from paydesk.storage.database import Unavailable, UnsafeDatabase
+from paydesk.storage.postgres_hosts import Hosts
 
 CROSSING: Final = (
     "terminal:",
@@ -51,7 +53,15 @@ CLOSE_SECONDS_MAX = 1.0
 PORTION, PORTION_SECONDS = 20, 0.01
 """After a new connection all who wait are woken, so many at a time: all at once they would hold everybody else up."""
 
-_AWAY = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+_AWAY = (
+    Unavailable,
+    UnsafeDatabase,
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 log = structlog.get_logger("wakes")
 
@@ -64,7 +74,7 @@ class Relay:
     """
 
     def __init__(self, url: str, signals: Signals) -> None:
-        self._url, self._signals = url, signals
+        self._hosts, self._signals = Hosts(url), signals
         self._node = secrets.token_hex(8)
         self._topics: dict[str, None] = {}
         self._unwoken: dict[str, None] = {}
@@ -120,9 +130,8 @@ class Relay:
 
     async def _converse(self) -> None:
         """Connect, listen, and send what there is, until the connection or the node ends."""
-        connection = await asyncpg.connect(
-            self._url,
-            timeout=ANSWER_SECONDS_MAX,
+        connection = await self._hosts.connect(
+            ANSWER_SECONDS_MAX,
             # Nothing that is sent here needs to be durable, on this server or on a standby.
             server_settings={"application_name": "paydesk wakes", "synchronous_commit": "off"},
         )

@@ -25,6 +25,7 @@ from paydesk.storage.sqlite_file import (
     OUT_OF_SERVICE,
     FileLock,
     check_library,
+    check_mount,
     connect,
     fsync_failed,
     out_of_service,
@@ -39,6 +40,9 @@ FLUSH_WORKS_MAX = 256
 BUSY_RETRY_SECONDS = 0.005
 CHECKPOINT_PAGES = 1000
 CHECKPOINT_AGAIN_PAGES = 100
+
+WRITE_A_PAGE = "PRAGMA user_version = 0"
+"""It is 0 before too, and the file's first page is written all the same."""
 
 _log = structlog.get_logger()
 
@@ -108,6 +112,7 @@ class SqliteDatabase:
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
+        self._writes_failed = False
         self._wal_pages = 0
         self._checkpoint_at_pages = CHECKPOINT_PAGES
 
@@ -140,6 +145,12 @@ class SqliteDatabase:
         finally:
             # A caller that went away before the flush: its work is never run.
             answer.cancel()
+
+    async def check_writable(self) -> None:
+        """Raise what a write would: it is tried where the last one failed. One that nothing needs costs an fsync."""
+        check_mount(self._file)
+        if self._writes_failed:
+            await self.write(lambda tx: tx.run(WRITE_A_PAGE))
 
     def _flush(self) -> None:
         try:
@@ -238,6 +249,7 @@ class SqliteDatabase:
         self._flush_next()
 
     def _answer(self, units: list[_Unit]) -> None:
+        self._writes_failed = False
         for unit in units:
             unit.settle()
         topics = dict.fromkeys(topic for unit in units for topic in unit.topics)
@@ -248,6 +260,7 @@ class SqliteDatabase:
     def _fail(self, units: list[_Unit], error: apsw.Error) -> None:
         """Undo the whole flush: all of it was run in one transaction that cannot be kept."""
         self._end_if_fsync_failed(error)
+        self._writes_failed = True
         _log.error("database_unavailable", file=str(self._file), error=str(error), writes=len(units))
         try:
             if self._writer.in_transaction:

@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from paydesk.storage.database import DiskFull, Unavailable, UnsafeDatabase
+from paydesk.storage.database import DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
 """The first that alters constraints, as migrations do. Before 3.51.3 a database can be corrupted when its write-ahead
@@ -42,8 +42,15 @@ _FSYNC_FAILURES = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 def out_of_service(file: Path, error: apsw.Error) -> Unavailable:
     """What the caller of a unit that could not be kept is told."""
-    kind = DiskFull if isinstance(error, apsw.FullError) else Unavailable
-    return kind(f"{file}: {error}")
+    if isinstance(error, apsw.FullError):
+        return DiskFull(f"{file}: {error}")
+    return (ReadOnly if isinstance(error, apsw.ReadOnlyError) else Unavailable)(f"{file}: {error}")
+
+
+def check_mount(file: Path) -> None:
+    """Raise `ReadOnly` where the file system was mounted so, as Linux does by itself after an error of the disk."""
+    if os.statvfs(file).f_flag & os.ST_RDONLY:
+        raise ReadOnly("the file system of the database is mounted read-only")
 
 
 def fsync_failed(error: BaseException) -> bool:
@@ -108,9 +115,13 @@ def renew_log(file: Path) -> None:
 
 
 def _make_private(file: Path) -> None:
-    """Nobody else may read a new database; its log and its index take the file's mode."""
-    with suppress(OSError):  # It is there, or SQLite says why it can't be.
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    """Make a file that is missing, with mode 0600 whatever the umask is. A database's log and index take its mode."""
+    with suppress(OSError):  # It is there, or opening it fails next, with the reason.
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
 
 
 def _use_wal(connection: apsw.Connection, file: Path) -> None:
@@ -125,6 +136,7 @@ class FileLock:
 
     def __init__(self, database_file: Path) -> None:
         path = database_file.with_name(database_file.name + ".lock")
+        _make_private(path)
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

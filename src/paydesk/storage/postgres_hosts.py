@@ -1,0 +1,128 @@
+"""The hosts of a PostgreSQL URL, tried one after the other, each with a deadline of its own, until the primary answers.
+
+The driver has one deadline for all of them together: a host that accepts connections and never answers uses it up.
+"""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import asyncpg
+import structlog
+
+from paydesk.storage.database import Unavailable, UnsafeDatabase
+
+HOST_SECONDS_MAX: Final = 3.0
+"""For one of several hosts; less where the deadline divided by their number is less."""
+PORT = "5432"
+MALFORMED = (
+    "The database URL is malformed. Write postgresql://user:password@host/name, or several hosts:"
+    " postgresql://user:password@first:5432,second:5432/name."
+)
+
+_AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+
+log = structlog.get_logger("database")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host: the URL that names it alone, and what the log calls it."""
+
+    url: str
+    name: str = ""
+    port: str = PORT
+
+
+class Hosts:
+    """The hosts of one URL, the one that answered last first. Raises `UnsafeDatabase` for a malformed URL."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._hosts = list(hosts_of(url))
+            self._attributes = _session_attributes(url) if len(self._hosts) > 1 else None
+        except ValueError as error:
+            raise UnsafeDatabase(MALFORMED) from error
+        self._failed: dict[Host, str] = {}
+
+    async def connect(self, timeout_seconds: float, **options: Any) -> asyncpg.Connection:
+        """Connect to the first host that answers. Raises `Unavailable`, `UnsafeDatabase` for a malformed URL.
+
+        Of several hosts a standby is passed over unless the URL asks for one.
+        """
+        seconds = timeout_seconds
+        if len(self._hosts) > 1:
+            seconds = min(HOST_SECONDS_MAX, timeout_seconds / len(self._hosts))
+        reasons = []
+        for host in tuple(self._hosts):
+            try:
+                connection = await asyncpg.connect(
+                    host.url, timeout=seconds, target_session_attrs=self._attributes, **options
+                )
+            except (asyncpg.ClientConfigurationError, ValueError) as error:
+                raise UnsafeDatabase(MALFORMED) from error
+            except _AWAY as error:
+                reason = self._reason(error, seconds)
+                reasons.append(f"{host.name}:{host.port}: {reason}" if host.name else reason)
+                self._note(host, reason)
+                failure = error
+            else:
+                self._prefer(host)
+                return connection
+        raise Unavailable(f"PostgreSQL cannot be reached: {'; '.join(reasons)}") from failure
+
+    def _reason(self, error: Exception, seconds: float) -> str:
+        if isinstance(error, TimeoutError):
+            return f"no answer within {seconds:g} s"
+        if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+            return f"it does not match target_session_attrs{f'={self._attributes}' if self._attributes else ''}"
+        return str(error) or type(error).__name__
+
+    def _note(self, host: Host, reason: str) -> None:
+        """Log why one of several hosts failed: once, until it answers or fails in another way."""
+        if host.name and self._failed.get(host) != reason:
+            self._failed[host] = reason
+            log.warning("database_host_failed", host=host.name, port=host.port, reason=reason)
+
+    def _prefer(self, host: Host) -> None:
+        self._failed.pop(host, None)
+        if self._hosts[0] is not host:
+            self._hosts.sort(key=lambda other: other is not host)
+
+
+def hosts_of(url: str) -> Iterator[Host]:
+    """Yield the hosts of a URL, in its order; a URL of one host as it is."""
+    parts = urllib.parse.urlsplit(url)
+    query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
+    credentials, at, netloc = parts.netloc.rpartition("@")
+    names, ports = (netloc or query.get("host", "")).split(","), query.get("port", "").split(",")
+    if len(names) == 1:
+        yield Host(url)
+        return
+    for number, name in enumerate(names):
+        own = dict(query)
+        if len(ports) == len(names):
+            own["port"] = ports[number]
+        if not netloc:
+            own["host"] = name
+        where = f"{credentials}{at}{name if netloc else ''}{parts.path}"
+        own_name, own_port = _named(name) if netloc else (name, "")
+        port = own.get("port") or own_port or PORT
+        yield Host(f"{parts.scheme}://{where}?{urllib.parse.urlencode(own)}", own_name, port)
+
+
+def _named(name: str) -> tuple[str, str]:
+    """Return host and port of `host`, `host:port` or `[address]:port`."""
+    host, colon, port = name.rpartition(":")
+    return (host, port) if colon and not port.endswith("]") else (name, "")
+
+
+def _session_attributes(url: str) -> str:
+    """Return what the URL or the environment asks of a host; `any` is the primary, the only one that can be written."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)
+    asked = query.get("target_session_attrs", [os.environ.get("PGTARGETSESSIONATTRS", "any")])[0]
+    return "primary" if asked == "any" else asked
