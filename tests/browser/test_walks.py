@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from browser.conftest import Open
@@ -175,6 +177,35 @@ async def test_not_you(visit: Open, language: str) -> None:
     await window.sees("consent.title", application=APPLICATION)
     await window.press("consent.agree")
     assert "code" in await window.arrive()
+
+
+async def test_in_a_popup(visit: Open, shop: Shop) -> None:
+    """An application that asks in a popup keeps it through signing in and agreeing, and is called back by it."""
+    window = await visit("en", java_script_enabled=True)
+    await window.page.goto(shop.receiver.redirect_uri)
+    async with window.page.expect_popup() as opening:
+        await window.page.evaluate("address => { window.popup = window.open(address) }", shop.address())
+    popup = replace(window, page=await opening.value)
+    await popup.sign_in("wrong")
+    await popup.reads("sign_in.failed")
+    await popup.sign_in()
+    await popup.press("consent.agree")
+    assert "code" in await popup.arrive()
+    assert await popup.page.evaluate("window.opener.location.href") == shop.receiver.redirect_uri
+    assert await window.page.evaluate("!window.popup.closed")
+
+
+async def test_the_list_of_applications_is_cut_off_from_who_opened_it(visit: Open, shop: Shop) -> None:
+    """A site that opens it has no hold of its window."""
+    window = await visit("en", java_script_enabled=True)
+    await window.page.goto(shop.receiver.redirect_uri)
+    listed = f"{shop.service.base_url}/applications"
+    async with window.page.expect_popup() as opening:
+        await window.page.evaluate("address => { window.popup = window.open(address) }", listed)
+    popup = replace(window, page=await opening.value)
+    await popup.sees("sign_in.title")
+    assert await popup.page.evaluate("window.opener") is None
+    assert await window.page.evaluate("window.popup.closed")
 
 
 async def test_signed_in_already(visit: Open, shop: Shop, language: str) -> None:

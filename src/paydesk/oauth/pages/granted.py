@@ -56,6 +56,7 @@ async def show(call: Call) -> Answer:
     return html.page(
         "applications.html",
         seen.words,
+        isolated=True,
         grants=standing[:LISTED_MAX],
         listed_max=LISTED_MAX if len(standing) > LISTED_MAX else 0,
         seller=session,

@@ -51,6 +51,7 @@ def form(
         "sign_in.html",
         seen.words,
         status=refusal.kind.status if refusal is not None else 200,
+        isolated=return_to == APPLICATIONS_PATH,
         headers=(*headers, *((("retry-after", str(seconds)),) if seconds else ())),
         form_token=seen.form_token(SIGN_IN, cookie),
         return_to=return_to,
