@@ -95,6 +95,24 @@ def test_a_seller_is_changed_suspended_and_resumed(folder: Path) -> None:
     assert answer("sellers", "show", user_id, folder=folder) == made
 
 
+def test_a_password_that_is_common_or_the_sellers_name_is_refused(folder: Path) -> None:
+    """With what to change, on standard error; nothing was done."""
+    made = answer("sellers", "create", "--email", "rosa.lima@shop.example", "--name", "Rosa", folder=folder)
+    password = ("sellers", "password", str(made["user_id"]), "--password-stdin")
+    create = ("sellers", "create", "--email", "marcia@shop.example", "--name", "Marcia", "--password-stdin")
+    for arguments, given, said in (
+        (password, "password1234", "must not be a common word or name"),
+        (password, "at Rosa.Lima's own", "before the @"),
+        (create, "senha1234567", "must not be a common word or name"),
+        (create, "marcia e sua loja", "before the @"),
+    ):
+        refused = command(*arguments, folder=folder, stdin=f"{given}\n")
+        assert (refused.returncode, refused.stdout) == (1, ""), given
+        assert said in refused.stderr
+        assert given not in refused.stderr
+    assert "marcia@shop.example" not in command("sellers", "list", folder=folder).stdout
+
+
 def test_operators_are_added_and_revoked(folder: Path) -> None:
     """By the service that is asked; support reads alone; a token that is revoked is refused, with what to do."""
     service = credentials(folder)

@@ -138,6 +138,57 @@ async def test_nobody_stays_signed_in(service: Service) -> None:
     assert [await is_signed_in(service, cookie) for cookie in (*cookies, other)] == [False, False, True]
 
 
+COMMON = (
+    "password1234",
+    "P@ssw0rd1234",
+    "passwordpassword",
+    "123456789012",
+    "minhasenha123",
+    "Contraseña2024!",
+    "Gabriel-19901231",
+    "qwertyuiop123",
+    "abcdefghijkl",
+)
+
+
+async def test_a_common_password_is_refused(service: Service) -> None:
+    """At registration and later, with what to change; nothing was done."""
+    owner = await operator(service)
+    made = await registered(owner)
+    count = len((await owner.did("GET", "sellers"))["data"])
+    for password in COMMON:
+        for path, body in (
+            (f"sellers/{made['user_id']}/password", {}),
+            ("sellers", {**SELLER, "email": "b@b.example"}),
+        ):
+            refused = await owner.ask("POST", path, {**body, "password": password})
+            assert (refused.status, refused.code) == (400, "property_value"), password
+            assert refused.details[0].startswith("'$.password' - must not be a common word or name")
+            assert "use several words" in refused.details[0]
+            assert password.encode() not in refused.raw
+    assert len((await owner.did("GET", "sellers"))["data"]) == count
+    assert len(await audited(service)) == 1
+
+
+async def test_a_password_with_the_name_of_the_email_address_is_refused(service: Service) -> None:
+    """In any case and with anything around it; names of three characters are part of too many words."""
+    owner = await operator(service)
+    email = "Rosa.Lima@shop.example"
+    for password in ("rosa.lima tomou banho", "x9x9 ROSA.LIMA x9x9", "meu-Rosa.Lima-2024"):
+        new = await owner.ask("POST", "sellers", {**SELLER, "email": email, "password": password})
+        assert (new.status, new.code) == (400, "property_value")
+        assert "before the @" in new.details[0]
+    made = await owner.did("POST", "sellers", {**SELLER, "email": email, "password": "rosa e lima no mercado"})
+    path = f"sellers/{made['user_id']}"
+    assert await owner.refused("POST", f"{path}/password", {"password": "x9x9 ROSA.LIMA x9x9"}) == (
+        400,
+        "property_value",
+    )
+    assert await signs_in(service, email, "rosa e lima no mercado")
+    await owner.did("PATCH", path, {"email": "bea@shop.example"})
+    await owner.did("POST", f"{path}/password", {"password": "a beast of a password"})
+
+
 async def test_a_wrong_change_changes_nothing(service: Service) -> None:
     """It is named by its path, and neither the seller nor the audit trail knows of it."""
     owner = await operator(service)
