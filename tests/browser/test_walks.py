@@ -179,6 +179,33 @@ async def test_not_you(visit: Open, language: str) -> None:
     assert "code" in await window.arrive()
 
 
+async def test_sign_out_everywhere(visit: Open, language: str) -> None:
+    """The seller ends the sessions of all windows in one of them; the other one is asked to sign in."""
+    window, elsewhere = await visit(language), await visit(language)
+    for one in (window, elsewhere):
+        await one.list_applications()
+        await one.sign_in()
+        await one.sees("applications.title")
+    await window.press("signed_in.everywhere")
+    await window.sees("sign_in.title")
+    await elsewhere.list_applications()
+    await elsewhere.sees("sign_in.title")
+    await elsewhere.reads("sign_in.ended")
+
+
+async def test_a_session_that_was_not_used(visit: Open, shop: Shop, language: str) -> None:
+    """After 30 minutes the seller is asked to sign in, and is led back to where they were."""
+    window = await visit(language)
+    await window.list_applications()
+    await window.sign_in()
+    await window.sees("applications.title")
+    shop.clock.advance(HOUR_MS // 2)
+    await window.list_applications()
+    await window.reads("sign_in.ended")
+    await window.sign_in()
+    await window.sees("applications.title")
+
+
 async def test_in_a_popup(visit: Open, shop: Shop) -> None:
     """An application that asks in a popup keeps it through signing in and agreeing, and is called back by it."""
     window = await visit("en", java_script_enabled=True)

@@ -10,6 +10,7 @@ from paydesk.oauth import passwords, sellers, sessions
 from paydesk.storage.database import Transaction
 from service import Service
 
+IDLE_MS = 1_800_000
 SELLER = {"email": "Ana@Shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
 
 
@@ -45,7 +46,7 @@ async def signed_in(service: Service, seller_id: int) -> str:
 async def is_signed_in(service: Service, cookie: str) -> bool:
     """Whether the session is good."""
     now_ms = service.clock.now_ms()
-    return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms)) is not None
+    return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms, idle_ms=IDLE_MS)) is not None
 
 
 async def test_one_is_shown_and_only_what_is_sent_changes(service: Service) -> None:
