@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 from operator_calls import Operator, audited, operator
+from parties import other_application, other_seller
+from paydesk import ledger
 from paydesk.oauth import passwords, sellers, sessions
 from paydesk.storage.database import Transaction
 from service import Service
@@ -190,6 +192,34 @@ async def test_a_password_with_the_name_of_the_email_address_is_refused(service:
     await owner.did("POST", f"{path}/password", {"password": "a beast of a password"})
 
 
+async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Service) -> None:
+    """Tokens stop, each application is notified for each, and the audit trail has which; another seller's stay."""
+    owner, path = await operator(service), f"sellers/{service.seller_id}/password"
+    kiosk = await other_application(service)
+    await service.scene.code()
+    other = await other_seller(service)
+    kept = await owner.did("POST", path)
+    assert (kept["authorizations"], "withdrawn" in kept) == (5, False)
+    assert (await service.request("GET", "/terminals/v1/list")).status == 200
+    standing = {one["id"] for one in (await owner.did("GET", f"grants?seller={service.seller_id}"))["data"]}
+    ended = await owner.did("POST", path, {"withdraw_all": True, "password": "several words that are mine"})
+    assert (ended["authorizations"], ended["withdrawn"], "password" in ended) == (0, 5, False)
+    for one in (service, kiosk):
+        assert (await one.request("GET", "/terminals/v1/list")).status == 401
+    assert (await other.request("GET", "/terminals/v1/list")).status == 200
+    listed = (await owner.did("GET", f"grants?seller={service.seller_id}"))["data"]
+    assert all("withdrawn_date" in one for one in listed)
+    again = await owner.did("POST", path, {"withdraw_all": True})
+    assert (again["authorizations"], again["withdrawn"]) == (0, 0)
+    told = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized' AND application_id = $1"
+    assert await service.scene.value(told, service.scene.application.application_id) == 3
+    assert await service.scene.value(told, kiosk.scene.application.application_id) == 2
+    first, second, third = [line.after for line in await audited(service) if line.action == "sellers.password"]
+    assert (first, third) == (None, {"withdrawn": []})
+    assert sorted(second["withdrawn"]) == sorted(standing)
+    assert await ledger.check(service.database, service.clock.now_ms()) == []
+
+
 async def test_a_wrong_change_changes_nothing(service: Service) -> None:
     """It is named by its path, and neither the seller nor the audit trail knows of it."""
     owner = await operator(service)
@@ -208,6 +238,7 @@ async def test_a_wrong_change_changes_nothing(service: Service) -> None:
         ("POST", f"{path}/password", {"password": "short"}, "property_value", "'$.password'"),
         ("POST", f"{path}/password", {"password": 123456789012}, "property_type", "'$.password'"),
         ("POST", f"{path}/password", {"password": "x" * 201}, "property_value", "'$.password'"),
+        ("POST", f"{path}/password", {"withdraw_all": "yes"}, "property_type", "'$.withdraw_all'"),
     ]
     for method, where, body, code, detail in wrong:
         reply = await owner.ask(method, where, body)

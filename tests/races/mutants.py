@@ -20,6 +20,7 @@ from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
+from session_mutants import SESSION_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -636,6 +637,7 @@ MUTANTS = (
         PAGES_SIGN_IN,
         "nobody_signs",
     ),
+    *SESSION_MUTANTS,
     *REFUND_MUTANTS,
     *EVENT_MUTANTS,
     *MODEL_MUTANTS,

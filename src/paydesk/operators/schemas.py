@@ -172,6 +172,7 @@ class PasswordRequest(Model):
     """`POST /operator/v1/sellers/{user_id}/password`. Without a password one is made, and shown in the answer."""
 
     password: Password | None = Field(None, repr=False)
+    withdraw_all: bool = Field(False, description="Withdraw every authorization of the seller as well.")
 
 
 class OperatorRequest(Model):

@@ -6,7 +6,7 @@ from typing import Any
 
 from paydesk.clock import rfc3339
 from paydesk.errors import MINIMUM_PROPERTIES, Refusal
-from paydesk.oauth import passwords, sellers, sessions
+from paydesk.oauth import authorizations, passwords, sellers, sessions, withdrawal
 from paydesk.oauth.sellers import Seller
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
@@ -74,7 +74,10 @@ async def change(call: Call) -> Answer:
 
 
 async def set_password(call: Call) -> Answer:
-    """Set another password and end the seller's sessions; one that was made here is in the answer, this once."""
+    """Set another password and end the seller's sessions; with `withdraw_all` their authorizations too.
+
+    A password that was made here is in the answer, this once.
+    """
     audit.require_change(call)
     body: PasswordRequest = call.body
     password, password_hash = await _hashed(body.password)
@@ -85,11 +88,19 @@ async def set_password(call: Call) -> Answer:
             refuse_email(body.password, seller.email)
         await sellers.change_password(tx, seller.seller_id, password_hash)
         await sessions.end_all(tx, seller.seller_id, call.now_ms)
-        await audit.record(call, tx, "sellers.password", str(seller.seller_id))
-        return shown(seller)
+        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else {}
+        await audit.record(call, tx, "sellers.password", str(seller.seller_id), after=withdrawn or None)
+        left = await authorizations.count(tx, seller.seller_id)
+        return {**shown(seller), "authorizations": left, **{name: len(ids) for name, ids in withdrawn.items()}}
 
     answer = await call.database.write(work)
     return Answer(200, answer if body.password else {**answer, "password": password})
+
+
+async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> dict[str, list[str]]:
+    """Withdraw every authorization of the seller; return their ids, as operators know them."""
+    ended = await withdrawal.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
+    return {"withdrawn": [f"{authorization_id}-{seller.seller_id}" for authorization_id in ended]}
 
 
 async def _hashed(given: str | None) -> tuple[str, str]:
