@@ -39,8 +39,9 @@ format: $(DEV) ## Put every file into the project's format
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
-generate: $(DEV) ## Write the generated pages of docs/ anew
+generate: $(DEV) ## Write the generated files anew: pages of docs/, the list of common passwords
 	@$(BIN)/python -m paydesk.generated
+	@$(BIN)/python scripts/common_passwords.py
 
 screenshots: $(DEV) ## Take the pictures of the pages in docs/ anew; needs Chromium
 	@$(BIN)/python -m tests.browser

@@ -94,7 +94,10 @@ class Settings(BaseModel):
         10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
     )
     session_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
-        12, description="A seller who signed in at a browser stays so for so long."
+        12, description="A session of a seller at a browser ends this long after sign-in, used or not."
+    )
+    session_idle_minutes: Annotated[int, Field(ge=5, le=525_600)] = Field(
+        30, description="A session of a seller at a browser ends when it was not used for this long, to the minute."
     )
     consent_minutes: Annotated[int, Field(gt=0, le=1440)] = Field(
         30, description="A page that asks a seller to agree can be answered for so long."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from browser.conftest import Open
@@ -175,6 +177,62 @@ async def test_not_you(visit: Open, language: str) -> None:
     await window.sees("consent.title", application=APPLICATION)
     await window.press("consent.agree")
     assert "code" in await window.arrive()
+
+
+async def test_sign_out_everywhere(visit: Open, language: str) -> None:
+    """The seller ends the sessions of all windows in one of them; the other one is asked to sign in."""
+    window, elsewhere = await visit(language), await visit(language)
+    for one in (window, elsewhere):
+        await one.list_applications()
+        await one.sign_in()
+        await one.sees("applications.title")
+    await window.press("signed_in.everywhere")
+    await window.sees("sign_in.title")
+    await elsewhere.list_applications()
+    await elsewhere.sees("sign_in.title")
+    await elsewhere.reads("sign_in.ended")
+
+
+async def test_a_session_that_was_not_used(visit: Open, shop: Shop, language: str) -> None:
+    """After 30 minutes the seller is asked to sign in, and is led back to where they were."""
+    window = await visit(language)
+    await window.list_applications()
+    await window.sign_in()
+    await window.sees("applications.title")
+    shop.clock.advance(HOUR_MS // 2)
+    await window.list_applications()
+    await window.reads("sign_in.ended")
+    await window.sign_in()
+    await window.sees("applications.title")
+
+
+async def test_in_a_popup(visit: Open, shop: Shop) -> None:
+    """An application that asks in a popup keeps it through signing in and agreeing, and is called back by it."""
+    window = await visit("en", java_script_enabled=True)
+    await window.page.goto(shop.receiver.redirect_uri)
+    async with window.page.expect_popup() as opening:
+        await window.page.evaluate("address => { window.popup = window.open(address) }", shop.address())
+    popup = replace(window, page=await opening.value)
+    await popup.sign_in("wrong")
+    await popup.reads("sign_in.failed")
+    await popup.sign_in()
+    await popup.press("consent.agree")
+    assert "code" in await popup.arrive()
+    assert await popup.page.evaluate("window.opener.location.href") == shop.receiver.redirect_uri
+    assert await window.page.evaluate("!window.popup.closed")
+
+
+async def test_the_list_of_applications_is_cut_off_from_who_opened_it(visit: Open, shop: Shop) -> None:
+    """A site that opens it has no hold of its window."""
+    window = await visit("en", java_script_enabled=True)
+    await window.page.goto(shop.receiver.redirect_uri)
+    listed = f"{shop.service.base_url}/applications"
+    async with window.page.expect_popup() as opening:
+        await window.page.evaluate("address => { window.popup = window.open(address) }", listed)
+    popup = replace(window, page=await opening.value)
+    await popup.sees("sign_in.title")
+    assert await popup.page.evaluate("window.opener") is None
+    assert await window.page.evaluate("window.popup.closed")
 
 
 async def test_signed_in_already(visit: Open, shop: Shop, language: str) -> None:

@@ -84,7 +84,7 @@ def test_a_seller_is_changed_suspended_and_resumed(folder: Path) -> None:
     assert made["name"] == "Ana María"
     again = answer("sellers", "password", user_id, folder=folder)
     assert again.pop("password") != first
-    assert again == made
+    assert again == {**made, "authorizations": 0}
     read = ("sellers", "password", user_id, "--password-stdin")
     given = command(*read, folder=folder, stdin="correct horse battery staple\n")
     assert (given.returncode, given.stderr) == (0, "")
@@ -93,6 +93,48 @@ def test_a_seller_is_changed_suspended_and_resumed(folder: Path) -> None:
     assert (suspended.returncode, f"paydesk sellers resume {user_id}" in suspended.stderr) == (0, True)
     assert answer("sellers", "resume", user_id, folder=folder) == made
     assert answer("sellers", "show", user_id, folder=folder) == made
+
+
+def test_a_password_that_is_common_or_the_sellers_name_is_refused(folder: Path) -> None:
+    """With what to change, on standard error; nothing was done."""
+    made = answer("sellers", "create", "--email", "rosa.lima@shop.example", "--name", "Rosa", folder=folder)
+    password = ("sellers", "password", str(made["user_id"]), "--password-stdin")
+    create = ("sellers", "create", "--email", "marcia@shop.example", "--name", "Marcia", "--password-stdin")
+    for arguments, given, said in (
+        (password, "password1234", "must not be a common word or name"),
+        (password, "at Rosa.Lima's own", "before the @"),
+        (create, "senha1234567", "must not be a common word or name"),
+        (create, "marcia e sua loja", "before the @"),
+    ):
+        refused = command(*arguments, folder=folder, stdin=f"{given}\n")
+        assert (refused.returncode, refused.stdout) == (1, ""), given
+        assert said in refused.stderr
+        assert given not in refused.stderr
+    assert "marcia@shop.example" not in command("sellers", "list", folder=folder).stdout
+
+
+def test_withdraw_all_and_how_many_authorizations_stay(folder: Path) -> None:
+    """Without the option the number is noted on standard error; with it there is none left, and nothing to note."""
+    service = credentials(folder)
+    made = answer("sellers", "create", "--email", "olga@shop.example", "--name", "Olga", folder=folder)
+    user_id = str(made["user_id"])
+    for _ in range(2):
+        status, _ = request(
+            "POST",
+            f"{service['base_url']}/operator/v1/codes",
+            token=service["operator"]["token"],
+            body={"client_id": service["client_id"], "user_id": user_id},
+        )
+        assert status == 201
+    kept = command("sellers", "password", user_id, "--json", folder=folder)
+    assert (kept.returncode, json.loads(kept.stdout)["authorizations"]) == (0, 2)
+    assert "Authorizations of this seller that stay: 2." in kept.stderr
+    assert f"paydesk grants list --seller {user_id}" in kept.stderr
+    ended = command("sellers", "password", user_id, "--withdraw-all", "--json", folder=folder)
+    shown = json.loads(ended.stdout)
+    assert (shown["authorizations"], shown["withdrawn"], "stay" in ended.stderr) == (0, 2, False)
+    grants = answer("grants", "list", "--seller", user_id, folder=folder)
+    assert ["withdrawn_date" in one for one in grants] == [True, True]
 
 
 def test_operators_are_added_and_revoked(folder: Path) -> None:

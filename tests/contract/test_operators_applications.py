@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+from oauth_scene import REDIRECT_URI
 from operator_calls import Operator, audited, operator
+from page_scene import browser
 from paydesk.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Reply, Service, running
@@ -108,6 +111,11 @@ WRONG_CHANGES: list[tuple[Any, str, str]] = [
     ({"name": "x" * 101}, "property_value", "'$.name'"),
     ({"redirect_uris": []}, "minimum_items", "'$.redirect_uris'"),
     ({"redirect_uris": [URI, URI]}, "property_value", "'$.redirect_uris' - must name each address once"),
+    (
+        {"redirect_uris": [URI, f"{URI}?from=pay&code=1"]},
+        "property_value",
+        "'$.redirect_uris[1]' - must not have code in its query",
+    ),
     ({"redirect_uris": [f"{URI}/{n}" for n in range(21)]}, "maximum_items", "'$.redirect_uris'"),
     ({"redirect_uris": URI}, "property_type", "'$.redirect_uris'"),
     ({"redirect_uris": [URI, "https://*.shop.example/"]}, "property_value", "'$.redirect_uris[1]'"),
@@ -131,6 +139,24 @@ async def test_a_wrong_change_changes_nothing(service: Service) -> None:
         assert reply.details[0].startswith(detail), reply.details
     assert await owner.did("GET", path) == before
     assert len(await audited(service)) == 1
+
+
+async def test_an_address_that_was_registered_with_a_reserved_parameter_goes_on(service: Service) -> None:
+    """Consents are given and other fields change; it is refused once the list of addresses is sent again."""
+    owner, seller = await operator(service), await browser(service)
+    path = f"applications/{service.scene.application.application_id}"
+    address = f"{REDIRECT_URI}?state=shop-7"
+    await service.scene.run(
+        "UPDATE applications SET redirect_uris = $2 WHERE application_id = $1",
+        service.scene.application.application_id,
+        json.dumps([address]),
+    )
+    agreed = await seller.submit(await seller.consent(redirect_uri=address, state=""), decision="agree")
+    assert agreed.location.startswith(f"{address}&")
+    body = {**service.scene.exchange(agreed.query["code"]), "redirect_uri": address}
+    assert (await service.request("POST", "/oauth/token", body, token=None, key=None)).status == 200
+    assert (await owner.did("PATCH", path, {"name": "Till 2"}))["redirect_uris"] == [address]
+    assert await owner.refused("PATCH", path, {"redirect_uris": [address, URI]}) == (400, "property_value")
 
 
 async def test_loopback_addresses_are_for_development(database: Database) -> None:

@@ -88,6 +88,7 @@ async def test_audit(database: Database) -> None:
     [
         ("applications", {**APPLICATION, "redirect_uris": []}, "'$.redirect_uris'"),
         ("applications", {**APPLICATION, "redirect_uris": ["http://shop.example/"]}, "'$.redirect_uris[0]'"),
+        ("applications", {**APPLICATION, "redirect_uris": ["https://shop.example/?iss=1"]}, "'$.redirect_uris[0]'"),
         ("applications", {**APPLICATION, "scopes": "read admin"}, "'$.scopes'"),
         ("applications", {**APPLICATION, "client_secret": "mine"}, "'$.client_secret'"),
         ("sellers", {**SELLER, "currency": "EUR"}, "'$.currency'"),

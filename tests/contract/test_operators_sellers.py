@@ -6,10 +6,13 @@ import asyncio
 from typing import Any
 
 from operator_calls import Operator, audited, operator
+from parties import other_application, other_seller
+from paydesk import ledger
 from paydesk.oauth import passwords, sellers, sessions
 from paydesk.storage.database import Transaction
 from service import Service
 
+IDLE_MS = 1_800_000
 SELLER = {"email": "Ana@Shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
 
 
@@ -45,7 +48,7 @@ async def signed_in(service: Service, seller_id: int) -> str:
 async def is_signed_in(service: Service, cookie: str) -> bool:
     """Whether the session is good."""
     now_ms = service.clock.now_ms()
-    return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms)) is not None
+    return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms, idle_ms=IDLE_MS)) is not None
 
 
 async def test_one_is_shown_and_only_what_is_sent_changes(service: Service) -> None:
@@ -138,6 +141,85 @@ async def test_nobody_stays_signed_in(service: Service) -> None:
     assert [await is_signed_in(service, cookie) for cookie in (*cookies, other)] == [False, False, True]
 
 
+COMMON = (
+    "password1234",
+    "P@ssw0rd1234",
+    "passwordpassword",
+    "123456789012",
+    "minhasenha123",
+    "Contraseña2024!",
+    "Gabriel-19901231",
+    "qwertyuiop123",
+    "abcdefghijkl",
+)
+
+
+async def test_a_common_password_is_refused(service: Service) -> None:
+    """At registration and later, with what to change; nothing was done."""
+    owner = await operator(service)
+    made = await registered(owner)
+    count = len((await owner.did("GET", "sellers"))["data"])
+    for password in COMMON:
+        for path, body in (
+            (f"sellers/{made['user_id']}/password", {}),
+            ("sellers", {**SELLER, "email": "b@b.example"}),
+        ):
+            refused = await owner.ask("POST", path, {**body, "password": password})
+            assert (refused.status, refused.code) == (400, "property_value"), password
+            assert refused.details[0].startswith("'$.password' - must not be a common word or name")
+            assert "use several words" in refused.details[0]
+            assert password.encode() not in refused.raw
+    assert len((await owner.did("GET", "sellers"))["data"]) == count
+    assert len(await audited(service)) == 1
+
+
+async def test_a_password_with_the_name_of_the_email_address_is_refused(service: Service) -> None:
+    """In any case and with anything around it; names of three characters are part of too many words."""
+    owner = await operator(service)
+    email = "Rosa.Lima@shop.example"
+    for password in ("rosa.lima tomou banho", "x9x9 ROSA.LIMA x9x9", "meu-Rosa.Lima-2024"):
+        new = await owner.ask("POST", "sellers", {**SELLER, "email": email, "password": password})
+        assert (new.status, new.code) == (400, "property_value")
+        assert "before the @" in new.details[0]
+    made = await owner.did("POST", "sellers", {**SELLER, "email": email, "password": "rosa e lima no mercado"})
+    path = f"sellers/{made['user_id']}"
+    assert await owner.refused("POST", f"{path}/password", {"password": "x9x9 ROSA.LIMA x9x9"}) == (
+        400,
+        "property_value",
+    )
+    assert await signs_in(service, email, "rosa e lima no mercado")
+    await owner.did("PATCH", path, {"email": "bea@shop.example"})
+    await owner.did("POST", f"{path}/password", {"password": "a beast of a password"})
+
+
+async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Service) -> None:
+    """Tokens stop, each application is notified for each, and the audit trail has which; another seller's stay."""
+    owner, path = await operator(service), f"sellers/{service.seller_id}/password"
+    kiosk = await other_application(service)
+    await service.scene.code()
+    other = await other_seller(service)
+    kept = await owner.did("POST", path)
+    assert (kept["authorizations"], "withdrawn" in kept) == (5, False)
+    assert (await service.request("GET", "/terminals/v1/list")).status == 200
+    standing = {one["id"] for one in (await owner.did("GET", f"grants?seller={service.seller_id}"))["data"]}
+    ended = await owner.did("POST", path, {"withdraw_all": True, "password": "several words that are mine"})
+    assert (ended["authorizations"], ended["withdrawn"], "password" in ended) == (0, 5, False)
+    for one in (service, kiosk):
+        assert (await one.request("GET", "/terminals/v1/list")).status == 401
+    assert (await other.request("GET", "/terminals/v1/list")).status == 200
+    listed = (await owner.did("GET", f"grants?seller={service.seller_id}"))["data"]
+    assert all("withdrawn_date" in one for one in listed)
+    again = await owner.did("POST", path, {"withdraw_all": True})
+    assert (again["authorizations"], again["withdrawn"]) == (0, 0)
+    told = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized' AND application_id = $1"
+    assert await service.scene.value(told, service.scene.application.application_id) == 3
+    assert await service.scene.value(told, kiosk.scene.application.application_id) == 2
+    first, second, third = [line.after for line in await audited(service) if line.action == "sellers.password"]
+    assert (first, third) == (None, {"withdrawn": []})
+    assert sorted(second["withdrawn"]) == sorted(standing)
+    assert await ledger.check(service.database, service.clock.now_ms()) == []
+
+
 async def test_a_wrong_change_changes_nothing(service: Service) -> None:
     """It is named by its path, and neither the seller nor the audit trail knows of it."""
     owner = await operator(service)
@@ -156,6 +238,7 @@ async def test_a_wrong_change_changes_nothing(service: Service) -> None:
         ("POST", f"{path}/password", {"password": "short"}, "property_value", "'$.password'"),
         ("POST", f"{path}/password", {"password": 123456789012}, "property_type", "'$.password'"),
         ("POST", f"{path}/password", {"password": "x" * 201}, "property_value", "'$.password'"),
+        ("POST", f"{path}/password", {"withdraw_all": "yes"}, "property_type", "'$.withdraw_all'"),
     ]
     for method, where, body, code, detail in wrong:
         reply = await owner.ask(method, where, body)

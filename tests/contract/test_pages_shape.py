@@ -90,9 +90,30 @@ async def test_the_headers_of_every_page(service: Service, faulty: FaultyDatabas
         assert page.headers["referrer-policy"] == "no-referrer"
         assert page.headers["cache-control"] == "no-store"
         assert page.headers["x-content-type-options"] == "nosniff"
+        assert page.headers["x-frame-options"] == "DENY"
+        assert page.headers.get("cross-origin-opener-policy") == ("same-origin" if name == "applications" else None)
         assert page.headers["x-request-id"]
     assert pages["method"].headers["allow"] == "GET"
     assert pages["away"].headers["retry-after"] == "1"
+
+
+async def test_the_way_of_an_application_keeps_its_popup(service: Service) -> None:
+    """No answer from the first page to the last redirect cuts the tie to the window that opened it; the list does."""
+    seller = await browser(service)
+    path = authorization(service)
+    listed = await seller.get("/applications")
+    asked = await seller.get(path)
+    signed_in = await seller.submit(asked.form("/sign-in"), email=service.scene.seller.email, password=PASSWORD)
+    consent = await seller.get(signed_in.location)
+    switched = await seller.submit(consent.form("/sign-out"))
+    again = await seller.sign_in(switched.location)
+    agreed = await seller.submit((await seller.get(again.location)).form("/authorization"), decision="agree")
+    assert "code" in agreed.query
+    for page in (asked, signed_in, consent, switched, again, agreed):
+        assert "cross-origin-opener-policy" not in page.headers
+        assert page.headers["x-frame-options"] == "DENY"
+    assert listed.form("/sign-in")
+    assert listed.headers["cross-origin-opener-policy"] == "same-origin"
 
 
 async def test_nothing_runs_and_nothing_is_of_elsewhere(service: Service) -> None:

@@ -23,6 +23,7 @@ from service import Service, running
 
 SESSION, VISIT, BROWSER = "paydesk_session", "paydesk_visit", "paydesk_browser"
 HOUR_SECONDS = 3600
+IDLE_MS = 30 * 60 * 1000
 
 
 @pytest.fixture
@@ -206,11 +207,86 @@ async def test_signing_out(service: Service) -> None:
     assert (await seller.submit(form)).location == answer.location
 
 
+async def test_sign_out_everywhere_ends_all_sessions_of_the_seller(service: Service) -> None:
+    """Those of other browsers too, from this answer on; another seller stays signed in."""
+    seller, elsewhere, stranger_service = await browser(service), Browser(service), await other_seller(service)
+    await give_password(stranger_service)
+    stranger = Browser(stranger_service)
+    for one in (seller, elsewhere, stranger):
+        await one.sign_in("/applications")
+    form = (await seller.get("/applications")).form("/sign-out")
+    assert form.buttons == [("everywhere", "yes")]
+    assert (await seller.post("/sign-out", {**form.fields, "everywhere": "no"})).code == "bad_request"
+    assert (await seller.submit(form, form_token="1-0", everywhere="yes")).code == "form_outdated"
+    assert await _is_signed_in(elsewhere)
+    assert (await seller.submit(form, everywhere="yes")).location == "/applications"
+    assert SESSION not in seller.cookies
+    assert [await _is_signed_in(one) for one in (seller, elsewhere, stranger)] == [False, False, True]
+    assert "You are no longer signed in" in (await elsewhere.get("/applications")).text
+    assert (await elsewhere.sign_in("/applications")).status == 303
+
+
+async def test_an_ended_session_signs_nobody_out_everywhere(service: Service) -> None:
+    """A cookie from before the end ends no other session: its browser is asked to sign in first."""
+    seller, elsewhere = await browser(service), Browser(service)
+    for one in (seller, elsewhere):
+        await one.sign_in("/applications")
+    kept = dict(seller.cookies)
+    form = (await seller.get("/applications")).form("/sign-out")
+    await seller.submit(form)
+    page = await Browser(service, cookies=kept).submit(form, everywhere="yes")
+    assert (page.status, page.form("/sign-in").fields["return_to"]) == (403, "/applications")
+    assert await _is_signed_in(elsewhere)
+    unknown = {SESSION: f"{'0' * 64}-{service.seller_id}"}
+    assert (await Browser(service, cookies=unknown).submit(form, everywhere="yes")).code == "form_outdated"
+
+
+async def test_a_session_that_is_not_used_for_30_minutes_ends(service: Service, clock: MovableClock) -> None:
+    """Each use begins the time anew; what was once refused stays so, whatever the clock does."""
+    seller, idle = await browser(service), Browser(service)
+    for one in (seller, idle):
+        await one.sign_in("/applications")
+    for _ in range(2):
+        clock.advance(IDLE_MS - 1)
+        assert await _is_signed_in(seller)
+    assert not await _is_signed_in(idle)
+    clock.advance(IDLE_MS)
+    form = (await seller.get("/applications")).form("/sign-in")
+    assert form.fields["return_to"] == "/applications"
+    await service.scene.run("UPDATE seller_sessions SET used_ms = $1", clock.now_ms())
+    assert [await _is_signed_in(one) for one in (seller, idle)] == [False, False]
+
+
+async def test_the_last_use_is_written_once_a_minute(service: Service, clock: MovableClock) -> None:
+    """Pages that follow each other within a minute write nothing."""
+    seller = await browser(service)
+    await seller.sign_in("/applications")
+    began, used = clock.now_ms(), "SELECT used_ms FROM seller_sessions"
+    for advance_ms, written in ((59_999, None), (1, 60_000), (59_999, 60_000), (1, 120_000)):
+        clock.advance(advance_ms)
+        assert await _is_signed_in(seller)
+        found = await service.scene.value(used)
+        assert found == (None if written is None else began + written)
+
+
+async def test_a_session_of_the_version_before_goes_on(service: Service, clock: MovableClock) -> None:
+    """A row without a last use counts from its beginning, and one that a page of it was used is written."""
+    seller = await browser(service)
+    await seller.sign_in("/applications")
+    await service.scene.run("UPDATE seller_sessions SET used_ms = NULL, created_ms = $1", clock.now_ms() - IDLE_MS + 1)
+    assert await _is_signed_in(seller)
+    clock.advance(IDLE_MS - 1)
+    assert await _is_signed_in(seller)
+
+
 async def test_a_session_expires_for_ever(service: Service, clock: MovableClock) -> None:
     """After its hours it is over, the seller reads so, and a clock that goes back does not bring it back."""
     seller = await browser(service)
     await seller.sign_in("/applications")
-    clock.advance(12 * HOUR_SECONDS * 1000 - 1)
+    for _ in range(24):
+        clock.advance(IDLE_MS - 1)
+        assert await _is_signed_in(seller)
+    clock.advance(23)
     assert await _is_signed_in(seller)
     clock.advance(1)
     page = await seller.get("/applications")

@@ -64,6 +64,12 @@ async def _signed_out(attempt: Attempt) -> Reply:
     return await attempt.send(headers={"Cookie": "another=1"})
 
 
+@TABLE.way("sign_out/session_ended")
+async def _everywhere_after_the_end(attempt: Attempt) -> Reply:
+    assert (await attempt.send()).status == 303
+    return await attempt.send(body={**attempt.body, "everywhere": "yes"})
+
+
 @TABLE.way("form_outdated")
 async def _form_of_another_session(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "form_token": "1-0"})

@@ -21,6 +21,7 @@ from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from refund_mutants import REFUND_MUTANTS
 from security_mutants import SECURITY_MUTANTS
+from session_mutants import SESSION_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -634,8 +635,8 @@ MUTANTS = (
         "Only the seller acts at the seller's browser",
         "signing out ends nothing on the server",
         "oauth/pages/signing.py",
-        "        await call.database.write(partial(sessions.end, cookie=cookie, now_ms=call.now_ms))\n",
-        "",
+        "    await sessions.end(tx, cookie, now_ms)\n    return True\n",
+        "    return True\n",
         PAGES_SIGN_IN,
         "signing_out",
     ),
@@ -648,6 +649,7 @@ MUTANTS = (
         PAGES_SIGN_IN,
         "nobody_signs",
     ),
+    *SESSION_MUTANTS,
     *REFUND_MUTANTS,
     *EVENT_MUTANTS,
     *MODEL_MUTANTS,

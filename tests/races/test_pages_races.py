@@ -15,6 +15,7 @@ from paydesk.storage.database import Database, Transaction
 
 ROUNDS = 20
 AT_ONCE = 64
+IDLE_MS = 1800 * SECOND_MS
 
 
 async def _begin(tx: Transaction, scene: Scene, password_hash: str) -> str | None:
@@ -34,7 +35,7 @@ async def _reset(tx: Transaction, scene: Scene, password_hash: str) -> int:
 
 
 async def _good(tx: Transaction, scene: Scene, cookie: str) -> Session | None:
-    return await sessions.current(tx, cookie, scene.clock.now_ms())
+    return await sessions.current(tx, cookie, scene.clock.now_ms(), idle_ms=IDLE_MS)
 
 
 async def test_a_new_password_signs_everybody_out(database: Database) -> None:

@@ -13,6 +13,7 @@ from paydesk.oauth import redirect_uris
         "https://shop.example/callback",
         "https://shop.example",
         "https://shop.example:8443/callback?from=pay&x=%2A",
+        "https://shop.example/code/state?barcode=1&state_of=SP&Code=x&x=code&error-code=1",
         "https://xn--caf-dma.example/volta",
         "https://192.0.2.1/callback",
         "https://[2001:db8::1]/callback",
@@ -60,6 +61,11 @@ def test_good_in_development(uri: str) -> None:
         ("ftp://shop.example/", "must be https"),
         ("com.example.app://callback", "must be https"),
         ("javascript://shop.example/%0aalert(1)", "must be https"),
+        ("https://shop.example/callback?code=1", "must not have code in its query"),
+        ("https://shop.example/callback?from=pay&state", "must not have state in its query"),
+        ("https://shop.example/callback?i%73s=", "must not have iss in its query"),
+        ("https://shop.example/?error_uri=a&error_description=b&error=c", "error or error_description or error_uri"),
+        ("http://127.0.0.1:3000/cb?code=1", "must not have code in its query"),
     ],
 )
 def test_faults(uri: str, said: str) -> None:

@@ -79,19 +79,33 @@ def change(
 
 @app.command(
     "password",
-    epilog=examples("paydesk sellers password 1160535239", "paydesk sellers password 1160535239 --password-stdin"),
+    epilog=examples(
+        "paydesk sellers password 1160535239",
+        "paydesk sellers password 1160535239 --password-stdin < password.txt",
+        "paydesk sellers password 1160535239 --withdraw-all",
+    ),
 )
 def password(
     user_id: UserId,
     *,
     password_stdin: PasswordOnStdin = False,
+    withdraw_all: Annotated[
+        bool,
+        typer.Option("--withdraw-all", help="Withdraw what the seller allowed every application: tokens stop working."),
+    ] = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Give a seller another password, and sign them out everywhere. Applications keep their tokens."""
-    answer = operators(credentials).post(f"{PATH}/{segment(user_id)}/password", {"password": _given(password_stdin)})
+    """Set another password for a seller and end their sessions. Applications keep their tokens, unless withdrawn."""
+    body = {"password": _given(password_stdin), "withdraw_all": withdraw_all or None}
+    answer = operators(credentials).post(f"{PATH}/{segment(user_id)}/password", body)
     show(answer, as_json=as_json)
     _note_password(password_stdin)
+    if answer["authorizations"]:
+        note(
+            f"Authorizations of this seller that stay: {answer['authorizations']}. Applications keep their tokens."
+            f" `paydesk grants list --seller {user_id}` lists them, --withdraw-all withdraws them."
+        )
 
 
 @app.command("suspend", epilog=examples("paydesk sellers suspend 1160535239"))

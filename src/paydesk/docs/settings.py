@@ -53,7 +53,12 @@ _LIMITS_TAIL = """\
 At most two passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once, strangers
 before sellers who are known. A wrong password is told on the half second of its try, a wrong client secret on the
 hundredth, so that time says nothing about either. Bounds of requests and connections are among the
-[settings](settings.md)."""
+[settings](settings.md).
+
+A seller's session ends 12 hours after sign-in and after 30 minutes without use; its last use is written at most once a
+minute. A password has 12 to 200 characters and is compared with about 44,000 common ones, which takes a process about
+2 MB and 20 ms the first time, and about 1 ms later. The page of a seller's applications lists the newest 500;
+withdrawing all of a seller's authorizations is one transaction, however many there are."""
 
 
 def page() -> str:

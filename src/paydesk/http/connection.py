@@ -294,6 +294,7 @@ class BoundedProtocol(HttpToolsProtocol):
         request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())
         return (
             STATUS_LINE[kind.status]
+            + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])
             + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
             + _lines([("x-request-id", identity), *refusal_headers(refusal, surface), ("connection", "close")])
             + b"\r\n"

@@ -34,6 +34,8 @@ POLICY = (
 )
 PAGE_HEADERS = (
     ("content-security-policy", POLICY),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
     ("cache-control", "no-cache"),

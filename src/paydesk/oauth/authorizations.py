@@ -37,6 +37,14 @@ WITHDRAW = f"""UPDATE authorizations SET withdrawn_ms = $3
     WHERE seller_id = $1 AND authorization_id = $2 AND {lifecycle.WITHDRAW.guard("authorizations")}
     RETURNING application_id"""
 
+# All that stand of a seller: standing -> withdrawn.
+WITHDRAW_ALL = f"""UPDATE authorizations SET withdrawn_ms = $2
+    WHERE seller_id = $1 AND {lifecycle.WITHDRAW.guard("authorizations")}
+    RETURNING application_id, authorization_id"""
+
+# Out: how many of a seller's authorizations stand.
+COUNT = f"SELECT COUNT(*) FROM authorizations WHERE seller_id = $1 AND {lifecycle.WITHDRAW.guard('authorizations')}"
+
 
 async def create(tx: Transaction, *, seller_id: int, application_id: int, scope: str, now_ms: int) -> Authorization:
     """A new consent; those the seller gave the application before stay as they are."""
@@ -65,3 +73,16 @@ async def withdraw(tx: Transaction, seller_id: int, authorization_id: str, now_m
     """The application whose consent this ended; None where it had ended before, or is unknown."""
     row = await tx.one(WITHDRAW, seller_id, authorization_id, now_ms)
     return row[0] if row else None
+
+
+async def withdraw_all(tx: Transaction, seller_id: int, now_ms: int) -> list[tuple[int, str]]:
+    """End every authorization of the seller; return the application and the authorization's id of each, in order."""
+    return sorted((row[0], row[1]) for row in await tx.all(WITHDRAW_ALL, seller_id, now_ms))
+
+
+async def count(tx: Transaction, seller_id: int) -> int:
+    """Return how many authorizations of the seller have not been withdrawn."""
+    row = await tx.one(COUNT, seller_id)
+    assert row is not None
+    number: int = row[0]
+    return number

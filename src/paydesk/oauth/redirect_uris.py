@@ -8,6 +8,8 @@ from urllib.parse import SplitResult
 
 CHARACTERS_MAX = 2000
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+RESERVED = ("code", "state", "iss", "error", "error_description", "error_uri")
+"""What the answer to an authorization request carries in the query (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207)."""
 
 _VISIBLE = re.compile(r"[!-~]+")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?\.?")
@@ -32,7 +34,15 @@ def fault(text: str, *, loopback_allowed: bool) -> str | None:
         return "must not carry a user or a password"
     if "*" in text:
         return "must be one address, without * (as a plain character it is %2A)"
-    return _scheme_fault(address, loopback_allowed)
+    return _scheme_fault(address, loopback_allowed) or _query_fault(address.query)
+
+
+def _query_fault(query: str) -> str | None:
+    names = {name for name, _ in urllib.parse.parse_qsl(query, keep_blank_values=True)}
+    taken = [name for name in RESERVED if name in names]
+    if not taken:
+        return None
+    return f"must not have {' or '.join(taken)} in its query: Paydesk adds parameters of that name; rename yours"
 
 
 def _split(text: str) -> SplitResult | None:

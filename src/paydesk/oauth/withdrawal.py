@@ -17,6 +17,22 @@ async def withdraw(tx: Transaction, *, seller_id: int, authorization_id: str, no
     application_id = await authorizations.withdraw(tx, seller_id, authorization_id, now_ms)
     if application_id is None:
         return False
+    await _announce(tx, seller_id, application_id, authorization_id, now_ms)
+    return True
+
+
+async def withdraw_all(tx: Transaction, *, seller_id: int, now_ms: int) -> list[str]:
+    """End every authorization of the seller, each as `withdraw` does; return their ids.
+
+    Call it after the seller's sessions were ended in the same transaction: a consent that is being given in one of
+    them is then either refused or among these.
+    """
+    withdrawn = await authorizations.withdraw_all(tx, seller_id, now_ms)
+    for application_id, authorization_id in withdrawn:
+        await _announce(tx, seller_id, application_id, authorization_id, now_ms)
+    return [authorization_id for _, authorization_id in withdrawn]
+
+
+async def _announce(tx: Transaction, seller_id: int, application_id: int, authorization_id: str, now_ms: int) -> None:
     tx.wake(authorizations.topic(authorization_id))
     await connect.announce(tx, seller_id=seller_id, application_id=application_id, action=DEAUTHORIZED, now_ms=now_ms)
-    return True

@@ -104,8 +104,9 @@ SELLERS = (
         body=PasswordRequest,
         transaction="none",
         description=(
-            "Without a password one is made, which is in this answer and nowhere else. Whoever is signed in as the"
-            " seller has to sign in again; applications keep their tokens."
+            "Without a password one is made, which is in this answer and nowhere else. Every session of the seller"
+            " ends. Applications keep their tokens, unless `withdraw_all` withdraws every authorization of the seller:"
+            " each application then gets `application.deauthorized`."
         ),
     ),
     _SELLER.acting(

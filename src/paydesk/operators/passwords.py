@@ -1,8 +1,12 @@
-"""Passwords that are made for sellers."""
+"""Passwords of sellers: how one is made, and which ones that are given are refused."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+
+from paydesk.errors import PROPERTY_VALUE
+from paydesk.oauth.common_passwords import is_common
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
@@ -10,3 +14,28 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 def new_password() -> str:
     """Twenty characters that can be read out and typed in, about 99 random bits."""
     return "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(5))
+
+
+LOCAL_PART_MIN = 4
+"""A shorter name before the @ is part of too many words."""
+
+
+async def refuse_common(password: str) -> None:
+    """Refuse a password that is guessed first. Raises `PROPERTY_VALUE`."""
+    if await asyncio.to_thread(is_common, password):
+        raise PROPERTY_VALUE.because(
+            "common password",
+            "'$.password' - must not be a common word or name, also not with digits or signs around it or repeated;"
+            " use several words that have nothing to do with each other, or leave it out to have one made",
+        )
+
+
+def refuse_email(password: str, email: str) -> None:
+    """Refuse a password that contains what stands before the @ of the e-mail address. Raises `PROPERTY_VALUE`."""
+    local_part = email.rpartition("@")[0].casefold()
+    if len(local_part) >= LOCAL_PART_MIN and local_part in password.casefold():
+        raise PROPERTY_VALUE.because(
+            "password contains the e-mail address",
+            "'$.password' - must not contain what stands before the @ of the seller's e-mail address;"
+            " use other words, or leave it out to have one made",
+        )

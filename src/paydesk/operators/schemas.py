@@ -105,7 +105,14 @@ _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
 Email = Annotated[str, Field(pattern=r"^[^\s@\x00-\x1f\x7f-\x9f]+@[^\s@\x00-\x1f\x7f-\x9f]+$", max_length=254)]
-Password = Annotated[str, Field(min_length=12, max_length=200)]
+Password = Annotated[
+    str,
+    Field(
+        min_length=12,
+        max_length=200,
+        description="Neither a common word or name with digits or signs around it, nor with the e-mail's name in it.",
+    ),
+]
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=NOT_BLANK),
@@ -165,6 +172,7 @@ class PasswordRequest(Model):
     """`POST /operator/v1/sellers/{user_id}/password`. Without a password one is made, and shown in the answer."""
 
     password: Password | None = Field(None, repr=False)
+    withdraw_all: bool = Field(False, description="Withdraw every authorization of the seller as well.")
 
 
 class OperatorRequest(Model):

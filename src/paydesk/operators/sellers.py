@@ -6,12 +6,12 @@ from typing import Any
 
 from paydesk.clock import rfc3339
 from paydesk.errors import MINIMUM_PROPERTIES, Refusal
-from paydesk.oauth import passwords, sellers, sessions
+from paydesk.oauth import authorizations, passwords, sellers, sessions, withdrawal
 from paydesk.oauth.sellers import Seller
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import EMAIL_TAKEN, SELLER_NOT_FOUND
-from paydesk.operators.passwords import new_password
+from paydesk.operators.passwords import new_password, refuse_common, refuse_email
 from paydesk.operators.schemas import PasswordRequest, SellerChange, SellerRequest
 from paydesk.storage.database import Transaction
 
@@ -24,8 +24,9 @@ async def create(call: Call) -> Answer:
     """Register a seller; a password that was made up here is in the answer, this once."""
     audit.require_change(call)
     body: SellerRequest = call.body
-    password = body.password or new_password()
-    password_hash = await passwords.hash_password(password)
+    if body.password:
+        refuse_email(body.password, body.email)
+    password, password_hash = await _hashed(body.password)
 
     async def work(tx: Transaction) -> dict[str, Any]:
         seller = await sellers.create(
@@ -73,21 +74,41 @@ async def change(call: Call) -> Answer:
 
 
 async def set_password(call: Call) -> Answer:
-    """Another password; one that was made up here is in the answer, this once. Nobody stays signed in."""
+    """Set another password and end the seller's sessions; with `withdraw_all` their authorizations too.
+
+    A password that was made here is in the answer, this once.
+    """
     audit.require_change(call)
     body: PasswordRequest = call.body
-    password = body.password or new_password()
-    password_hash = await passwords.hash_password(password)
+    password, password_hash = await _hashed(body.password)
 
     async def work(tx: Transaction) -> dict[str, Any]:
         seller = await _held(call, tx)
+        if body.password:
+            refuse_email(body.password, seller.email)
         await sellers.change_password(tx, seller.seller_id, password_hash)
         await sessions.end_all(tx, seller.seller_id, call.now_ms)
-        await audit.record(call, tx, "sellers.password", str(seller.seller_id))
-        return shown(seller)
+        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else {}
+        await audit.record(call, tx, "sellers.password", str(seller.seller_id), after=withdrawn or None)
+        left = await authorizations.count(tx, seller.seller_id)
+        return {**shown(seller), "authorizations": left, **{name: len(ids) for name, ids in withdrawn.items()}}
 
     answer = await call.database.write(work)
     return Answer(200, answer if body.password else {**answer, "password": password})
+
+
+async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> dict[str, list[str]]:
+    """Withdraw every authorization of the seller; return their ids, as operators know them."""
+    ended = await withdrawal.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
+    return {"withdrawn": [f"{authorization_id}-{seller.seller_id}" for authorization_id in ended]}
+
+
+async def _hashed(given: str | None) -> tuple[str, str]:
+    """Return the given password, or a new one, with its hash. Raises `PROPERTY_VALUE` where it is a common one."""
+    if given:
+        await refuse_common(given)
+    password = given or new_password()
+    return password, await passwords.hash_password(password)
 
 
 async def suspend(call: Call) -> Answer:

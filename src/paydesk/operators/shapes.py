@@ -56,7 +56,15 @@ _SELLER: dict[str, Any] = {
 }
 SELLER = described(_SELLER, suspended_date=DATE)
 NEW_SELLER = described(_SELLER, password=TEXT)
-NEW_PASSWORD = described(_SELLER, password=TEXT, suspended_date=DATE)
+NEW_PASSWORD = described(
+    {
+        **_SELLER,
+        "authorizations": {**NUMBER, "description": "How many authorizations of the seller have not been withdrawn."},
+    },
+    withdrawn={**NUMBER, "description": "How many authorizations `withdraw_all` withdrew."},
+    password=TEXT,
+    suspended_date=DATE,
+)
 _OPERATOR: dict[str, Any] = {
     "operator_id": TEXT,
     "name": TEXT,

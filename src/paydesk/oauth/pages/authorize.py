@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from paydesk.errors import Refusal
-from paydesk.oauth import applications, authorization, consent, sessions
+from paydesk.oauth import applications, authorization, consent
 from paydesk.oauth.applications import Application
 from paydesk.oauth.authorization import Asked
 from paydesk.oauth.consent import Decision
@@ -86,7 +86,7 @@ async def decide(call: Call) -> Answer:
 
 async def _decide(tx: Transaction, seen: Visit, sent: Consent) -> Decision | Refusal:
     call = seen.call
-    session = await sessions.current(tx, seen.session_cookie, call.now_ms)
+    session = await seen.session_within(tx, locked=True)
     if session is None:
         return SESSION_ENDED.because("no session that is good")
     if not seen.is_ours(CONSENT, sent.form_token, SESSION):

@@ -24,7 +24,9 @@ class SignIn(_Form):
 
 
 class SignOut(_Form):
-    """Nothing further."""
+    """Where the seller is signed out."""
+
+    everywhere: Literal["", "yes"] = Field("", description="`yes` ends all sessions of the seller, not this one alone.")
 
 
 class Consent(_Form):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from paydesk.errors import Refusal
-from paydesk.oauth import sessions, withdrawal
+from paydesk.oauth import withdrawal
 from paydesk.oauth.pages import html, signing
 from paydesk.oauth.pages.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages.forms import Withdrawal
@@ -56,6 +56,7 @@ async def show(call: Call) -> Answer:
     return html.page(
         "applications.html",
         seen.words,
+        isolated=True,
         grants=standing[:LISTED_MAX],
         listed_max=LISTED_MAX if len(standing) > LISTED_MAX else 0,
         seller=session,
@@ -80,7 +81,7 @@ async def withdraw(call: Call) -> Answer:
 
 async def _withdraw(tx: Transaction, seen: Visit, sent: Withdrawal) -> Refusal | None:
     now_ms = seen.call.now_ms
-    session = await sessions.current(tx, seen.session_cookie, now_ms)
+    session = await seen.session_within(tx, locked=True)
     if session is None:
         return SESSION_ENDED.because("no session that is good")
     if not seen.is_ours(WITHDRAW, sent.form_token, SESSION):

@@ -24,15 +24,32 @@ AGAIN = "again"
 """Among a refusal's `extra`: where its page leads for another try, a path of this service."""
 
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-_BARE = (("referrer-policy", "no-referrer"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
+_BARE = (
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+)
+_ISOLATED = ("cross-origin-opener-policy", "same-origin")
 _PRINTABLE = "!#$%&'()*+,-./:;=?@[]_~"
 Headers = tuple[tuple[str, str], ...]
 
 
 def page(
-    template: str, words: Texts, *, status: int = 200, headers: Headers = (), leads_away: bool = False, **values: Any
+    template: str,
+    words: Texts,
+    *,
+    status: int = 200,
+    headers: Headers = (),
+    leads_away: bool = False,
+    isolated: bool = False,
+    **values: Any,
 ) -> Answer:
     """A page; `leads_away` where the answer to its form sends the browser to an application.
+
+    `isolated`: the page cuts the browser's tie to the window that opened it. No page or redirect on the way from an
+    application and back may do that: the application would lose a popup that it opened for the authorization, and the
+    popup its `window.opener`.
 
     Chromium and Safari hold every redirect that follows a form against form-action, those of the application's own
     too, which nobody here can know: a policy for them would end in a button that does nothing.
@@ -43,6 +60,7 @@ def page(
         ("content-language", words.language),
         ("vary", "accept-language, cookie"),
         *_BARE,
+        *((_ISOLATED,) if isolated else ()),
     )
     return Answer(status, body, (*own, *headers), HTML)
 

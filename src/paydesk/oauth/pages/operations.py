@@ -131,7 +131,7 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         body=SignOut,
         media_type=html.HTML,
-        errors=(FORBIDDEN, FORM_OUTDATED),
+        errors=(FORBIDDEN, FORM_OUTDATED, SESSION_ENDED),
     ),
     Operation(
         "GET",

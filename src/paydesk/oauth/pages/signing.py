@@ -52,6 +52,7 @@ def form(
         "sign_in.html",
         seen.words,
         status=refusal.kind.status if refusal is not None else 200,
+        isolated=return_to == APPLICATIONS_PATH,
         headers=(*headers, *((("retry-after", str(seconds)),) if seconds else ())),
         form_token=seen.form_token(SIGN_IN, cookie),
         return_to=return_to,
@@ -138,7 +139,7 @@ async def _keep_up(call: Call, seller: Seller, password_hash: str, password: str
 
 
 async def sign_out(call: Call) -> Answer:
-    """`POST /sign-out`: the session ends, and what was begun goes on with another seller."""
+    """`POST /sign-out`: end the session, or all sessions of the seller; what was begun goes on with another seller."""
     seen, sent = visit(call), call.body
     assert isinstance(sent, SignOut)
     seen.check_origin()
@@ -146,7 +147,8 @@ async def sign_out(call: Call) -> Answer:
     if cookie is not None:
         if not seen.is_ours(SIGN_OUT, sent.form_token, SESSION):
             raise with_another_try(FORM_OUTDATED.because("form token is not of this session"), return_to)
-        await call.database.write(partial(sessions.end, cookie=cookie, now_ms=call.now_ms))
+        if not await call.database.write(partial(_end, seen=seen, cookie=cookie, everywhere=bool(sent.everywhere))):
+            return form(seen, return_to, refusal=SESSION_ENDED.because("no session that is good"))
     return html.redirect(return_to, (seen.set_cookie(SESSION, "", 0),))
 
 
@@ -167,6 +169,15 @@ def with_another_try(refusal: Refusal, path: str) -> Refusal:
 
 async def _seller(tx: Transaction, email: str) -> tuple[Seller, str] | tuple[None, None]:
     return await sellers.find_by_email(tx, email) or (None, None)
+
+
+async def _end(tx: Transaction, seen: Visit, cookie: str, *, everywhere: bool) -> bool:
+    """End the session, or all of the seller's; False where all were to end and this one is over: it ends no others."""
+    now_ms = seen.call.now_ms
+    if everywhere:
+        return await sessions.end_everywhere(tx, cookie, now_ms, idle_ms=seen.session_idle_ms)
+    await sessions.end(tx, cookie, now_ms)
+    return True
 
 
 async def _begin(tx: Transaction, seen: Visit, seller: Seller, password_hash: str) -> str | None:

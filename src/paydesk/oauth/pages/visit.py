@@ -17,6 +17,7 @@ from paydesk.oauth.pages.language import Texts, choose, texts
 from paydesk.oauth.sessions import Session
 from paydesk.operation import Call
 from paydesk.secrets import new_hex
+from paydesk.storage.database import Transaction
 
 SESSION, VISIT, BROWSER = "paydesk_session", "paydesk_visit", "paydesk_browser"
 BROWSER_KNOWN_SECONDS = 365 * 24 * 3600
@@ -42,13 +43,21 @@ class Visit:
 
     async def session(self) -> Session | None:
         """Who is signed in, or None."""
-        cookie, now_ms = self.session_cookie, self.call.now_ms
-        if cookie is None:
-            return None
-        session = await self.call.database.write(lambda tx: sessions.current(tx, cookie, now_ms))
+        return await self.call.database.write(self.session_within) if self.session_cookie is not None else None
+
+    async def session_within(self, tx: Transaction, *, locked: bool = False) -> Session | None:
+        """Return the session, or None; `locked`: nothing ends it before the transaction does."""
+        session = await sessions.current(
+            tx, self.session_cookie, self.call.now_ms, idle_ms=self.session_idle_ms, locked=locked
+        )
         if session is not None:
             self.call.logged_seller_id = session.seller_id
         return session
+
+    @property
+    def session_idle_ms(self) -> int:
+        """How long a session may be left unused."""
+        return self.call.settings.session_idle_minutes * 60_000
 
     def visit_cookie(self) -> tuple[str, tuple[Header, ...]]:
         """The cookie that a form before sign-in hangs on, and the header that sets it where there is none yet."""

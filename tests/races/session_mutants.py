@@ -1,0 +1,51 @@
+"""The defects that belong to the sessions of sellers: when they end, and what is done in them until then."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+SIGN_IN = "tests/contract/test_pages_sign_in.py"
+ENDS = "tests/races/test_session_ends.py"
+PROMISE = "Nothing is done in a session that has ended"
+
+END_ALL = "        await sessions.end_all(tx, seller.seller_id, call.now_ms)\n"
+WITHDRAW_ALL = "        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else {}\n"
+
+SESSION_MUTANTS = (
+    Mutant(
+        PROMISE,
+        "PostgreSQL: a consent is given in a session that is not locked",
+        "oauth/pages/authorize.py",
+        "seen.session_within(tx, locked=True)",
+        "seen.session_within(tx)",
+        ENDS,
+        "consent and postgres",
+    ),
+    Mutant(
+        PROMISE,
+        "everything is withdrawn before the sessions end",
+        "operators/sellers.py",
+        END_ALL + WITHDRAW_ALL,
+        WITHDRAW_ALL + END_ALL,
+        ENDS,
+        "authorization and postgres",
+    ),
+    Mutant(
+        PROMISE,
+        "a session that has ended ends the others",
+        "oauth/sessions.py",
+        "    if await current(tx, cookie, now_ms, idle_ms=idle_ms) is None:\n        return False\n    await end_all",
+        "    await end_all",
+        SIGN_IN,
+        "ended_session and sqlite",
+    ),
+    Mutant(
+        PROMISE,
+        "a session that is not used lives as long as one that is",
+        "oauth/sessions.py",
+        "min(expires_ms, used_ms + idle_ms) <= now_ms",
+        "expires_ms <= now_ms",
+        SIGN_IN,
+        "30_minutes and sqlite",
+    ),
+)

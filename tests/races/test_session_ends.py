@@ -1,0 +1,107 @@
+"""Promise: once a seller's sessions are ended on one node, nothing more is done in them on any node.
+
+| Meets the end of the sessions | May come of it | Holds afterwards |
+|---|---|---|
+| a consent | it is given before the end, or refused | none is given after the answer that ended the sessions |
+| a withdrawal of everything, with another password | the same | no authorization is left |
+| another end of all sessions | both answer | every session has ended |
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from nodes import two_nodes
+from operator_calls import operator
+from page_scene import Browser, authorization, session_of
+from paydesk import ledger
+from paydesk.storage.database import Database
+from service import Service
+
+ROUNDS, AT_ONCE = 8, 4
+STANDING = "SELECT count(*) FROM authorizations WHERE seller_id = $1 AND withdrawn_ms IS NULL"
+OPEN = "SELECT count(*) FROM seller_sessions WHERE seller_id = $1 AND ended_ms IS NULL"
+
+Nodes = tuple[Service, Service]
+
+
+@pytest.fixture
+async def nodes(database: Database, database_url: str) -> AsyncIterator[Nodes]:
+    """The service by two nodes, on SQLite the same one twice."""
+    async with two_nodes(database, database_url) as nodes:
+        yield nodes
+
+
+async def signed_in(service: Service) -> Browser:
+    """A browser in which the seller has just signed in."""
+    return Browser(service, cookies={"paydesk_session": await session_of(service)})
+
+
+async def agree(seller: Browser) -> int:
+    """Ask and agree again and again, a few at once, until the session has ended; return how often it was agreed."""
+    # The answer to a form that came too late takes the cookie away, and the others are still to be sent with it.
+    cookies = dict(seller.cookies)
+
+    async def some() -> int:
+        given = 0
+        while True:
+            browser = Browser(seller.service, cookies=dict(cookies))
+            asked = (await browser.get(authorization(seller.service))).forms[-1]
+            if asked.action != "/authorization":
+                return given
+            answer = await browser.submit(asked, decision="agree")
+            if answer.status != 303:
+                assert answer.forms[0].action == "/sign-in"
+                return given
+            given += 1
+
+    return sum(await asyncio.gather(*(some() for _ in range(AT_ONCE))))
+
+
+async def test_no_consent_is_given_after_all_sessions_ended(nodes: Nodes) -> None:
+    """Those that came before the answer count, on whichever node; there are no more of them later."""
+    here, there = nodes
+    given = 0
+    for number in range(ROUNDS):
+        seller, elsewhere = await signed_in(here), await signed_in(there)
+        form = (await seller.get("/applications")).form("/sign-out")
+        agreeing = asyncio.create_task(agree(elsewhere))
+        await asyncio.sleep(0.05 + number / 500)
+        assert (await seller.submit(form, everywhere="yes")).status == 303
+        standing = await here.scene.value(STANDING, here.seller_id)
+        assert (await elsewhere.get("/applications")).form("/sign-in")
+        given += await agreeing
+        assert await here.scene.value(STANDING, here.seller_id) == standing
+    assert given, "none was given before the end: nothing was tried"
+
+
+async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Nodes) -> None:
+    """Neither one that was there nor one that is being given at that moment, and each was notified."""
+    here, there = nodes
+    owner = await operator(here)
+    given = 0
+    for _ in range(ROUNDS):
+        agreeing = asyncio.create_task(agree(await signed_in(there)))
+        ended = await owner.did("POST", f"sellers/{here.seller_id}/password", {"withdraw_all": True})
+        given += await agreeing
+        assert ended["authorizations"] == 0
+        assert await here.scene.value(STANDING, here.seller_id) == 0
+    assert given, "none was given before the end: nothing was tried"
+    assert await ledger.check(here.database, here.clock.now_ms()) == []
+
+
+async def test_two_that_end_all_sessions_at_once(nodes: Nodes) -> None:
+    """Both are answered, one of them perhaps that its own session is over; no session is left."""
+    here, there = nodes
+    for _ in range(ROUNDS):
+        sellers = [await signed_in(service) for service in (here, there, here, there)]
+        forms = [(await seller.get("/applications")).form("/sign-out") for seller in sellers]
+        pages = await asyncio.gather(
+            *(seller.submit(form, everywhere="yes") for seller, form in zip(sellers, forms, strict=True))
+        )
+        assert min(page.status for page in pages) == 303
+        assert {page.status for page in pages} <= {303, 403}
+        assert await here.scene.value(OPEN, here.seller_id) == 0

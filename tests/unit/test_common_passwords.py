@@ -1,0 +1,91 @@
+"""Which passwords are common: what is on the list, and what people make of a word to get to twelve characters."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import time
+from importlib.resources import files
+
+import pytest
+from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+from paydesk.oauth.common_passwords import is_common
+from paydesk.operators.passwords import new_password
+
+SECONDS_MAX = 0.05
+LISTS = ("passwords", "female_names", "male_names", "surnames")
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "123qweasdzxc",
+        "qwertyuiop12345",
+        "PASSWORD1234",
+        "p4$$w0rd!!!!",
+        "$ecret123456",
+        "passwordpassword",
+        "abc123abc123",
+        "Contraseña123",
+        "Gabriel2024!",
+        "2024-flamengo-2024",
+        "abcdefghijkl",
+        "zyxwvutsrqpo",
+        "aaaaaaaaaaaa",
+        "123456789012",
+        "31/12/1999 31/12/1999",
+        "............",
+    ],
+)
+def test_a_common_password(password: str) -> None:
+    """A listed word in any case, with digits, signs, accents or letters written as digits, repeated, or no word."""
+    assert is_common(password)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "correct horse battery staple",
+        "several words that are mine",
+        "o rato roeu a roupa",
+        "bkqz-7tmw-x2ph",
+        "пароль из нескольких слов",
+        "パスワードを変えてください",
+    ],
+)
+def test_a_password_that_is_not_common(password: str) -> None:
+    """Several words, random characters, other scripts."""
+    assert not is_common(password)
+
+
+def test_a_made_password_is_not_common() -> None:
+    """None of those that the service makes, for the demo seller too, would be refused."""
+    assert not any(is_common(new_password()) for _ in range(500))
+
+
+@pytest.mark.parametrize("text", ["x", "4@8({[<369!1|7$5+%2", "ab", "password", "\N{ANGSTROM SIGN}é", "1", "\n", "a1$"])
+def test_no_password_takes_long(text: str) -> None:
+    """Of the longest that is taken, whatever it is made of; the list is read already."""
+    is_common("a password that reads the list")
+    began = time.process_time()
+    is_common((text * 200)[:200])
+    assert time.process_time() - began < SECONDS_MAX
+
+
+def test_the_list_is_that_of_the_library() -> None:
+    """What `make generate` would write is what is there, with its licence beside it."""
+    folder = files("paydesk.oauth").joinpath("words")
+    words = gzip.decompress(folder.joinpath("common.txt.gz").read_bytes()).decode().splitlines()
+    assert words == sorted({word for name in LISTS for word in FREQUENCY_LISTS[name]})
+    assert "Permission is hereby granted, free of charge" in folder.joinpath("LICENSE.txt").read_text()
+
+
+def test_the_start_does_not_read_the_list() -> None:
+    """Importing the service reads nothing of it, and needs nothing of the library that it came from."""
+    program = (
+        "import sys, paydesk.dev, paydesk.serve; from paydesk.oauth import common_passwords as c;"
+        "assert c._listed.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
