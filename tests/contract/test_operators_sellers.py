@@ -211,9 +211,9 @@ async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Serv
     assert all("withdrawn_date" in one for one in listed)
     again = await owner.did("POST", path, {"withdraw_all": True})
     assert (again["authorizations"], again["withdrawn"]) == (0, 0)
-    told = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized' AND application_id = $1"
-    assert await service.scene.value(told, service.scene.application.application_id) == 3
-    assert await service.scene.value(told, kiosk.scene.application.application_id) == 2
+    events = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized' AND application_id = $1"
+    assert await service.scene.value(events, service.scene.application.application_id) == 3
+    assert await service.scene.value(events, kiosk.scene.application.application_id) == 2
     first, second, third = [line.after for line in await audited(service) if line.action == "sellers.password"]
     assert (first, third) == (None, {"withdrawn": []})
     assert sorted(second["withdrawn"]) == sorted(standing)

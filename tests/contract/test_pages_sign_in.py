@@ -209,10 +209,10 @@ async def test_signing_out(service: Service) -> None:
 
 async def test_sign_out_everywhere_ends_all_sessions_of_the_seller(service: Service) -> None:
     """Those of other browsers too, from this answer on; another seller stays signed in."""
-    seller, elsewhere, stranger_service = await browser(service), Browser(service), await other_seller(service)
-    await give_password(stranger_service)
-    stranger = Browser(stranger_service)
-    for one in (seller, elsewhere, stranger):
+    seller, elsewhere, other_service = await browser(service), Browser(service), await other_seller(service)
+    await give_password(other_service)
+    other = Browser(other_service)
+    for one in (seller, elsewhere, other):
         await one.sign_in("/applications")
     form = (await seller.get("/applications")).form("/sign-out")
     assert form.buttons == [("everywhere", "yes")]
@@ -221,12 +221,12 @@ async def test_sign_out_everywhere_ends_all_sessions_of_the_seller(service: Serv
     assert await _is_signed_in(elsewhere)
     assert (await seller.submit(form, everywhere="yes")).location == "/applications"
     assert SESSION not in seller.cookies
-    assert [await _is_signed_in(one) for one in (seller, elsewhere, stranger)] == [False, False, True]
+    assert [await _is_signed_in(one) for one in (seller, elsewhere, other)] == [False, False, True]
     assert "You are no longer signed in" in (await elsewhere.get("/applications")).text
     assert (await elsewhere.sign_in("/applications")).status == 303
 
 
-async def test_an_ended_session_signs_nobody_out_everywhere(service: Service) -> None:
+async def test_an_ended_session_ends_no_other_sessions(service: Service) -> None:
     """A cookie from before the end ends no other session: its browser is asked to sign in first."""
     seller, elsewhere = await browser(service), Browser(service)
     for one in (seller, elsewhere):
@@ -270,7 +270,7 @@ async def test_the_last_use_is_written_once_a_minute(service: Service, clock: Mo
 
 
 async def test_a_session_of_the_version_before_goes_on(service: Service, clock: MovableClock) -> None:
-    """A row without a last use counts from its beginning, and one that a page of it was used is written."""
+    """A row without a last use counts from its beginning; the next page that is opened writes one."""
     seller = await browser(service)
     await seller.sign_in("/applications")
     await service.scene.run("UPDATE seller_sessions SET used_ms = NULL, created_ms = $1", clock.now_ms() - IDLE_MS + 1)
