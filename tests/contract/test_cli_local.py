@@ -51,6 +51,8 @@ def test_wrong_usage(arguments: tuple[str, ...], said: str, tmp_path: Path) -> N
         ({"PAYDESK_DATABASE_URL": "mysql:x"}, "`sqlite:FILE`, or `postgresql://"),
         ({"PAYDESK_GRANT_SECONDS": "9" * 23}, "less than or equal to"),
         ({"PAYDESK_ORDER_EXPIRATION_DEFAULT": "P1Y"}, "must be a duration from PT30S to PT3H"),
+        ({"PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX": "0"}, "PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX"),
+        ({"PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX": "301"}, "less than or equal to 300"),
         ({"PAYDESK_TRUSTED_PROXIES": "10.0.0.0/8"}, "must be an IP address"),
     ],
 )

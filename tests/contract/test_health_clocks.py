@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+import urllib.error
+from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
 from paydesk.health.clock import ClockDiffers, ClockJumped, WatchedClock
 from paydesk.storage.connect import open_database
+from paydesk_process import environment, request
+from serve_process import ServeProcess
 
 SECOND_NS = 10**9
 
@@ -109,3 +116,47 @@ async def test_sqlite_has_no_other_clock(sqlite_url: str) -> None:
     await _compared(sqlite_url, clock)
     assert clock.is_trusted
     assert clock.now_ms() > 0
+
+
+AHEAD = """
+import sys, time
+machine_ns = time.time_ns
+time.time_ns = lambda: machine_ns() + 1800 * 10**9
+from paydesk.cli import main
+sys.argv[0] = "paydesk"
+main()
+"""
+"""The command line on a machine whose clock is half an hour ahead."""
+
+
+def test_serve_that_starts_ahead_is_not_ready(postgres_url: str, tmp_path: Path) -> None:
+    """It starts and answers, says by how much it differs, and refuses what it would judge by time."""
+    serve = ServeProcess(postgres_url, tmp_path)
+    with serve.log.open("ab") as log:
+        serve.process = subprocess.Popen(
+            [sys.executable, "-c", AHEAD, "serve"],
+            cwd=tmp_path,
+            env=environment(**serve.variables),
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        (line,) = serve.wait_for("clock_differs", 1)
+        assert (line["level"], line["seconds"]) == ("error", 1800)
+        status, body = _until_answered(f"{serve.clients}/readyz")
+        assert status == 503
+        assert body["errors"][0]["details"] == ["clock: the wall clock is 1800 s ahead of the database's"]
+        assert request("GET", f"{serve.clients}/v1/orders/ORD{'0' * 26}", "APP_USR-1")[0] == 503
+        serve.end(serve.process)
+    finally:
+        serve.close()
+
+
+def _until_answered(url: str) -> tuple[int, Any]:
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return request("GET", url)
+        except urllib.error.URLError:
+            assert time.monotonic() < until, "nothing answers"
+            time.sleep(0.05)

@@ -18,7 +18,7 @@ import pytest
 
 from conftest import skip_unless_ci
 from paydesk.storage.connect import open_database
-from paydesk.storage.database import DiskFull, Locked, Transaction, Unavailable, UnsafeDatabase
+from paydesk.storage.database import DiskFull, Locked, ReadOnly, Transaction, Unavailable, UnsafeDatabase
 from paydesk.storage.sqlite import SqliteDatabase
 from paydesk.storage.sqlite_file import check_library
 
@@ -251,7 +251,7 @@ async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> No
     async with _opened(file) as database:
         database._writer.execute("PRAGMA query_only = ON")
         answers = await asyncio.gather(*(_add(database, f"A__{n}") for n in range(3)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [Unavailable] * 3
+        assert [type(answer) for answer in answers] == [ReadOnly] * 3
         database._writer.execute("PRAGMA query_only = OFF")
         assert await _add(database, "A__1") == 1
         assert await _count(database) == 1
