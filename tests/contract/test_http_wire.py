@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from paydesk.http.server import bind, until_nobody_waits
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
@@ -425,28 +423,6 @@ async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
         for connection in (idle, asking, half, polling):
             assert await connection.is_closed()
     await database.close()
-
-
-async def test_who_comes_at_the_very_end_is_let_in() -> None:
-    """A listener that closes as soon as nobody waits has made connections of all that it let in."""
-    made: list[asyncio.BaseTransport] = []
-
-    class Greeter(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            made.append(transport)
-
-    with bind("127.0.0.1", 0) as listener:
-        accepting = await asyncio.get_running_loop().create_server(Greeter, sock=listener)
-        with contextlib.ExitStack() as stack:
-            for _ in range(3):
-                stack.enter_context(socket.create_connection(listener.getsockname()))
-            await until_nobody_waits([listener])
-            accepting.close()
-            await asyncio.sleep(0.05)
-            assert len(made) == 3
-            for transport in made:
-                transport.close()
-            await asyncio.sleep(0)
 
 
 async def _wait_for_refusal(service: Service) -> None:

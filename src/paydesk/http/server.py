@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import select
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import structlog
 import uvicorn
 
 from paydesk.http.connection import BoundedProtocol, Room
+from paydesk.http.listener import Listener
 from paydesk.settings import Settings
 
 SWEEP_SECONDS = 0.25
@@ -55,14 +56,23 @@ class _Server(uvicorn.Server):
         for connection in self.server_state.connections:
             connection.drain()  # type: ignore[union-attr]  # all are BoundedProtocol
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections with our own listener, not with `create_server` as uvicorn does."""
+        protocol_class: Any = self.config.http_protocol_class
+        make_protocol = partial(
+            protocol_class,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        self.listeners = [Listener(listening, make_protocol) for listening in sockets or []]
+        self.started = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let in who has come already, then nobody; answer what is under way, with a bound, and end."""
-        listeners = sockets or []
-        await until_nobody_waits(listeners)
-        for server in self.servers:
-            server.close()
-        for listener in listeners:
-            listener.close()
+        """Accept what the backlog holds, then nothing more; answer what is under way, with a bound, and end."""
+        del sockets
+        for listener in self.listeners:
+            await listener.close()
         await _some_turns()
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -88,24 +98,6 @@ class _Server(uvicorn.Server):
 async def _some_turns() -> None:
     """What was just let in becomes a connection only turns of the loop later, and what was just ended is closed so."""
     for _ in range(ACCEPT_TURNS):
-        await asyncio.sleep(0)
-
-
-async def until_nobody_waits(listeners: Iterable[socket.socket]) -> None:
-    """A connection that the system has taken for a listener is reset when the listener closes: let them all in first.
-
-    Between the last look and the close lie microseconds, not the turns of a busy loop. Who was let in after a look is a
-    connection of asyncio's one turn later, and only then may the listener close: so nobody is seen twice in a row.
-    """
-    looking = select.poll()
-    for listener in listeners:
-        looking.register(listener, select.POLLIN)
-    until = asyncio.get_running_loop().time() + QUIET_SECONDS
-    seen_nobody = 0
-    while asyncio.get_running_loop().time() < until:
-        seen_nobody = 0 if looking.poll(0) else seen_nobody + 1
-        if seen_nobody == 2:
-            return
         await asyncio.sleep(0)
 
 
