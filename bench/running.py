@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -94,16 +94,29 @@ class Running:
 
 
 @contextlib.contextmanager
-def service(database_url: str, sizes: Sizes, chains_per_run: int, *, checkout: Path | None = None) -> Iterator[Running]:
+def service(
+    database_url: str,
+    sizes: Sizes,
+    chains_per_run: int,
+    *,
+    checkout: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[Running]:
     """The service on that database, seeded; its orders to get are made over its own interface.
 
-    `checkout`: the folder of another checkout to run, with its own .venv.
+    `checkout`: the folder of another checkout to run, with its own .venv. `variables`: settings in its environment.
     """
     python = str(checkout / ".venv" / "bin" / "python") if checkout else sys.executable
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
         folder, port = Path(name), free_port()
         arguments = [database_url, str(port), str(folder / "seed.json"), str(sizes.terminals), str(sizes.chains)]
-        with started([python, "-m", "bench.service", *arguments], port, "/noop", folder=checkout) as process:
+        with started(
+            [python, "-m", "bench.service", *arguments],
+            port,
+            "/noop",
+            {**os.environ, **(variables or {})},
+            folder=checkout,
+        ) as process:
             running = Running(f"http://127.0.0.1:{port}", process, folder, sizes)
             running.prepare(chains_per_run)
             yield running

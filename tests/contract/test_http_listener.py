@@ -17,11 +17,12 @@ import pytest
 import structlog
 
 from event_loops import LOOPS
-from paydesk.http.listener import ACCEPTS_PER_TURN, PAUSE_SECONDS, Listener
+from paydesk.http.listener import PAUSE_SECONDS, Listener
 from paydesk.http.server import bind
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 SECONDS_MAX = 5.0
+ACCEPTS_PER_TURN = 100
 
 
 class Clients:
@@ -47,7 +48,7 @@ class Clients:
                 clients.made.append(transport)
 
         asyncio.get_running_loop().set_exception_handler(lambda _loop, fault: self.faults.append(fault))
-        return Listener(listening or self.listening, Greeter)
+        return Listener(listening or self.listening, Greeter, ACCEPTS_PER_TURN)
 
     async def wait_for(self, count: int) -> None:
         """Wait until so many connections are made."""

@@ -1,4 +1,4 @@
-"""Accepting connections: everything that waits in the listen backlog, at most `ACCEPTS_PER_TURN` a turn of the loop.
+"""Accepting connections: everything that waits in the listen backlog, up to a number of them in a turn of the loop.
 
 uvloop accepts one connection in a turn of its loop. On a busy node a turn takes milliseconds, so terminals that all
 reconnect after a network failure would wait for each other.
@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import structlog
 
-ACCEPTS_PER_TURN = 128
 PAUSE_SECONDS = 0.2
 """After accepting failed, for example because no file descriptor is left."""
 
@@ -25,8 +24,10 @@ log = structlog.get_logger("server")
 class Listener:
     """A listening socket whose connections are handed to the event loop, each with a protocol of its own."""
 
-    def __init__(self, listening: socket.socket, make_protocol: Callable[[], asyncio.Protocol]) -> None:
-        self._listening, self._make_protocol = listening, make_protocol
+    def __init__(
+        self, listening: socket.socket, make_protocol: Callable[[], asyncio.Protocol], accepts_per_turn: int
+    ) -> None:
+        self._listening, self._make_protocol, self._accepts_per_turn = listening, make_protocol, accepts_per_turn
         self._loop = asyncio.get_running_loop()
         self._connecting: set[asyncio.Task[object]] = set()
         self._resuming: asyncio.TimerHandle | None = None
@@ -41,7 +42,7 @@ class Listener:
         attempt that finds it empty and the close.
         """
         until = self._loop.time() + CLOSE_SECONDS_MAX
-        while self._accept() == ACCEPTS_PER_TURN and self._loop.time() < until:  # noqa: ASYNC110 - no event says so
+        while self._accept() == self._accepts_per_turn and self._loop.time() < until:  # noqa: ASYNC110 - no event says so
             await asyncio.sleep(0)
         if self._resuming is not None:
             self._resuming.cancel()
@@ -50,8 +51,8 @@ class Listener:
         await asyncio.gather(*self._connecting, return_exceptions=True)
 
     def _accept(self) -> int:
-        """Accept connections until none waits, at most `ACCEPTS_PER_TURN`. Returns how many."""
-        for count in range(ACCEPTS_PER_TURN):
+        """Accept connections until none waits, at most so many as a turn may accept. Returns how many."""
+        for count in range(self._accepts_per_turn):
             try:
                 connection, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError):
@@ -62,7 +63,7 @@ class Listener:
                 self._pause(error)
                 return count
             self._connect(connection)
-        return ACCEPTS_PER_TURN
+        return self._accepts_per_turn
 
     def _connect(self, connection: socket.socket) -> None:
         task: asyncio.Task[object] = self._loop.create_task(

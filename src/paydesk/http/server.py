@@ -12,8 +12,9 @@ from typing import Any
 import structlog
 import uvicorn
 
-from paydesk.http.connection import BoundedProtocol, Room
+from paydesk.http.connection import BoundedProtocol
 from paydesk.http.listener import Listener
+from paydesk.http.room import Room
 from paydesk.settings import Settings
 
 SWEEP_SECONDS = 0.25
@@ -23,6 +24,7 @@ QUIET_SECONDS = 0.5
 """So long may one who has asked for nothing ask for a last thing once the server ends."""
 
 BACKLOG = 2048
+SEND_BUFFER_BYTES = 128 * 1024
 ACCEPT_TURNS = 5
 
 log = structlog.get_logger("server")
@@ -49,6 +51,8 @@ class _Server(uvicorn.Server):
             connection.check_deadline(now)
             if number % SWEEP_COUNT == 0:
                 await asyncio.sleep(SWEEP_PAUSE_SECONDS)
+        for stalled in tuple(self.room.stalled):
+            stalled.check_stalled(now)
 
     def begin_to_end(self) -> None:
         """From now on every answer is the last on its connection."""
@@ -65,7 +69,7 @@ class _Server(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        self.listeners = [Listener(listening, make_protocol) for listening in sockets or []]
+        self.listeners = [Listener(one, make_protocol, self.room.accepts_per_turn) for one in sockets or []]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -111,6 +115,8 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it. Left to the system, a client that reads nothing is given megabytes.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((host, port))
@@ -125,12 +131,7 @@ async def serve(
     app: Any, listener: socket.socket, settings: Settings, ready: Callable[[], None], stop: asyncio.Event
 ) -> None:
     """Serve `app` on a listening socket until `stop`; requests under way have `DRAIN_SECONDS` to end."""
-    room = Room(
-        settings.head_timeout_seconds,
-        settings.body_timeout_seconds,
-        settings.keep_alive_seconds,
-        settings.connections_max,
-    )
+    room = Room(settings)
     config = uvicorn.Config(
         app,
         http=type("Protocol", (BoundedProtocol,), {"room": room}),
