@@ -110,6 +110,10 @@ class Settings(BaseModel):
         200, description="Calls of orders and terminals with one access token. 0: any number."
     )
     token_requests_burst: Positive = Field(400, description="So many of them may come at once.")
+    device_requests_per_second: Limit = Field(
+        20, description="Calls of a terminal with one device token. 0: any number."
+    )
+    device_requests_burst: Positive = Field(40, description="So many of them may come at once.")
     bearer_failures_per_minute: Limit = Field(
         300, description="Calls from one address with a bearer that is nobody's. 0: any number."
     )
@@ -232,6 +236,7 @@ THROTTLES = (
     "client_failures_per_minute",
     "client_failures_per_minute_address",
     "token_requests_per_second",
+    "device_requests_per_second",
     "bearer_failures_per_minute",
     "sign_in_failures_per_hour",
     "sign_in_failures_per_hour_address",
