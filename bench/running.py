@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Running:
         self.url, self.pid = url, process.pid
         self.seeded: dict[str, Any] = json.loads((folder / "seed.json").read_text())
         self.used, self.refreshed = 0, 0
+        self.orders: list[str] = []
         self._seed, self._log = folder / "seed.lua", folder / "seed.log"
         self._terminals = sizes.terminals - sizes.pollers
 
@@ -42,10 +43,10 @@ class Running:
         """Orders to get, made over the interface; terminals that have polled; and the seed for the load."""
         token = self.seeded["access_token"]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            orders = list(pool.map(lambda number: create_order(self.url, token, number), range(1, ORDERS + 1)))
+            self.orders = list(pool.map(lambda number: create_order(self.url, token, number), range(1, ORDERS + 1)))
             list(pool.map(lambda device: poll_once(self.url, device), self.seeded["devices"]))
         self.used = ORDERS + 1
-        known = {"orders": orders, "chains_per_run": chains_per_run, "terminals": self._terminals}
+        known = {"orders": self.orders, "chains_per_run": chains_per_run, "terminals": self._terminals}
         self._seed.write_text("return " + lua({**self.seeded, **known}))
 
     def one(self, script: str, connections: int, seconds: float) -> Measured:
@@ -93,12 +94,29 @@ class Running:
 
 
 @contextlib.contextmanager
-def service(database_url: str, sizes: Sizes, chains_per_run: int) -> Iterator[Running]:
-    """The service on that database, seeded; its orders to get are made over its own interface."""
+def service(
+    database_url: str,
+    sizes: Sizes,
+    chains_per_run: int,
+    *,
+    checkout: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[Running]:
+    """The service on that database, seeded; its orders to get are made over its own interface.
+
+    `checkout`: the folder of another checkout to run, with its own .venv. `variables`: settings in its environment.
+    """
+    python = str(checkout / ".venv" / "bin" / "python") if checkout else sys.executable
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
         folder, port = Path(name), free_port()
         arguments = [database_url, str(port), str(folder / "seed.json"), str(sizes.terminals), str(sizes.chains)]
-        with started([sys.executable, "-m", "bench.service", *arguments], port, "/noop") as process:
+        with started(
+            [python, "-m", "bench.service", *arguments],
+            port,
+            "/noop",
+            {**os.environ, **(variables or {})},
+            folder=checkout,
+        ) as process:
             running = Running(f"http://127.0.0.1:{port}", process, folder, sizes)
             running.prepare(chains_per_run)
             yield running
@@ -106,14 +124,14 @@ def service(database_url: str, sizes: Sizes, chains_per_run: int) -> Iterator[Ru
 
 @contextlib.contextmanager
 def started(
-    command: list[str], port: int, path: str, environment: dict[str, str] | None = None
+    command: list[str], port: int, path: str, environment: dict[str, str] | None = None, *, folder: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The server that `command` starts, once it answers at `path`; ended with SIGTERM. What it says is told on failure.
 
     Raises `BenchError` when it doesn't start.
     """
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=said, stderr=said)
         try:
             if not _answers(f"http://127.0.0.1:{port}{path}", process):
                 said.seek(0)

@@ -177,6 +177,8 @@ def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:
         "bearer_rates": BearerRates(
             requests_per_second=settings.token_requests_per_second,
             requests_burst=settings.token_requests_burst,
+            device_requests_per_second=settings.device_requests_per_second,
+            device_requests_burst=settings.device_requests_burst,
             failures_per_minute=settings.bearer_failures_per_minute,
             log=log,
         ),

@@ -51,6 +51,7 @@ def overrides(given: Settings, options: Options) -> dict[str, Any]:
         # Failed authentications alone are throttled.
         "client_requests_per_second": 0,
         "token_requests_per_second": 0,
+        "device_requests_per_second": 0,
     }
     return {name: value for name, value in defaults.items() if name not in given.model_fields_set}
 

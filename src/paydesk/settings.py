@@ -117,6 +117,10 @@ class Settings(BaseModel):
         200, description="Calls of orders and terminals with one access token. 0: any number."
     )
     token_requests_burst: Positive = Field(400, description="So many of them may come at once.")
+    device_requests_per_second: Limit = Field(
+        20, description="Calls of a terminal with one device token. 0: any number."
+    )
+    device_requests_burst: Positive = Field(40, description="So many of them may come at once.")
     bearer_failures_per_minute: Limit = Field(
         300, description="Calls from one address with a bearer that is nobody's. 0: any number."
     )
@@ -210,6 +214,11 @@ class Settings(BaseModel):
     connections_max: Positive = Field(
         5000, description="Open connections; one more ends the one without a request for the longest, or gets 503."
     )
+    connections_per_address_max: Limit = Field(
+        0,
+        description="Open connections of one address, IPv6 by /64, trusted proxies excepted; one more ends one of them"
+        " without a request under way, or gets 503. 0: any number.",
+    )
     requests_max: Positive = Field(
         1000, description="Requests at the database at once, on each listener; one more is answered 503 at once."
     )
@@ -217,6 +226,9 @@ class Settings(BaseModel):
     body_timeout_seconds: Positive = Field(5, description="A request's body must be there within.")
     drain_seconds: float = Field(
         0, ge=0, le=300, description="After SIGTERM `/readyz` says so for so long before the listeners close."
+    )
+    write_timeout_seconds: Positive = Field(
+        10, description="A client that takes less than 4 KiB of the answers that wait for it within this is cut off."
     )
     keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
 
@@ -231,6 +243,7 @@ THROTTLES = (
     "client_failures_per_minute",
     "client_failures_per_minute_address",
     "token_requests_per_second",
+    "device_requests_per_second",
     "bearer_failures_per_minute",
     "sign_in_failures_per_hour",
     "sign_in_failures_per_hour_address",

@@ -15,6 +15,8 @@ from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk import ledger
 from paydesk.clock import MovableClock
 from paydesk.events import relay, store
+from paydesk.events.handlers import LOOK_AGAIN_SECONDS
+from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.oauth import applications
 from paydesk.oauth.applications import Application
 from paydesk.storage.database import Database, Transaction
@@ -65,6 +67,36 @@ async def test_a_feed_that_is_empty_has_a_place_to_go_on_from(service: Service) 
     assert empty.body["next"]
     order = (await service.create(await service.terminal())).body
     assert told(await read(service, empty.body["next"])) == [(order["id"], "order.created", 1)]
+
+
+async def test_so_many_requests_of_a_token_may_wait(service: Service) -> None:
+    """One more is answered 429 and repeated later; other tokens wait, and so does who needs not wait at all."""
+    start = (await read(service)).body["next"]
+    waiting = [asyncio.create_task(read(service, start, wait=20)) for _ in range(WAITING_PER_TOKEN_MAX)]
+    await asyncio.sleep(0.5)
+    refused = await read(service, start, wait=20)
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "5")
+    assert (await read(service, start)).status == 200
+    live = await read(service, token=service.live_access_token)
+    assert (await read(service, live.body["next"], wait=1, token=service.live_access_token)).status == 200
+    order = (await service.create(await service.terminal())).body
+    for reply in await asyncio.gather(*waiting):
+        assert told(reply) == [(order["id"], "order.created", 1)]
+    behind = (await read(service)).body["next"]
+    assert (await read(service, behind, wait=1)).status == 200
+
+
+async def test_requests_whose_client_is_gone_do_not_wait(service: Service) -> None:
+    """After some seconds others may wait in their place."""
+    start = (await read(service)).body["next"]
+    waiting = [asyncio.create_task(read(service, start, wait=50)) for _ in range(WAITING_PER_TOKEN_MAX)]
+    await asyncio.sleep(0.5)
+    for request in waiting:
+        request.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    async with asyncio.timeout(LOOK_AGAIN_SECONDS[1] + 5):
+        while (await read(service, start, wait=1)).status == 429:  # noqa: ASYNC110 - no event says so
+            await asyncio.sleep(0.5)
 
 
 async def test_who_waits_is_told_at_once(service: Service) -> None:

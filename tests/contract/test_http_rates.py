@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -43,7 +44,14 @@ class Desk:
 async def open_desk(database: Database, **rates: int) -> AsyncIterator[Desk]:
     """A desk until the block ends."""
     hand = HandClock()
-    chosen: dict[str, Any] = {"requests_per_second": 10, "requests_burst": 5, "failures_per_minute": 6, **rates}
+    chosen: dict[str, Any] = {
+        "requests_per_second": 10,
+        "requests_burst": 5,
+        "device_requests_per_second": 20,
+        "device_requests_burst": 40,
+        "failures_per_minute": 6,
+        **rates,
+    }
     state = {"bearer_rates": BearerRates(**chosen, monotonic=hand)}
     settings = Settings(trusted_proxies=("127.0.0.1",))
     async with running(database, settings=settings, workers=False, state=state) as service:
@@ -118,7 +126,7 @@ async def test_who_holds_a_token_that_has_ended_learns_of_it(desk: Desk) -> None
 
 @pytest.mark.parametrize("path", ["/device/v1/next?wait=0", "/operator/v1/applications"])
 async def test_terminals_and_operators_fail_by_address_too(desk: Desk, path: str) -> None:
-    """Guesses on their surfaces count with the others; what they may do with a good token is not counted."""
+    """Guesses on their surfaces count with the others, and good tokens are let in beside them."""
     assert await desk.statuses(3, UNKNOWN) == [401] * 3
     assert await desk.statuses(4, UNKNOWN, path=path) == [401] * 3 + [429]
     terminal = await desk.service.terminal()
@@ -127,9 +135,59 @@ async def test_terminals_and_operators_fail_by_address_too(desk: Desk, path: str
         assert (await device.next(0)).status == 204
 
 
+async def test_a_device_token_has_its_burst_and_its_rate(database: Database) -> None:
+    """Three at once, then one each tenth of a second, whatever is called; each terminal by itself, results too."""
+    async with open_desk(database, device_requests_per_second=10, device_requests_burst=3) as desk:
+        terminal, other = await desk.service.terminal(), await desk.service.terminal()
+        device = await desk.service.device(terminal)
+        assert [(await device.next(0)).status for _ in range(3)] == [204, 204, 429]
+        for refused in (
+            await device.ack("01J67CQQH5904WDBVZEM4JMEP3"),
+            await device.approve("01J67CQQH5904WDBVZEM4JMEP3"),
+        ):
+            assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "1")
+        assert (await (await desk.service.device(other)).next(0)).status == 204
+        assert (await desk.get()).status == 200
+        desk.hand.advance(0.1)
+        assert [(await device.next(0)).status for _ in range(2)] == [204, 429]
+
+
+async def test_a_result_that_was_refused_is_recorded_later(database: Database) -> None:
+    """429 has changed nothing: the terminal repeats the result and it counts."""
+    async with open_desk(database, device_requests_per_second=10, device_requests_burst=3) as desk:
+        terminal = await desk.service.terminal()
+        device = await desk.service.device(terminal)
+        order_id = (await desk.service.create(terminal)).body["id"]
+        await device.ack(order_id[3:])
+        await device.authorizing(order_id[3:])
+        assert (await device.approve(order_id[3:])).status == 429
+        assert (await desk.service.get(order_id))["status"] == "at_terminal"
+        desk.hand.advance(0.1)
+        assert (await device.approve(order_id[3:])).status == 200
+        assert (await desk.service.get(order_id))["status"] == "processed"
+
+
+async def test_a_poll_that_is_refused_ends_no_other(database: Database) -> None:
+    """The one that waits goes on; it ends with 204 once a newer one is let in."""
+    async with open_desk(database, device_requests_per_second=10, device_requests_burst=2) as desk:
+        device = await desk.service.device(await desk.service.terminal())
+        waiting = asyncio.create_task(device.next(20))
+        await asyncio.sleep(0.2)
+        assert (await device.next(20)).status == 429
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        desk.hand.advance(0.1)
+        newer = asyncio.create_task(device.next(1))
+        assert (await asyncio.wait_for(waiting, 5)).status == 204
+        assert (await newer).status == 204
+
+
 async def test_zero_is_off(database: Database) -> None:
     """Any number of calls, good ones and guesses."""
-    async with open_desk(database, requests_per_second=0, failures_per_minute=0) as desk:
+    rates = {"requests_per_second": 0, "device_requests_per_second": 0, "failures_per_minute": 0}
+    async with open_desk(database, **rates) as desk:
+        device = await desk.service.device(await desk.service.terminal())
+        assert [(await device.next(0)).status for _ in range(50)] == [204] * 50
         assert await desk.statuses(50) == [200] * 50
         assert await desk.statuses(50, UNKNOWN) == [401] * 50
 
@@ -145,8 +203,16 @@ async def test_a_token_out_of_memory_keeps_its_bucket(database: Database, monkey
 
 async def test_the_settings_are_heeded(database: Database) -> None:
     """What the settings say is what a service without further ado does."""
-    settings = Settings(token_requests_per_second=1, token_requests_burst=3, bearer_failures_per_minute=2)
+    settings = Settings(
+        token_requests_per_second=1,
+        token_requests_burst=3,
+        device_requests_per_second=1,
+        device_requests_burst=2,
+        bearer_failures_per_minute=2,
+    )
     async with running(database, settings=settings, workers=False) as service:
         desk = Desk(service, HandClock())
         assert await desk.statuses(3) == [200] * 3
+        device = await service.device(await service.terminal())
+        assert [(await device.next(0)).status for _ in range(2)] == [204, 429]
         assert await desk.statuses(3, UNKNOWN) == [401, 401, 429]

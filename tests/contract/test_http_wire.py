@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import socket
 import time
+import urllib.parse
 from collections.abc import AsyncIterator
 
 import pytest
 
-from paydesk.http.server import bind, until_nobody_waits
+from paydesk.http.room import LONG_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
@@ -156,6 +157,11 @@ async def test_a_head_without_end_on_a_used_connection(service: Service) -> None
         ["Transfer-Encoding: chunked, chunked"],
         ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"],
         ["Transfer-Encoding: gzip"],
+        ["Transfer-Encoding: gzip, chunked"],
+        ["Transfer-Encoding: identity, chunked"],
+        ["Transfer-Encoding: identity"],
+        ["Transfer-Encoding: chunked;q=1"],
+        ["Transfer-Encoding: "],
         ["Transfer-Encoding: xchunked"],
         ["Content-Length: -2"],
         ["Content-Length: +2"],
@@ -182,6 +188,11 @@ async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET /v1 HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"GET /v1 HTTP/2.0\r\nHost: localhost\r\n\r\n",
+        b"GET /v1 HTTP/1.2\r\nHost: localhost\r\n\r\n",
+        b"GET /v1 HTTP/0.9\r\nHost: localhost\r\n\r\n",
+        b"GET /v1\r\n\r\n",
+        b"POST /v1/orders HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET v1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /caf\xe9 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost localhost\r\n\r\n",
@@ -358,6 +369,77 @@ async def test_more_connections_than_there_is_room_for(service: Service) -> None
         assert (await held[1].answer()).status == 404
 
 
+async def test_many_clients_that_come_back_at_once_find_room(sqlite_url: str) -> None:
+    """Where every connection is idle for long, each new one ends one of those and not the new ones beside it."""
+    database = await open_database(sqlite_url)
+    async with running(database, settings=Settings(connections_max=40), workers=False) as service:
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(40):
+                idle = await stack.enter_async_context(wire(service))
+                await idle.send(_get(service))
+                assert (await idle.answer()).status == 404
+            await asyncio.sleep(2 * LONG_SECONDS)
+            address = urllib.parse.urlsplit(service.base_url)
+            back = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(30)]
+            for connection in back:
+                connection.sendall(_get(service))
+                connection.setblocking(False)
+            loop = asyncio.get_running_loop()
+            answers = await asyncio.gather(*(loop.sock_recv(connection, 64) for connection in back))
+        assert [answer[:12] for answer in answers] == [b"HTTP/1.1 404"] * 30
+    await database.close()
+
+
+async def test_connections_of_one_address(sqlite_url: str) -> None:
+    """One more than an address may have ends one of its own that is idle, or is refused; others have their own."""
+    database = await open_database(sqlite_url)
+    settings = Settings(connections_per_address_max=3)
+    async with running(database, settings=settings, workers=False) as service, contextlib.AsyncExitStack() as stack:
+        address = urllib.parse.urlsplit(service.base_url)
+
+        async def connect(from_address: str) -> Wire:
+            reader, writer = await asyncio.open_connection(address.hostname, address.port, local_addr=(from_address, 0))
+            stack.callback(writer.close)
+            return Wire(reader, writer)
+
+        own = [await connect("127.0.0.2") for _ in range(3)]
+        for connection in own:
+            await connection.send(_get(service))
+            assert (await connection.answer()).status == 404
+        others = [await connect("127.0.0.3") for _ in range(3)]
+        one_more = await connect("127.0.0.2")
+        assert await own.pop(0).is_closed()
+        for connection in (*own, one_more):
+            await connection.send(await _poll(service))
+        await asyncio.sleep(0.2)
+        refused = await connect("127.0.0.2")
+        assert _is(await refused.answer(), 503, "service_unavailable")
+        for connection in others:
+            await connection.send(_get(service))
+            assert (await connection.answer()).status == 404
+        for connection in (*own, one_more):
+            assert (await connection.answer()).status == 204
+    await database.close()
+
+
+async def test_connections_of_proxies_are_not_counted_by_address(sqlite_url: str) -> None:
+    """All clients come from there."""
+    database = await open_database(sqlite_url)
+    settings = Settings(connections_per_address_max=1, trusted_proxies=("127.0.0.1",))
+    async with running(database, settings=settings, workers=False) as service, contextlib.AsyncExitStack() as stack:
+        held = [await stack.enter_async_context(wire(service)) for _ in range(5)]
+        for connection in held:
+            await connection.send(_get(service))
+            assert (await connection.answer()).status == 404
+    await database.close()
+
+
+async def _poll(service: Service) -> bytes:
+    device = await service.device(await service.terminal())
+    token = f"Authorization: Bearer {device.terminal.token}"
+    return head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", token)
+
+
 async def test_no_connection_is_quiet(service: Service) -> None:
     """While a request is under way on each of as many as there may be, one more is refused, and told when to repeat."""
     async with contextlib.AsyncExitStack() as stack:
@@ -425,28 +507,6 @@ async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
         for connection in (idle, asking, half, polling):
             assert await connection.is_closed()
     await database.close()
-
-
-async def test_who_comes_at_the_very_end_is_let_in() -> None:
-    """A listener that closes as soon as nobody waits has made connections of all that it let in."""
-    made: list[asyncio.BaseTransport] = []
-
-    class Greeter(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            made.append(transport)
-
-    with bind("127.0.0.1", 0) as listener:
-        accepting = await asyncio.get_running_loop().create_server(Greeter, sock=listener)
-        with contextlib.ExitStack() as stack:
-            for _ in range(3):
-                stack.enter_context(socket.create_connection(listener.getsockname()))
-            await until_nobody_waits([listener])
-            accepting.close()
-            await asyncio.sleep(0.05)
-            assert len(made) == 3
-            for transport in made:
-                transport.close()
-            await asyncio.sleep(0)
 
 
 async def _wait_for_refusal(service: Service) -> None:

@@ -50,6 +50,8 @@ _LIMITS_TAIL = """\
 
 ## What else has a bound
 
+Of one access token at most 16 requests wait for events at `GET /v1/events`; one more is answered 429.
+
 At most two passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once, strangers
 before sellers who are known. A wrong password is told on the half second of its try, a wrong client secret on the
 hundredth, so that time says nothing about either. Bounds of requests and connections are among the
@@ -81,7 +83,8 @@ def page() -> str:
 
 def page_of_limits() -> str:
     """What is throttled, by how much, and who is not."""
-    listed = {*THROTTLES, "client_requests_burst", "token_requests_burst", "known_address_hours"}
+    bursts = ("client_requests_burst", "token_requests_burst", "device_requests_burst")
+    listed = {*THROTTLES, *bursts, "known_address_hours"}
     rows = (
         (f"`{name}`", _shown(field.default), str(field.description))
         for name, field in Settings.model_fields.items()

@@ -7,6 +7,7 @@ as the token is.
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from functools import partial
 
 import msgspec
@@ -30,6 +31,12 @@ async def read(call: Call) -> Handled:
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
     after, wait_seconds = _after(call, feed), _wait_seconds(call)
+    with ExitStack() as counted:
+        return await _wait(call, feed, after, wait_seconds, counted)
+
+
+async def _wait(call: Call, feed: Feed, after: int | None, wait_seconds: int, counted: ExitStack) -> Answer:
+    """Answer with the first events; the request counts as one that waits as soon as it does."""
     signals, loop = call.database.signals, asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
     soon, later = LOOK_AGAIN_SECONDS
@@ -41,6 +48,8 @@ async def read(call: Call) -> Handled:
             left = deadline - loop.time()
             if page.events or left <= 0 or signals.stopping or (call.gone is not None and call.gone()):
                 return _answer(feed, after, page)
+            if soon != later:
+                counted.enter_context(_readers(call).waiting(call.caller.token_digest))
             await waiter.wait(min(left, soon))
             soon = later
         # Nobody is told more by a token that has lost its force meanwhile.

@@ -6,12 +6,17 @@ Hints alone, kept in memory: a reader that was not told looks again by itself, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from paydesk.errors import TOO_MANY_REQUESTS
 from paydesk.events.store import Feed
 from paydesk.signals import Signals
 
 FEEDS_MAX = 10_000
+WAITING_PER_TOKEN_MAX = 16
+WAITING_RETRY_SECONDS = "5"
 INTEREST_SECONDS = 60.0
 """A reader asks anew at the latest after 55 s."""
 
@@ -28,8 +33,27 @@ class Readers:
     def __init__(self, signals: Signals, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._signals, self._monotonic = signals, monotonic
         self._until: dict[str, float] = {}
+        self._waiting: Counter[bytes] = Counter()
         signals.listen("reads:", self._read_elsewhere)
         signals.listen("events:", self._happened)
+
+    @contextmanager
+    def waiting(self, token_digest: bytes) -> Iterator[None]:
+        """Count a request of this token that waits. Raises `too_many_requests` where as many wait as may."""
+        if self._waiting[token_digest] >= WAITING_PER_TOKEN_MAX:
+            raise TOO_MANY_REQUESTS.because(
+                f"{WAITING_PER_TOKEN_MAX} of the token wait",
+                message=f"{WAITING_PER_TOKEN_MAX} requests of this access token wait for events already. Send one after"
+                " another has been answered.",
+                headers=(("retry-after", WAITING_RETRY_SECONDS),),
+            )
+        self._waiting[token_digest] += 1
+        try:
+            yield
+        finally:
+            self._waiting[token_digest] -= 1
+            if not self._waiting[token_digest]:
+                del self._waiting[token_digest]
 
     def announce(self, feed: Feed) -> None:
         """Somebody reads it on this node."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from paydesk.errors import (
     BAD_REQUEST,
@@ -22,6 +21,7 @@ from paydesk.errors import (
 )
 from paydesk.http import request_log
 from paydesk.http.body import BODY_BYTES_MAX
+from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
 from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, refusal_headers, request_id
 from paydesk.http.request import forwarded_address
 from paydesk.http.shared import error_body
@@ -30,63 +30,19 @@ URL_BYTES_MAX = 8 * 1024
 HEADER_FIELDS_MAX = 100
 HEADER_BYTES_MAX = 16 * 1024
 HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
-LINGER_SECONDS = 1
+PARSED_BYTES_MAX = 4 * 1024
+"""Of a larger chunk no more is parsed while requests wait in the pipeline, so that few are in memory."""
+
 FRAMING = {b"content-length", b"transfer-encoding"}
-
-
-@dataclass(slots=True)
-class Room:
-    """What the connections of a listener share: how long each may take, how many there may be, and who makes room.
-
-    `strangers` have not sent a whole request yet, `quiet` have sent one and have none under way; the one that has been
-    so for the longest comes first.
-    """
-
-    head_seconds: float
-    body_seconds: float
-    keep_alive_seconds: float
-    connections_max: int
-    trusted_proxies: Collection[str] = ()
-    draining: bool = False
-    strangers: dict[BoundedProtocol, None] = field(default_factory=dict)
-    quiet: dict[BoundedProtocol, None] = field(default_factory=dict)
-
-    def take(self, connection: BoundedProtocol, count: int) -> bool:
-        """Let a new connection in, where it is full at the cost of the oldest stranger or else of the quietest.
-
-        False where every connection has a request under way.
-        """
-        if count > self.connections_max:
-            ended = next(iter(self.strangers or self.quiet), None)
-            if ended is None:
-                return False
-            self.forget(ended)
-            ended.transport.abort()
-        self.strangers[connection] = None
-        return True
-
-    def forget(self, connection: BoundedProtocol) -> None:
-        """The connection has a whole request under way, or is gone."""
-        self.strangers.pop(connection, None)
-        self.quiet.pop(connection, None)
-
-    def close(self) -> None:
-        """Close every connection that has no request under way."""
-        for connection in (*self.strangers, *self.quiet):
-            connection.transport.close()
+VERSIONS = {"1.1", "1.0"}
 
 
 class _HeadRefused(Exception):
     """Raised in a callback of the parser, which then stops."""
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(EvictableProtocol):
     """A connection that must send its head and its body in time, within limits."""
-
-    room: Room
-
-    deadline: float | None = None
-    """By the loop's time."""
 
     _refusal: ErrorKind | None = None
     _in_head = False
@@ -94,24 +50,33 @@ class BoundedProtocol(HttpToolsProtocol):
     _header_bytes = 0
     _ended_in_chunk = False
     _refused = False
-    _idle = False
     _whole_first = True
     _held: Any = None
+    _unparsed = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A new connection: it has as long for its first head as any."""
-        super().connection_made(transport)  # type: ignore[arg-type]  # as uvicorn has it
+        super().connection_made(transport)
         self.deadline = self.loop.time() + self.room.head_seconds
-        if not self.room.take(self, len(self.connections)):
+        if not self.room.admit(self, len(self.connections)):
             self._refuse(SERVICE_UNAVAILABLE)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
-        self.room.forget(self)
-        super().connection_lost(exc)
-
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and stop at a head that never ends."""
+        """Parse what came; of much at once only as far as the first requests."""
+        if len(data) <= PARSED_BYTES_MAX:
+            self._parse(data)
+        else:
+            self._unparsed += data
+            self._parse_on()
+
+    def _parse_on(self) -> None:
+        """Parse what was left, until further requests wait for the one under way."""
+        while self._unparsed and not self.pipeline:
+            data, self._unparsed = self._unparsed[:PARSED_BYTES_MAX], self._unparsed[PARSED_BYTES_MAX:]
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse, and stop at a head that never ends."""
         if self._refused or self.transport.is_closing():
             return
         self._ended_in_chunk = False
@@ -144,9 +109,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole: the body has a deadline from now."""
         framing = [field for field in self.headers if field[0] in FRAMING]
-        if len(framing) > 1 or self.parser.get_method() == b"CONNECT":
+        version = self.parser.get_http_version()
+        if version not in VERSIONS or self.parser.get_method() == b"CONNECT":
             self._stop_parsing(BAD_REQUEST)
-        self._whole_first = not self.expect_100_continue and all(_is_small(field) for field in framing)
+        if framing and not _is_clear(framing, version):
+            self._stop_parsing(BAD_REQUEST)
+        self._whole_first = not self.expect_100_continue and (not framing or _is_small(framing[0]))
         if self.parser.should_upgrade():
             return  # The parser stops here, and the head is read again without the offer.
         super().on_headers_complete()
@@ -168,13 +136,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._begin_to_idle()  # The answer had not waited for the body.
         else:
-            self.room.forget(self)
+            self.begin_to_work()
         super().on_message_complete()
         if self._held is not None:
             app, self._held = self._held, None
             super()._start_asgi_task(self.cycle, app)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
         # A small request is begun once it is whole: one that stays half costs no more than its bytes.
         if cycle is self.cycle and cycle.more_body and self._whole_first:
             self._held = app
@@ -185,28 +154,36 @@ class BoundedProtocol(HttpToolsProtocol):
         """An answer has gone out: the next request of a pipeline begins, or the connection idles."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
+            if self.transport.get_write_buffer_size():
+                self.begin_to_stall()
             return
-        self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
+            self._parse_on()
+            self.begin_to_work()
+            self.flow.resume_reading()
             return
+        self.flow.resume_reading()
         if self.deadline is None:
             self._begin_to_idle()
-        elif self not in self.room.strangers:
-            self.room.quiet[self] = None  # The next request is here by half.
+        elif self._state is not self.room.unfinished and not self.flow.write_paused:
+            self.enter(self.room.idle, self.loop.time())  # The next request is here by half.
 
     def _begin_to_idle(self) -> None:
-        self.room.strangers.pop(self, None)
-        self.room.quiet[self] = None
+        now = self.loop.time()
+        if not self.flow.write_paused:
+            self.enter(self.room.idle, now)
         # A deadline that is swept: a timer of its own for each request costs more.
-        self._idle, self.deadline = True, self.loop.time() + self.room.keep_alive_seconds
+        self._idle, self.deadline = True, now + self.room.keep_alive_seconds
 
     def check_deadline(self, now: float) -> None:
         """End a connection that has been too slow."""
-        if self.deadline is None or now < self.deadline or self.transport.is_closing():
+        if self.deadline is None or now < self.deadline:
             return
-        if self._refused or self._idle or not (self._in_head or self.cycle):
-            self.transport.close()  # Nothing more was asked, so nothing is answered.
+        if self.transport.is_closing():
+            self.abort()  # Its last bytes have not gone out.
+        elif self._refused or self._idle or not (self._in_head or self.cycle):
+            self.close()  # Nothing more was asked, so nothing is answered.
         elif self.pipeline:
             self.deadline = now + self.room.body_seconds  # Nothing is read while earlier requests are under way.
         else:
@@ -291,7 +268,8 @@ class BoundedProtocol(HttpToolsProtocol):
         body = encode(error_body(surface, refusal))
         identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
         path = url.partition(b"?")[0].decode("latin-1")
-        request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())
+        if kind is not SERVICE_UNAVAILABLE:  # Of these the room says how many there were.
+            request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())
         return (
             STATUS_LINE[kind.status]
             + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])
@@ -306,6 +284,13 @@ class BoundedProtocol(HttpToolsProtocol):
         fields: Iterable[tuple[bytes, bytes]] = getattr(self, "headers", None) or ()
         forwarded = [value.decode("latin-1") for name, value in fields if name == b"x-forwarded-for"]
         return forwarded_address(self.client[0] if self.client else "", forwarded, self.room.trusted_proxies)
+
+
+def _is_clear(framing: list[tuple[bytes, bytes]], version: str) -> bool:
+    """Whether it is beyond doubt where the body ends: one length, or HTTP/1.1's chunks and no other coding."""
+    name, value = framing[0]
+    is_chunked = version == "1.1" and value.strip().lower() == b"chunked"
+    return len(framing) == 1 and (name == b"content-length" or is_chunked)
 
 
 def _is_small(field: tuple[bytes, bytes]) -> bool:

@@ -66,7 +66,7 @@ class Endpoint:
         self._authenticate = service.authenticate.get(operation.surface)
         self._rates: BearerRates = service.state["bearer_rates"]
         self._reporter: Reporter = service.state["reporter"]
-        self._counts_requests = operation.surface == "application" and self._rates.counts_requests
+        self._check_rate = self._rates.check_of(operation.surface)
         self._is_token_endpoint = operation.surface == "token"
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
         self._takes_body = shared.takes_body(operation)
@@ -186,8 +186,8 @@ class Endpoint:
         except Refusal as refusal:
             raise self._rates.failed(refusal, token, address) from None
         request.caller = caller
-        if self._counts_requests:
-            self._rates.check(caller)
+        if self._check_rate is not None:
+            self._check_rate(caller)
         return caller
 
     def _token_document(self, request: Request, raw: bytes, address: str) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from paydesk.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
-from paydesk.operation import Caller
+from paydesk.operation import Caller, Surface
 from paydesk.rates import Buckets, Monotonic, network
 from paydesk.secrets import digest
 from paydesk.throttle_log import ThrottleLog
@@ -23,21 +24,39 @@ class BearerRates:
         *,
         requests_per_second: int,
         requests_burst: int,
+        device_requests_per_second: int,
+        device_requests_burst: int,
         failures_per_minute: int,
         log: ThrottleLog | None = None,
         monotonic: Monotonic = time.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
-        self.counts_requests = requests_per_second > 0
         self._requests: Buckets[bytes] = Buckets(requests_per_second, burst=requests_burst, monotonic=monotonic)
+        self._device_requests: Buckets[bytes] = Buckets(
+            device_requests_per_second, burst=device_requests_burst, monotonic=monotonic
+        )
+        self._counted: dict[Surface, Callable[[Caller], None]] = {}
+        if requests_per_second:
+            self._counted["application"] = self._check
+        if device_requests_per_second:
+            self._counted["device"] = self._check_device
         self._failures: Buckets[tuple[str, bytes]] = Buckets(failures_per_minute, MINUTE_SECONDS, monotonic=monotonic)
 
-    def check(self, caller: Caller) -> None:
-        """Count a request of an access token. Raises `too_many_requests`."""
+    def check_of(self, surface: Surface) -> Callable[[Caller], None] | None:
+        """Return what counts a request of a token on that surface, and raises `too_many_requests`; None where off."""
+        return self._counted.get(surface)
+
+    def _check(self, caller: Caller) -> None:
         seconds = self._requests.take(caller.token_digest)
         if seconds:
             self._log.note("calls with a token", "")
             raise too_many("token calls too often", seconds)
+
+    def _check_device(self, caller: Caller) -> None:
+        seconds = self._device_requests.take(caller.token_digest)
+        if seconds:
+            self._log.note("calls with a device token", caller.terminal_id)
+            raise too_many("device token calls too often", seconds)
 
     def failed(self, refusal: Refusal, token: str | None, address: str) -> Refusal:
         """What a bearer that was refused is told: that, or after too many from there to wait.

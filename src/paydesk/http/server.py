@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import select
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import structlog
 import uvicorn
 
-from paydesk.http.connection import BoundedProtocol, Room
+from paydesk.http.connection import BoundedProtocol
+from paydesk.http.listener import Listener
+from paydesk.http.room import Room
 from paydesk.settings import Settings
 
 SWEEP_SECONDS = 0.25
@@ -25,6 +27,7 @@ HTTPS_ALONE = ("strict-transport-security", "max-age=31536000")
 """Not for subdomains: those of the operator's domain are not ours to speak for."""
 
 BACKLOG = 2048
+SEND_BUFFER_BYTES = 128 * 1024
 ACCEPT_TURNS = 5
 
 log = structlog.get_logger("server")
@@ -51,6 +54,8 @@ class _Server(uvicorn.Server):
             connection.check_deadline(now)
             if number % SWEEP_COUNT == 0:
                 await asyncio.sleep(SWEEP_PAUSE_SECONDS)
+        for stalled in tuple(self.room.stalled):
+            stalled.check_stalled(now)
 
     def begin_to_end(self) -> None:
         """From now on every answer is the last on its connection."""
@@ -58,14 +63,23 @@ class _Server(uvicorn.Server):
         for connection in self.server_state.connections:
             connection.drain()  # type: ignore[union-attr]  # all are BoundedProtocol
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections with our own listener, not with `create_server` as uvicorn does."""
+        protocol_class: Any = self.config.http_protocol_class
+        make_protocol = partial(
+            protocol_class,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        self.listeners = [Listener(one, make_protocol, self.room.accepts_per_turn) for one in sockets or []]
+        self.started = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let in who has come already, then nobody; answer what is under way, with a bound, and end."""
-        listeners = sockets or []
-        await until_nobody_waits(listeners)
-        for server in self.servers:
-            server.close()
-        for listener in listeners:
-            listener.close()
+        """Accept what the backlog holds, then nothing more; answer what is under way, with a bound, and end."""
+        del sockets
+        for listener in self.listeners:
+            await listener.close()
         await _some_turns()
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -94,24 +108,6 @@ async def _some_turns() -> None:
         await asyncio.sleep(0)
 
 
-async def until_nobody_waits(listeners: Iterable[socket.socket]) -> None:
-    """A connection that the system has taken for a listener is reset when the listener closes: let them all in first.
-
-    Between the last look and the close lie microseconds, not the turns of a busy loop. Who was let in after a look is a
-    connection of asyncio's one turn later, and only then may the listener close: so nobody is seen twice in a row.
-    """
-    looking = select.poll()
-    for listener in listeners:
-        looking.register(listener, select.POLLIN)
-    until = asyncio.get_running_loop().time() + QUIET_SECONDS
-    seen_nobody = 0
-    while asyncio.get_running_loop().time() < until:
-        seen_nobody = 0 if looking.poll(0) else seen_nobody + 1
-        if seen_nobody == 2:
-            return
-        await asyncio.sleep(0)
-
-
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """A listening socket; port 0 takes a free one. With `shared`, others of this user that share may listen there too.
 
@@ -122,6 +118,8 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it. Left to the system, a client that reads nothing is given megabytes.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((host, port))
@@ -136,13 +134,7 @@ async def serve(
     app: Any, listener: socket.socket, settings: Settings, ready: Callable[[], None], stop: asyncio.Event
 ) -> None:
     """Serve `app` on a listening socket until `stop`; requests under way have `DRAIN_SECONDS` to end."""
-    room = Room(
-        settings.head_timeout_seconds,
-        settings.body_timeout_seconds,
-        settings.keep_alive_seconds,
-        settings.connections_max,
-        settings.trusted_proxies,
-    )
+    room = Room(settings)
     config = uvicorn.Config(
         app,
         http=type("Protocol", (BoundedProtocol,), {"room": room}),

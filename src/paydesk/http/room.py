@@ -1,0 +1,132 @@
+"""The connections of a listener: how long each may take, how many there may be, and which one makes room for another.
+
+No more connections than `connections_max` are served, and of one address no more than `connections_per_address_max`.
+Each new one beyond that ends another that can be evicted, or is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from paydesk.rates import network
+from paydesk.settings import Settings
+from paydesk.throttle_log import ThrottleLog
+
+if TYPE_CHECKING:
+    from paydesk.http.evictable import EvictableProtocol
+
+LONG_SECONDS = 0.25
+"""A request that was sent with its connection has long arrived, and a client in use has sent its next one."""
+
+UNFINISHED_SHARE = 4
+"""At most a quarter of the connections may be new ones that evict others without having sent a request."""
+
+ACCEPTS_PER_TURN_MAX = 128
+ACCEPTS_SHARE = 8
+"""New connections need a few turns of the loop until their first request is read. Until then few others follow."""
+
+
+State = dict["EvictableProtocol", float]
+"""The connections in one state, each with the loop's time since when; the first has been in it for the longest."""
+
+
+class Room:
+    """What the connections of a listener share. Only those in one of the four states can be evicted.
+
+    `unfinished`: has not sent a whole request yet. `stalled`: does not take its answers. `pipelining`: has sent further
+    requests before it was answered. `idle`: has no request under way.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.head_seconds = settings.head_timeout_seconds
+        self.body_seconds = settings.body_timeout_seconds
+        self.write_seconds = settings.write_timeout_seconds
+        self.keep_alive_seconds = settings.keep_alive_seconds
+        self.trusted_proxies = settings.trusted_proxies
+        self.draining = False
+        self.unfinished: State = {}
+        self.stalled: State = {}
+        self.pipelining: State = {}
+        self.idle: State = {}
+        self._connections_max = settings.connections_max
+        self._per_address_max = settings.connections_per_address_max
+        self._unlimited = frozenset(map(network, settings.trusted_proxies))
+        self._addresses: dict[str, State] = {}
+        self._log = ThrottleLog()
+
+    @property
+    def accepts_per_turn(self) -> int:
+        """How many connections may be accepted in one turn of the loop."""
+        return max(1, min(ACCEPTS_PER_TURN_MAX, self._connections_max // ACCEPTS_SHARE))
+
+    def admit(self, connection: EvictableProtocol, count: int) -> bool:
+        """Count a new connection in, the `count`th. False where it must be refused, since no other can be evicted."""
+        address = self._limited_address(connection)
+        peers = self._addresses.get(address, {})
+        if address and len(peers) >= self._per_address_max and not self._evict(self._evictable_of(peers)):
+            return self.note("connections of one address", connection)
+        if count > self._connections_max and not self._evict(self._evictable()):
+            return self.note("connections", connection)
+        now = asyncio.get_running_loop().time()
+        if address:
+            self._addresses.setdefault(address, peers)[connection] = now
+        connection.enter(self.unfinished, now)
+        return True
+
+    def forget(self, connection: EvictableProtocol) -> None:
+        """The connection is gone."""
+        connection.enter(None)
+        address = self._limited_address(connection)
+        peers = self._addresses.get(address)
+        if peers is not None:
+            peers.pop(connection, None)
+            if not peers:
+                del self._addresses[address]
+
+    def note(self, what: str, connection: EvictableProtocol) -> bool:
+        """Log that a limit was reached, many of them in one line. Always False."""
+        self._log.note(what, connection.client[0] if connection.client else "")
+        return False
+
+    def close(self) -> None:
+        """Close every connection that has no request under way."""
+        for connection in (*self.unfinished, *self.idle):
+            connection.close()
+
+    def _limited_address(self, connection: EvictableProtocol) -> str:
+        """What the connection is counted under, or nothing where it isn't."""
+        if not self._per_address_max or connection.client is None:
+            return ""
+        address = network(connection.client[0])
+        return "" if address in self._unlimited else address
+
+    def _evict(self, evictable: Iterator[EvictableProtocol]) -> bool:
+        """End the first of these; False where there is none."""
+        connection = next(evictable, None)
+        if connection is None:
+            return False
+        self.forget(connection)
+        connection.abort()
+        return True
+
+    def _evictable(self) -> Iterator[EvictableProtocol]:
+        """The connections that can be evicted, the first of which harms the least.
+
+        Connections without a whole request evict each other, unless they are few and young: then they may be clients
+        that all reconnect, and make room among those that have been idle for long.
+        """
+        young = asyncio.get_running_loop().time() - LONG_SECONDS
+        few = len(self.unfinished) <= self._connections_max // UNFINISHED_SHARE
+        yield from (one for one, since in self.unfinished.items() if since < young or not few)
+        yield from self.stalled
+        yield from self.pipelining
+        yield from (one for one, since in self.idle.items() if since < young)
+        yield from self.unfinished
+        yield from self.idle
+
+    def _evictable_of(self, peers: State) -> Iterator[EvictableProtocol]:
+        """The same of one address, in the order in which they were accepted."""
+        for state in (self.unfinished, self.stalled, self.pipelining, self.idle):
+            yield from (connection for connection in peers if connection in state)

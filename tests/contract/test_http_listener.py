@@ -1,0 +1,214 @@
+"""Accepting connections, on uvloop and on asyncio's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import resource
+import socket
+import struct
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from event_loops import LOOPS
+from paydesk.http.listener import PAUSE_SECONDS, Listener
+from paydesk.http.server import bind
+
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+SECONDS_MAX = 5.0
+ACCEPTS_PER_TURN = 100
+
+
+class Clients:
+    """Clients of one listening socket, and the connections that were made of them."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self.listening = stack.enter_context(bind("127.0.0.1", 0))
+        self._address = self.listening.getsockname()
+        self.made: list[Any] = []
+        self.faults: list[dict[str, Any]] = []
+
+    def connect(self, count: int) -> list[socket.socket]:
+        """Open so many connections, which wait in the backlog."""
+        return [self._stack.enter_context(socket.create_connection(self._address)) for _ in range(count)]
+
+    def listen(self, listening: socket.socket | None = None) -> Listener:
+        """Begin to accept."""
+        clients = self
+
+        class Greeter(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                clients.made.append(transport)
+
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, fault: self.faults.append(fault))
+        return Listener(listening or self.listening, Greeter, ACCEPTS_PER_TURN)
+
+    async def wait_for(self, count: int) -> None:
+        """Wait until so many connections are made."""
+        async with asyncio.timeout(SECONDS_MAX):
+            while len(self.made) < count:  # noqa: ASYNC110 - the loop's callbacks say nothing
+                await asyncio.sleep(0.005)
+
+    async def close(self, *listeners: Listener) -> None:
+        """Close the listeners and all connections; nothing has failed."""
+        for listener in listeners:
+            await listener.close()
+        for transport in self.made:
+            transport.close()
+        await asyncio.sleep(0.01)
+        assert not self.faults
+
+
+@pytest.fixture
+def clients() -> Iterator[Clients]:
+    """A listening socket without a listener yet."""
+    with contextlib.ExitStack() as stack:
+        yield Clients(stack)
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Run a coroutine on one of the two loops."""
+    with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+
+        def run(body: Coroutine[Any, Any, None]) -> None:
+            runner.run(body)
+
+        yield run
+
+
+def test_all_that_wait_are_accepted_in_a_few_turns(run: Any, clients: Clients) -> None:
+    """Twice as many as one turn takes need two turns and the few that a connection needs to be made, not one each."""
+
+    async def body() -> None:
+        count = 2 * ACCEPTS_PER_TURN
+        clients.connect(count)
+        listener = clients.listen()
+        turns, most = 0, 0
+        while len(clients.made) < count and turns < 100:
+            before = len(clients.made)
+            await asyncio.sleep(0)
+            turns, most = turns + 1, max(most, len(clients.made) - before)
+        assert turns <= 10
+        assert most <= ACCEPTS_PER_TURN
+        await clients.close(listener)
+
+    run(body())
+
+
+def test_answers_are_not_delayed_by_the_system(run: Any, clients: Clients) -> None:
+    """TCP_NODELAY is set on each connection."""
+
+    async def body() -> None:
+        clients.connect(1)
+        listener = clients.listen()
+        await clients.wait_for(1)
+        accepted = clients.made[0].get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await clients.close(listener)
+
+    run(body())
+
+
+def test_a_listener_that_closes_accepts_what_waits(run: Any, clients: Clients) -> None:
+    """Connections that arrive in the turn in which it closes are made, not reset, also more than one turn accepts."""
+
+    async def body() -> None:
+        listener = clients.listen()
+        await asyncio.sleep(0)
+        held = clients.connect(ACCEPTS_PER_TURN + 3)
+        await listener.close()
+        assert len(clients.made) == len(held)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(held[0].getpeername())
+        await clients.close()
+
+    run(body())
+
+
+def test_two_listeners_share_a_socket(run: Any, clients: Clients) -> None:
+    """During a deployment two processes accept from one socket; what one has taken does not disturb the other."""
+
+    async def body() -> None:
+        listeners = [clients.listen(), clients.listen(clients.listening.dup())]
+        for count in range(1, 20):
+            clients.connect(1)
+            await clients.wait_for(count)
+        await listeners[0].close()
+        clients.connect(1)
+        await clients.wait_for(20)
+        await clients.close(listeners[1])
+
+    run(body())
+
+
+def test_clients_that_are_gone_before_they_are_accepted(run: Any, clients: Clients) -> None:
+    """They leave no trace, and the next one is accepted."""
+
+    async def body() -> None:
+        for gone in clients.connect(20):
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+            gone.close()
+        clients.connect(1)
+        with structlog.testing.capture_logs() as logged:
+            listener = clients.listen()
+            await clients.wait_for(1)
+            await asyncio.sleep(0.05)
+        assert not logged
+        await clients.close(listener)
+
+    run(body())
+
+
+def test_without_file_descriptors_accepting_pauses(run: Any, clients: Clients) -> None:
+    """One line says so and the loop does not spin; once there is a descriptor, who waited is accepted."""
+
+    async def body() -> None:
+        clients.connect(3)
+        with no_file_descriptor_left(), structlog.testing.capture_logs() as logged:
+            listener = clients.listen()
+            spent = time.process_time()
+            await asyncio.sleep(4 * PAUSE_SECONDS)
+            assert time.process_time() - spent < PAUSE_SECONDS
+            assert not clients.made
+        assert [line["event"] for line in logged] == ["accept_paused"]
+        assert logged[0]["reason"] == os.strerror(errno.EMFILE)
+        await clients.wait_for(3)
+        await clients.close(listener)
+
+    run(body())
+
+
+def test_a_listener_closes_while_accepting_pauses(run: Any, clients: Clients) -> None:
+    """Nothing is left behind that would accept from a closed socket."""
+
+    async def body() -> None:
+        clients.connect(1)
+        with no_file_descriptor_left():
+            listener = clients.listen()
+            await asyncio.sleep(PAUSE_SECONDS / 2)
+            await listener.close()
+        await asyncio.sleep(2 * PAUSE_SECONDS)
+        await clients.close()
+
+    run(body())
+
+
+@contextlib.contextmanager
+def no_file_descriptor_left() -> Iterator[None]:
+    """Until the end of the block this process can open nothing more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as lowest:  # noqa: PTH123 - its number is the first free one
+        free = lowest.fileno()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
