@@ -5,7 +5,9 @@ Every request pays for it, so a JSON line is put together here and not by struct
 
 from __future__ import annotations
 
+import re
 import time
+import urllib.parse
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TextIO
@@ -13,11 +15,14 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
+from paydesk.card_numbers import MASK
 from paydesk.clock import rfc3339
 from paydesk.errors import Refusal
 from paydesk.redaction import carries_secret, redacted
 
 PATH_CHARACTERS_MAX = 200
+UNQUOTED_MAX = 3
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 log = structlog.get_logger("request")
 _encode = msgspec.json.Encoder().encode
@@ -43,7 +48,7 @@ def write(method: str, path: str, status: int, request_id: str, started: float, 
         return
     fields: dict[str, Any] = {
         "method": method,
-        "path": path[:PATH_CHARACTERS_MAX],
+        "path": path if len(path) <= PATH_CHARACTERS_MAX and "%" not in path else _readable(path),
         "status": status,
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": request_id,
@@ -55,6 +60,16 @@ def write(method: str, path: str, status: int, request_id: str, started: float, 
         log.info("request", **fields)
     else:
         _write_json(_Target.json_stream, fields)
+
+
+def _readable(path: str) -> str:
+    """Return the path unquoted, masked and then cut, so that neither an escape nor the cut hides part of a secret."""
+    for _ in range(UNQUOTED_MAX):
+        path = urllib.parse.unquote(path)
+    if _ESCAPE.search(path):
+        return MASK
+    masked: str = redacted(path, "path")
+    return masked[:PATH_CHARACTERS_MAX]
 
 
 def _write_json(stream: TextIO, fields: dict[str, Any]) -> None:

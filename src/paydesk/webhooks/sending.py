@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Self, cast
 
+from paydesk.redaction import redacted_answer
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 READ_BYTES_MAX = 64 * 1024
 KEPT_BYTES_MAX = 4 * 1024
+MASKED_BYTES_MORE = 512
+"""So much more is read before the answer is masked and cut: the cut must not hide part of a secret."""
 ERROR_CHARACTERS_MAX = 300
 
 
@@ -86,7 +89,7 @@ class Sender:
         async with self._session.post(url, headers=headers, data=body, allow_redirects=False) as response:
             kept, read = bytearray(), 0
             async for chunk in response.content.iter_any():
-                kept += chunk[: KEPT_BYTES_MAX - len(kept)]
+                kept += chunk[: KEPT_BYTES_MAX + MASKED_BYTES_MORE - len(kept)]
                 read += len(chunk)
                 if read >= READ_BYTES_MAX:
                     response.close()
@@ -95,11 +98,12 @@ class Sender:
 
 
 def _text(raw: bytes) -> str:
-    # PostgreSQL keeps no NUL in a text.
-    return raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    """Return the beginning of an answer as it may be kept: masked, and without NUL, which PostgreSQL refuses."""
+    text = redacted_answer(raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"))
+    return text.encode()[:KEPT_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _told(error: Exception) -> str:
     cause = getattr(error, "os_error", error)
     told = str(cause) if isinstance(cause, AddressRefused) else str(error) or type(error).__name__
-    return told.replace("\0", "")[:ERROR_CHARACTERS_MAX]
+    return redacted_answer(told.replace("\0", ""))[:ERROR_CHARACTERS_MAX]
