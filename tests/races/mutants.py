@@ -536,10 +536,10 @@ MUTANTS = (
     ),
     Mutant(
         "No secret is in the database",
-        "what can't be read of a result is kept as it came",
+        "a result that can't be read is stored as it came",
         "orders/reports.py",
-        "_CARD_NUMBER.sub(MASK, redaction.redacted(plain))",
-        "plain",
+        "        return _unreadable(_measured(raw, keys))",
+        '        return _unreadable({"raw": raw.decode(errors="replace")})',
         SECRETS,
         "sqlite",
     ),
