@@ -31,11 +31,10 @@ _SECRET_NAME = re.compile(
     r"|pan|card_?number|cvv2?|cvc2?|csc|cid|security_?code|pin|pin_?block|track_?[123]?(?:_?data)?|57|5a)$"
 )
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
-_NAMED = re.compile(
-    r""""(?P<name>[^"\\]{1,64})"\s*:\s*(?P<json>"(?:[^"\\]|\\.)*+"?|[\[{].*|[^\s,}\]]+)"""
-    r"|(?:^|(?<=[?&;\s]))(?P<field>[^=&;\s\"]{1,64}+)=(?P<form>[^&;\s]*)",
-    re.DOTALL,
-)
+# A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
+_NAMED = re.compile(r"""\\*"(?P<json>[^"\\]{1,64}+)\\*"\s*:\s*|(?:^|(?<=[?&;\s]))(?P<form>[^=&;\s"]{1,64}+)=""")
+_JSON_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"?|\\+"[^"]*"?|[\[{].*|[^\s,}\]]*""", re.DOTALL)
+_FORM_VALUE = re.compile(r"[^&;\s]*")
 _ESCAPED = re.compile(r"\\u00(3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
 _PLAIN_NUMBERS = frozenset({"application_id", "client_id", "seller_id", "user_id"})
 
@@ -60,15 +59,15 @@ def redacted_answer(text: str) -> str:
 
     The text may be cut off. Of an object or array under a secret name nothing is kept, nor of what follows it.
     """
-    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-    return _without_secrets(_NAMED.sub(_without_value, plain), "")
-
-
-def _without_value(found: re.Match[str]) -> str:
-    name, value = (found["name"], found["json"]) if found["name"] is not None else (found["field"], found["form"])
-    if not is_secret_name(name):
-        return found[0]
-    return found[0].removesuffix(value) + (f'"{MASK}"' if found["name"] is not None else MASK)
+    text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    kept, end = [], 0
+    for named in _NAMED.finditer(text):
+        name = named["json"] or named["form"]
+        if named.start() >= end and is_secret_name(name):
+            value = (_FORM_VALUE if named["json"] is None else _JSON_VALUE).match(text, named.end())
+            kept += [text[end : named.end()], MASK if named["json"] is None else f'"{MASK}"']
+            end = value.end() if value is not None else named.end()
+    return _without_secrets("".join([*kept, text[end:]]), "")
 
 
 def redacted(value: Any, name: str = "") -> Any:

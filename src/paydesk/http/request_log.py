@@ -63,12 +63,17 @@ def write(method: str, path: str, status: int, request_id: str, started: float, 
 
 
 def _readable(path: str) -> str:
-    """Return the path unquoted, masked and then cut, so that neither an escape nor the cut hides part of a secret."""
+    """Return the path unquoted, masked and then cut, so that neither an escape nor the cut hides part of a secret.
+
+    Where the text still has escapes, or carried a secret before it was unquoted to its end, nothing of it is kept.
+    """
+    texts = [path]
     for _ in range(UNQUOTED_MAX):
-        path = urllib.parse.unquote(path)
-    if _ESCAPE.search(path):
+        texts.append(urllib.parse.unquote(texts[-1]))
+    plain = texts[-1]
+    if _ESCAPE.search(plain) or any(text != plain and redacted(text) != text for text in texts):
         return MASK
-    masked: str = redacted(path, "path")
+    masked: str = redacted(plain, "path")
     return masked[:PATH_CHARACTERS_MAX]
 
 
