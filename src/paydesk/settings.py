@@ -144,6 +144,11 @@ class Settings(BaseModel):
         "PT15M", description="`expiration_time` where an order has none."
     )
     order_amount_minor_min: Positive = Field(1, description="The smallest amount of an order, in minor units.")
+    card_numbers_refused_in_references: bool = Field(
+        False,
+        description="Whether identifiers that applications and terminals choose are refused when they look like a card"
+        " number. One numeric identifier of 16 digits in thirty does; UUIDs never do.",
+    )
     order_statuses: Literal["plain", "extended"] = Field(
         "plain",
         description="`extended` tells an expired order as `expired` and one of unknown outcome as `action_required`, in"

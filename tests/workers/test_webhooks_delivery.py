@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -218,6 +219,28 @@ async def test_huge_answer_is_not_read_to_its_end(database: Database, clock: Mov
         (attempt,) = await scene.attempts(database, delivery.delivery_id)
     assert delivery.status == "delivered"
     assert attempt.answer_body == "x" * 4096
+
+
+@pytest.mark.parametrize("size", [0, 3990, 4080, 4090, 4096])
+async def test_card_data_in_an_answer_is_masked(database: Database, clock: MovableClock, size: int) -> None:
+    """Wherever it stands, also where the answer is cut: nothing of it is stored."""
+    number, cvv = "4509953566233704", "8294715"
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        document = json.dumps({"note": "x" * size, "seen": f"{number}=25121010000000000", "data": {"cvv2": cvv}})
+        return web.Response(text=document)
+
+    async with scene.receiver(answer) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order)
+        await scene.step(worker)
+        (delivery,) = await scene.deliveries(database, order)
+        (attempt,) = await scene.attempts(database, delivery.delivery_id)
+    assert attempt.answer_body.startswith('{"note": "')
+    assert number[:6] not in attempt.answer_body
+    assert cvv[:3] not in attempt.answer_body
+    assert len(attempt.answer_body) <= 4096
 
 
 async def test_compressed_answer_is_not_decompressed(database: Database, clock: MovableClock) -> None:

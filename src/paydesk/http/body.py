@@ -26,6 +26,7 @@ from paydesk.errors import (
     Fault,
     Refusal,
 )
+from paydesk.redaction import redacted
 
 BODY_BYTES_MAX = 64 * 1024
 DEPTH_MAX = 32
@@ -99,7 +100,7 @@ def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
     try:
         return model.model_validate(parse_form(raw))
     except ValidationError as error:
-        names = (str(fault["loc"][0])[:64] for fault in error.errors(include_input=False) if fault["loc"])
+        names = (str(redacted(fault["loc"][0]))[:64] for fault in error.errors(include_input=False) if fault["loc"])
         raise PROPERTY_VALUE.because(f"of the form's fields not as they should be: {', '.join(names)}") from None
 
 
@@ -139,6 +140,8 @@ def shown(path: Path) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
+    # A name may be anything, a card number or a secret too: masked before it is cut.
+    step = str(redacted(step))
     return f".{step}" if _PLAIN_KEY.fullmatch(step) and len(step) <= 64 else f"[{json.dumps(step[:64])}]"
 
 

@@ -78,6 +78,7 @@ class Endpoint:
         handler = operation.handler
         self._in_steps = InSteps(handler, service.database, self._outcome) if isinstance(handler, Steps) else None
         self._handle = handler if not isinstance(handler, Steps) else handler.begin
+        self._references_checked = service.settings.card_numbers_refused_in_references
         self._loopback_only = operation.development and operation.surface == "public"
 
     @cached_property
@@ -88,7 +89,7 @@ class Endpoint:
         """Answer one request, and write its line into the log."""
         started = time.perf_counter()
         request = Request(scope)
-        identity = request_id(request.headers.get("x-request-id"))
+        identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
         address = request.client_address(self.service.settings.trusted_proxies)
         try:
             reply = await self._reply(request, receive, identity, address)
@@ -144,7 +145,7 @@ class Endpoint:
             _check_scope(operation.scope, caller)
             if operation.refuses_test_header:
                 _check_test_header(request, caller)
-        key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
+        key_value = self._idempotency_key(request) if operation.idempotent else ""
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, caller) if document is None else (document, document)
@@ -190,6 +191,9 @@ class Endpoint:
             self._check_rate(caller)
         return caller
 
+    def _idempotency_key(self, request: Request) -> str:
+        return idempotency.check(request.all("x-idempotency-key"), references_checked=self._references_checked)
+
     def _token_document(self, request: Request, raw: bytes, address: str) -> dict[str, Any]:
         """The body of a token request. Who is throttled is told so before anything else of it is looked at."""
         document = form_or_json(request.check_body_headers(self._media_types), raw) if raw else {}
@@ -227,6 +231,7 @@ class Endpoint:
             "currency": caller.currency,
             "amount_minor_min": self.service.settings.order_amount_minor_min,
             "loopback_allowed": bool(self.service.state.get("loopback_allowed")),
+            "references_checked": self._references_checked,
         }
 
     async def _run(self, call: Call) -> Reply:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from paydesk import card_numbers
 from paydesk.errors import (
     EMPTY_REQUIRED_HEADER,
     IDEMPOTENCY_KEY_ALREADY_USED,
@@ -26,6 +27,7 @@ from paydesk.storage.database import Transaction
 
 T = TypeVar("T")
 
+CARD_NUMBER_AS_KEY = "X-Idempotency-Key must not contain a card number; send a UUID."
 _VISIBLE = re.compile("[!-~]{1,64}")
 
 CLAIM = """
@@ -65,12 +67,14 @@ class Stored:
     body: bytes
 
 
-def check(values: list[str]) -> str:
-    """The one key among the header's values. Raises where there is none or it is malformed."""
+def check(values: list[str], *, references_checked: bool = False) -> str:
+    """Return the one key among the header's values. Raises where there is none or it is malformed."""
     if not values or values == [""]:
         raise EMPTY_REQUIRED_HEADER.because("no idempotency key")
     if len(values) > 1 or not _VISIBLE.fullmatch(values[0]):
         raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("malformed idempotency key")
+    if references_checked and card_numbers.carried_by_reference(values[0]):
+        raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("idempotency key is a card number", message=CARD_NUMBER_AS_KEY)
     return values[0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from paydesk import ids
+from paydesk import card_numbers, ids
 from paydesk.errors import UNAUTHORIZED, Refusal
 from paydesk.http.shared import error_body
 from paydesk.oauth.pages import html
@@ -80,9 +80,14 @@ def refusal_headers(refusal: Refusal, surface: str) -> tuple[tuple[str, str], ..
     return headers
 
 
-def request_id(sent: str | None) -> str:
-    """The caller's own, where it has the form of one; otherwise a new UUID."""
-    return sent if sent is not None and REQUEST_ID.fullmatch(sent) else ids.uuid()
+def request_id(sent: str | None, *, checked: bool = False) -> str:
+    """Return the caller's own, where it has the form of one; otherwise a new UUID.
+
+    `checked`: one that looks like a card number does not have the form.
+    """
+    if sent is None or not REQUEST_ID.fullmatch(sent) or (checked and card_numbers.carried_by_reference(sent)):
+        return ids.uuid()
+    return sent
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:

@@ -5,7 +5,9 @@ Every request pays for it, so a JSON line is put together here and not by struct
 
 from __future__ import annotations
 
+import re
 import time
+import urllib.parse
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -14,11 +16,14 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
+from paydesk.card_numbers import MASK
 from paydesk.clock import rfc3339
 from paydesk.errors import Refusal
 from paydesk.redaction import carries_secret, redacted
 
 PATH_CHARACTERS_MAX = 200
+UNQUOTED_MAX = 3
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 log = structlog.get_logger("request")
 _encode = msgspec.json.Encoder().encode
@@ -59,7 +64,7 @@ def write(
         return
     fields: dict[str, Any] = {
         "method": method,
-        "path": path[:PATH_CHARACTERS_MAX],
+        "path": path if len(path) <= PATH_CHARACTERS_MAX and "%" not in path else _readable(path),
         "status": status,
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": request_id,
@@ -73,6 +78,21 @@ def write(
         (log.error if failed else log.info)("request", **fields, **origin)
     else:
         _write_json(_Target.json_stream, "error" if failed else "info", fields, origin)
+
+
+def _readable(path: str) -> str:
+    """Return the path unquoted, masked and then cut, so that neither an escape nor the cut hides part of a secret.
+
+    Where the text still has escapes, or carried a secret before it was unquoted to its end, nothing of it is kept.
+    """
+    texts = [path]
+    for _ in range(UNQUOTED_MAX):
+        texts.append(urllib.parse.unquote(texts[-1]))
+    plain = texts[-1]
+    if _ESCAPE.search(plain) or any(text != plain and redacted(text) != text for text in texts):
+        return MASK
+    masked: str = redacted(plain, "path")
+    return masked[:PATH_CHARACTERS_MAX]
 
 
 @lru_cache(10_000)

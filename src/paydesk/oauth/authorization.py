@@ -7,6 +7,7 @@ import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from paydesk import card_numbers
 from paydesk.oauth import scopes
 from paydesk.oauth.applications import Application
 from paydesk.oauth.pages.errors import (
@@ -87,6 +88,11 @@ CHECKS = (
         "code_challenge must be 43 characters of base64url.",
         lambda asked, _: bool(asked.code_challenge) and _CHALLENGE.fullmatch(asked.code_challenge) is None,
     ),
+    Check(
+        "invalid_request",
+        "code_challenge must not contain a card number.",
+        lambda asked, _: card_numbers.carries(asked.code_challenge),
+    ),
     Check("unsupported_response_type", "response_type must be code.", lambda asked, _: asked.response_type != "code"),
     Check(
         "invalid_scope",
@@ -100,6 +106,13 @@ CHECKS = (
     ),
 )
 """In the order in which they are made; the first that finds something is told."""
+
+CARD_NUMBER_AS_STATE = Check(
+    "invalid_request",
+    "state must not contain a card number; a random value of letters and digits does not.",
+    lambda asked, _: card_numbers.carried_by_reference(asked.state),
+)
+"""Made where card numbers are refused in references, by a setting."""
 
 
 def read(query_string: str) -> Asked:
@@ -125,9 +138,10 @@ def known(asked: Asked, application: Application | None) -> Application:
     return application
 
 
-def fault(asked: Asked, application: Application) -> Check | None:
-    """The first of the `CHECKS` that finds something, or None."""
-    return next((check for check in CHECKS if check.finds(asked, application)), None)
+def fault(asked: Asked, application: Application, *, references_checked: bool = False) -> Check | None:
+    """Return the first of the `CHECKS` that finds something, or None."""
+    checks = (*CHECKS, CARD_NUMBER_AS_STATE) if references_checked else CHECKS
+    return next((check for check in checks if check.finds(asked, application)), None)
 
 
 def scope(asked: Asked, application: Application) -> str | None:

@@ -91,9 +91,20 @@ def _script(text: str) -> str:
 # What is larger than a database's integer is nobody's id.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
 NOT_BLANK = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"}
-Name = Annotated[str, Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK), AfterValidator(_not_blank)]
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK),
+    AfterValidator(_not_blank),
+    AfterValidator(_no_card_number),
+]
+RedirectUri = Annotated[
+    str,
+    Field(max_length=redirect_uris.CHARACTERS_MAX),
+    AfterValidator(_redirect_uri),
+    AfterValidator(_no_card_number),
+]
 RedirectUris = Annotated[
-    list[Annotated[str, Field(max_length=redirect_uris.CHARACTERS_MAX), AfterValidator(_redirect_uri)]],
+    list[RedirectUri],
     Field(min_length=1, max_length=20),
     AfterValidator(_each_once),
 ]
@@ -104,7 +115,11 @@ _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
-Email = Annotated[str, Field(pattern=r"^[^\s@\x00-\x1f\x7f-\x9f]+@[^\s@\x00-\x1f\x7f-\x9f]+$", max_length=254)]
+Email = Annotated[
+    str,
+    Field(pattern=r"^[^\s@\x00-\x1f\x7f-\x9f]+@[^\s@\x00-\x1f\x7f-\x9f]+$", max_length=254),
+    AfterValidator(_no_card_number),
+]
 Password = Annotated[
     str,
     Field(
@@ -194,7 +209,9 @@ class PosRequest(Model):
 
     seller_id: Id = Field(examples=[1160535239])
     store_id: Id = Field(examples=[47792478])
-    external_pos_id: Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"])]
+    external_pos_id: Annotated[
+        str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), AfterValidator(_no_card_number)
+    ]
     name: Name | None = None
 
 
@@ -211,7 +228,9 @@ class SubscriptionRequest(Model):
     """`POST /operator/v1/subscriptions`."""
 
     client_id: Id = Field(examples=[3676047501096810])
-    url: Annotated[str, Field(max_length=2000, examples=["https://shop.example/webhooks"])]
+    url: Annotated[
+        str, Field(max_length=2000, examples=["https://shop.example/webhooks"]), AfterValidator(_no_card_number)
+    ]
     topic: Annotated[str, Field(max_length=64, json_schema_extra=_TOPIC)] = "orders"
     live_mode: bool = False
     actions: (
@@ -226,7 +245,7 @@ class CodeRequest(Model):
     user_id: Id = Field(examples=[1160535239])
     redirect_uri: Annotated[str, Field(max_length=2000)] | None = None
     scope: Scopes | None = None
-    code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$")] | None = None
+    code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$"), AfterValidator(_no_card_number)] | None = None
     code_challenge_method: Annotated[str, Field(pattern="^[Ss]256$")] | None = None
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from paydesk.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
+from paydesk.keys import Keys
 from paydesk.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import inquiry_store, outcomes, references, result_store, reversal_store, status, store
 from paydesk.orders.device import acknowledged, held, take
 from paydesk.orders.operator_events import tell
 from paydesk.orders.outcomes import Paid
-from paydesk.orders.reports import Received, Report, masked, received
+from paydesk.orders.reports import Received, Report, keyed_digest, received
 from paydesk.orders.result_store import Stored, Verdict
 from paydesk.orders.status import ORIGINS
 from paydesk.orders.store import Order
@@ -26,7 +27,6 @@ from paydesk.terminals import store as terminals
 from paydesk.terminals.errors import ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.terminals.schemas import UUID_PATTERN
 
-RESULT_ID_CHARACTERS_MAX = 64
 _UUID = re.compile(UUID_PATTERN)
 
 _CONFLICTS: dict[str, ErrorKind] = {kind.code: kind for kind in (ORDER_FINISHED, RESULT_CONFLICT)}
@@ -37,9 +37,10 @@ GRANTED_OR_GRANTABLE = "(granted_ms IS NOT NULL OR (payment_status_detail = 'at_
 
 async def report(call: Call) -> Handled:
     """Take a result, or record it as what it is. Earlier sessions and revoked tokens may report too."""
-    lease_id, result_id = call.paths[0], _result_id(call.paths[1])
-    came = received(call.body)
-    order = await held(call, lease_id)
+    # The lease is looked up first: a result for an unknown one is neither read nor recorded.
+    order = await held(call, call.paths[0])
+    result_id = _result_id(call.paths[1], call.keys)
+    came = received(call.body, call.keys, card_numbers_refused=call.settings.card_numbers_refused_in_references)
     stored = await result_store.find(call.tx, order, result_id)
     if stored is not None:
         if stored.digest == came.digest:
@@ -61,9 +62,9 @@ async def report(call: Call) -> Handled:
     return await _decided(call, order, result_id, came, came.report)
 
 
-def _result_id(text: str) -> str:
-    """A UUID; anything else is kept as far as it may be, so that its result is not lost."""
-    return text.lower() if _UUID.fullmatch(text) else masked(text)[:RESULT_ID_CHARACTERS_MAX]
+def _result_id(text: str, keys: Keys) -> str:
+    """Return the UUID; of anything else a digest, so that its result is not lost and nothing unknown is stored."""
+    return text.lower() if _UUID.fullmatch(text) else f"digest:{keyed_digest(keys, text.encode())[:32]}"
 
 
 async def _decided(call: Call, order: Order, result_id: str, came: Received, report: Report) -> Handled:
@@ -189,7 +190,7 @@ async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
 
 
 async def _unreadable(call: Call, order: Order, result_id: str, came: Received) -> Refusal:
-    """What nobody can read may be an approval: recorded as it is, and the acquirer is asked."""
+    """Record what is known of a result that can't be read, and inquire: it may be an approval."""
     if order.state == status.CREATED:
         order = await _taken_unasked(call, order)
     if order.status in status.LIVE:

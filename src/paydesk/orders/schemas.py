@@ -17,6 +17,8 @@ from paydesk.wire import Model
 
 # The context that the models are validated with: the seller's currency, and the smallest amount in minor units.
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
+# Also in the context: whether references are checked for card numbers. Descriptions always are.
+REFERENCES_CHECKED = "references_checked"
 
 EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
 _REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
@@ -102,6 +104,12 @@ def _description(text: str) -> str:
     return text
 
 
+def _reference(text: str, info: ValidationInfo) -> str:
+    if info.context and info.context.get(REFERENCES_CHECKED) and card_numbers.carried_by_reference(text):
+        raise _refuse("must not contain a card number")
+    return text
+
+
 def _text(pattern: str, *examples: str) -> WithJsonSchema:
     """How the document tells of a text whose rule people are told in words."""
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
@@ -111,7 +119,7 @@ _ANY_DURATION: dict[str, Any] = {
     "pattern": f"^{durations.ANY_PATTERN}$",
     "maxLength": durations.ANY_CHARACTERS_MAX,
 }
-Short = Annotated[str, Field(max_length=64)]
+Short = Annotated[str, Field(max_length=64), AfterValidator(_reference)]
 
 
 class PaymentRequest(Model):
@@ -131,7 +139,7 @@ class PointRequest(Model):
 
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=["NEWLAND_N950__N950NCB801293324"])]
     print_on_terminal: Literal["seller_ticket", "no_ticket"] = "seller_ticket"
-    ticket_number: Annotated[str, Field(max_length=20)] | None = None
+    ticket_number: Annotated[str, Field(max_length=20), AfterValidator(_reference)] | None = None
     screen_time: (
         Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)] | None
     ) = None
@@ -172,7 +180,13 @@ class OrderRequest(Model):
 
     type: Literal["point"]
     external_reference: (
-        Annotated[str, AfterValidator(_external_reference), _text(EXTERNAL_REFERENCE_PATTERN)] | None
+        Annotated[
+            str,
+            AfterValidator(_external_reference),
+            AfterValidator(_reference),
+            _text(EXTERNAL_REFERENCE_PATTERN),
+        ]
+        | None
     ) = None
     description: Annotated[str, Field(max_length=150), AfterValidator(_description)] | None = None
     expiration_time: Annotated[str, AfterValidator(_expiration), _text(f"^{durations.PATTERN}$", "PT16M")] | None = None

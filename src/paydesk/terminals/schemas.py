@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field
+from pydantic_core import PydanticCustomError
 
+from paydesk import card_numbers
 from paydesk.wire import Model
 
 if TYPE_CHECKING:
@@ -41,6 +43,12 @@ class SetupRequest(Model):
 BootId = Annotated[str, Field(pattern=UUID_PATTERN, examples=["0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"])]
 
 
+def _no_card_number(text: str) -> str:
+    if card_numbers.carries(text):
+        raise PydanticCustomError("property_value", "must not contain a card number")
+    return text
+
+
 class JournalEntry(Model):
     """A lease that the terminal remembers: the last step it wrote down, and the result if there is one."""
 
@@ -53,7 +61,7 @@ class HelloRequest(Model):
     """`POST /device/v1/hello`."""
 
     boot_id: BootId
-    app_version: Annotated[str, Field(max_length=64)] = ""
+    app_version: Annotated[str, Field(max_length=64), AfterValidator(_no_card_number)] = ""
     journal: list[JournalEntry] = Field([], max_length=JOURNAL_MAX)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from paydesk.clock import rfc3339
 from paydesk.keys import KeyMissing, Keys
+from paydesk.redaction import redacted_answer
 from paydesk.secrets import Secret
 from paydesk.virtual.store import InboxEntry, Signer
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
@@ -49,13 +50,16 @@ def is_signed(
 
 
 def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid: bool) -> InboxEntry:
-    """The notification as it is kept: without credentials, and as text that any database takes."""
+    """Return the notification as it is kept: as text that any database takes, without credentials.
+
+    What is not signed may come from anywhere, and is masked.
+    """
     kept = {name: value for name, value in headers.items() if name not in _UNSHOWN_HEADERS}
     return InboxEntry(
         received_ms,
         int(valid),
-        _storable(msgspec.json.encode(kept)),
-        _storable(body),
+        _storable(msgspec.json.encode(kept), is_ours=valid),
+        _storable(body, is_ours=valid),
     )
 
 
@@ -79,8 +83,9 @@ def _about(body: dict[str, Any]) -> dict[str, Any]:
     return {"action": body.get("action"), "order_id": data.get("id"), "version": data.get("version")}
 
 
-def _storable(raw: bytes) -> str:
-    return raw.decode(errors="replace").replace("\0", "\ufffd")
+def _storable(raw: bytes, *, is_ours: bool) -> str:
+    text = raw.decode(errors="replace").replace("\0", "\ufffd")
+    return text if is_ours else redacted_answer(text)
 
 
 def _parsed(text: str) -> Any:

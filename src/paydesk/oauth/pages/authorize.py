@@ -27,7 +27,7 @@ async def show(call: Call) -> Answer:
     asked = authorization.read(call.query_string)
     found = await call.database.read(partial(applications.find, client_id=asked.client_id))
     application = authorization.known(asked, found)
-    fault = authorization.fault(asked, application)
+    fault = authorization.fault(asked, application, references_checked=call.settings.card_numbers_refused_in_references)
     if fault is not None:
         return _back(call, asked.redirect_uri, asked.state, error=fault.error, error_description=fault.description)
     seen = visit(call)

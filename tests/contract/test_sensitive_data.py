@@ -1,0 +1,101 @@
+"""No card number, stripe, verification value or PIN block is stored or logged, in whatever place it is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from aiohttp import web
+
+from declared import applications, devices, operators, pages, public, tokens
+from faulty_database import FaultyDatabase
+from paydesk import logs
+from paydesk.api import OPERATIONS
+from paydesk.clock import MovableClock
+from paydesk.settings import Settings
+from paydesk.storage.database import Database
+from sensitive_data import Canaries, kept, sprayed
+from service import Service, running
+from webhooks_scene import Receiver, receiver, subscribe
+
+# Operators come last: they suspend and delete what the others need.
+TABLES = [module.TABLE for module in (applications, tokens, devices, pages, public, operators)]
+SETTINGS = Settings(card_numbers_refused_in_references=True, results_per_lease_max=1000)
+
+
+@pytest.fixture
+async def inbox(canaries: Canaries) -> AsyncIterator[Receiver]:
+    """A receiver that answers each notification with card data."""
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        named, texts = canaries.named(), list(canaries.texts())
+        body = json.dumps({"seen": named, "as": json.dumps(named), "note": texts})
+        return web.Response(status=500, reason=texts[5], text=body, headers={"X-Card": texts[0]})
+
+    async with receiver(answer) as made:
+        yield made
+
+
+@pytest.fixture
+def canaries() -> Canaries:
+    """What is sent, to be looked for."""
+    return Canaries()
+
+
+async def test_no_card_data_is_stored_or_logged(database: Database, inbox: Receiver, canaries: Canaries) -> None:
+    """Sent to every operation in every header, parameter and field; then all tables and the log are searched."""
+    stream, answered = io.StringIO(), Counter[int]()
+    for table in TABLES:
+        async with _logged(database, stream) as (service, faulty):
+            await subscribe(database, inbox.url, application_id=service.scene.application.application_id)
+            for operation in table.operations:
+                # Before something is deleted, and perhaps the only trace with it.
+                assert operation.method != "DELETE" or await _leaks(database, canaries) == {}
+                async for reply in sprayed(partial(table.good, service, faulty, operation), canaries):
+                    answered[reply.status] += 1
+                    assert reply.status < 500 or operation.name in table.needs_more, (operation.name, reply)
+            await _elsewhere(service, canaries)
+    assert len(inbox.got) > 10, "receivers have answered"
+    assert await _leaks(database, canaries) == {}
+    lines = stream.getvalue().splitlines()
+    assert [line for line in lines if canaries.found_in(line)] == []
+    written = [json.loads(line) for line in lines if line.startswith("{")]
+    defects = [line for line in written if line["event"] in ("defect", "undeclared")]
+    assert {line["operation"] for line in defects} <= {name for table in TABLES for name in table.needs_more}
+    assert len(lines) >= answered.total() > 10 * len(OPERATIONS), "there is something to search"
+
+
+async def _leaks(database: Database, canaries: Canaries) -> dict[str, list[str]]:
+    """The canaries in the database, by table."""
+    found = {table: canaries.found_in(text) for table, text in (await kept(database)).items()}
+    return {table: values for table, values in found.items() if values}
+
+
+@contextlib.asynccontextmanager
+async def _logged(database: Database, stream: io.StringIO) -> AsyncIterator[tuple[Service, FaultyDatabase]]:
+    """A service with its workers and a seller of its own, whose log goes into the stream as JSON."""
+    faulty, clock = FaultyDatabase(database), MovableClock()
+    async with running(faulty, settings=SETTINGS, development=True, clock=clock) as service:
+        logs.configure("json", stream)
+        yield replace(service, scene=replace(service.scene, clock=clock)), faulty
+
+
+async def _elsewhere(service: Service, canaries: Canaries) -> None:
+    for text in canaries.texts():
+        headers = {"X-Request-Id": text[:64]} if text.isascii() else {}
+        for path in ("/", "/v1/payments/", "/point/integration-api/devices/"):
+            await service.request("GET", f"{path}{text}?pan={text}", headers=headers)
+
+
+def test_the_search_finds_what_is_there() -> None:
+    """A canary is found in any script and grouping, and by its word."""
+    canaries = Canaries()
+    for text in (*canaries.texts(), *canaries.named().values()):
+        assert canaries.found_in(f'{{"x": "{text}"}}'), text
+    assert canaries.found_in("4111 2026-01-31 nothing") == []

@@ -1,0 +1,235 @@
+"""Card data as canaries: sent in every place of a request, and looked for wherever the service keeps something."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import unicodedata
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from operator import methodcaller
+from typing import Any
+
+from declared.attempt import Attempt
+from paydesk.http import fields
+from paydesk.http.shared import takes_body
+from paydesk.storage.database import Database
+from service import Reply
+
+HEADERS = (
+    "User-Agent",
+    "Referer",
+    "X-Forwarded-For",
+    "Accept-Language",
+    "X-Test-Token",
+    "X-Card",
+    "X-Cvv",
+    "X-Request-Id",
+)
+SPELLINGS = 10
+NUMBER, REST, WORD = 16, 13, 16
+"""How many characters a card number has, what follows it on a stripe, and a word."""
+
+ALONE = {
+    "Authorization": "Bearer {}",
+    "Content-Type": "{}",
+    "Cookie": "paydesk_session={}",
+    "Host": "{}",
+    "X-Idempotency-Key": "{}",
+}
+"""Headers that the service reads, and what they say: each spoils its request, so it is sent alone."""
+
+
+@dataclass
+class Canaries:
+    """Every value that was sent and may be kept nowhere."""
+
+    chance: random.Random = field(default_factory=random.Random)
+    numbers: set[str] = field(default_factory=set)
+    """Digits: card numbers, and what follows them on a stripe."""
+    words: set[str] = field(default_factory=set)
+    """Values that only the name of their field tells."""
+    spellings: int = 0
+    """How many of the spellings were used."""
+
+    def number(self) -> str:
+        """A new card number."""
+        digits = "4" + "".join(self.chance.choices("0123456789", k=NUMBER - 2))
+        doubled = (int(digit) * (1 + (place % 2 == 0)) for place, digit in enumerate(digits))
+        whole = digits + str(-sum(number // 10 + number % 10 for number in doubled) % 10)
+        self.numbers.add(whole)
+        return whole
+
+    def texts(self) -> Iterator[str]:
+        """Card numbers and stripes as a free text may carry them, each with a number of its own."""
+        yield self.number()
+        yield " ".join(_fours(self.number()))
+        yield "\u200b".join(self.number())
+        yield self.number().translate({48 + digit: 0x660 + digit for digit in range(10)})
+        yield f"%B{self.number()}^SHOPPER/ANA^2512101{self._rest()}?"
+        yield f";{self.number()}=2512101{self._rest()}?"
+        yield f"{self.number()}D2512101{self._rest()}F"
+        yield f"https://shop.example/{self.number()}"
+        yield f"{self.number()}@shop.example"
+        yield f"{self.number()}{'x' * 27}"
+
+    def some(self) -> Iterator[str]:
+        """One of these, each time the next one: all places together meet all of them."""
+        self.spellings += 1
+        first = self.spellings % SPELLINGS
+        yield from itertools.islice(self.texts(), first, first + 1)
+
+    def named(self) -> dict[str, str]:
+        """Sensitive fields, by the names that terminals and acquirers give them."""
+        names = ("cvv", "cvc2", "pin", "pin_block", "track1", "track2", "57", "card_number")
+        made = {name: f"{self.chance.getrandbits(64):016X}" for name in names[:4]}
+        self.words.update(made.values())
+        texts = list(self.texts())
+        return made | dict(zip(names[4:], (texts[4], texts[5], texts[6], texts[0]), strict=True))
+
+    def found_in(self, text: str) -> list[str]:
+        """The canaries that stand in the text, in whatever script and with whatever between their digits."""
+        digits = "".join(str(unicodedata.digit(one)) for one in text if unicodedata.digit(one, None) is not None)
+        upper = text.upper()
+        parts = {digits[place : place + size] for size in (REST, NUMBER) for place in range(len(digits))}
+        words = {upper[place : place + WORD] for place in range(len(upper))}
+        return sorted((parts & self.numbers) | (words & self.words))
+
+    def _rest(self) -> str:
+        rest = "".join(self.chance.choices("0123456789", k=REST))
+        self.numbers.add(rest)
+        return rest
+
+
+def _fours(number: str) -> list[str]:
+    return [number[place : place + 4] for place in range(0, len(number), 4)]
+
+
+Good = Callable[[], Awaitable[Attempt]]
+Sending = Callable[[Attempt], Awaitable[Reply]]
+
+
+async def sprayed(good: Good, canaries: Canaries) -> AsyncIterator[Reply]:
+    """The answers to requests of one operation with canaries in every place; a new good one after each success."""
+    attempt = await good()
+    places = (_in_headers(canaries), _in_query(attempt, canaries), _in_path(attempt, canaries))
+    for send in [sending for place in (*places, _in_body(attempt, canaries)) for sending in place]:
+        reply = await send(attempt)
+        yield reply
+        if reply.status < 400 and attempt.operation.method != "GET":
+            attempt = await good()
+
+
+def _in_headers(canaries: Canaries) -> Iterator[Sending]:
+    for text in canaries.some():
+        value = text if text.isascii() else urllib.parse.quote(text)
+        yield _with_headers(dict.fromkeys(HEADERS, value))
+        for name, said in ALONE.items():
+            yield _with_headers({name: said.format(value)})
+
+
+def _in_query(attempt: Attempt, canaries: Canaries) -> Iterator[Sending]:
+    yield _with_query(canaries.named())
+    for query in attempt.operation.query:
+        for text in canaries.some():
+            yield _with_query({query.name: text})
+
+
+def _in_path(attempt: Attempt, canaries: Canaries) -> Iterator[Sending]:
+    for name in attempt.paths:
+        for text in canaries.some():
+            hexadecimal = "".join(f"%{byte:02X}" for byte in text.encode())
+            for quoted in (urllib.parse.quote(text, safe=""), hexadecimal, urllib.parse.quote(hexadecimal)):
+                yield _with_path({name: quoted})
+
+
+def _in_body(attempt: Attempt, canaries: Canaries) -> Iterator[Sending]:
+    if not takes_body(attempt.operation):
+        return
+    for text in (*canaries.some(), json.dumps(canaries.named()), json.dumps(canaries.named())[:-9]):
+        yield _with_raw(text.encode())
+    for place in _places(attempt):
+        for value in (canaries.number(), *canaries.some(), canaries.named()):
+            yield _with_field(place, value)
+    for name, value in canaries.named().items():
+        yield _with_field(name, value)
+    for text in canaries.some():
+        yield _with_field(text.replace(".", "_"), "1")
+
+
+def _with_headers(headers: dict[str, str]) -> Sending:
+    return lambda attempt: attempt.send(headers=headers)
+
+
+def _with_query(sent: dict[str, str]) -> Sending:
+    def send(attempt: Attempt) -> Awaitable[Reply]:
+        query = dict(urllib.parse.parse_qsl(attempt.query[1:])) | sent
+        return replace(attempt, query="?" + urllib.parse.urlencode(query)).send()
+
+    return send
+
+
+def _with_path(sent: dict[str, str]) -> Sending:
+    return lambda attempt: attempt.at(**sent).send()
+
+
+def _with_raw(raw: bytes) -> Sending:
+    return lambda attempt: attempt.send(data=raw)
+
+
+def _with_field(place: str, value: Any) -> Sending:
+    return lambda attempt: attempt.send(body=_changed(attempt.body, place, value))
+
+
+def _places(attempt: Attempt) -> list[str]:
+    """The fields that the operation's model has, and those that its good body has."""
+    model = attempt.operation.body
+    rows = [row.path for row in fields.rows(model)] if model is not None else []
+    return list(dict.fromkeys([*rows, *_paths_of(attempt.body or {})]))
+
+
+def _paths_of(document: dict[str, Any]) -> Iterator[str]:
+    for name, value in document.items():
+        yield name
+        if isinstance(value, dict):
+            yield from (f"{name}.{inner}" for inner in _paths_of(value))
+
+
+def _changed(document: Any, place: str, value: Any) -> Any:
+    """The document with this value in the place, and with whatever lies between."""
+    name, _, rest = place.partition(".")
+    is_list, name = name.endswith("[]"), name.removesuffix("[]")
+    copied = dict(document) if isinstance(document, dict) else {}
+    there = copied.get(name)
+    if isinstance(there, list) and (is_list or not rest):
+        copied[name] = [_changed(there[0] if there else {}, rest, value) if rest else value]
+    elif is_list:
+        copied[name] = [_changed({}, rest, value)]
+    else:
+        copied[name] = _changed(there, rest, value) if rest else value
+    return copied
+
+
+async def kept(database: Database) -> dict[str, str]:
+    """Everything that the database has, table by table, as text."""
+    found: dict[str, str] = {}
+    for table in await _tables(database):
+        rows = await database.read(methodcaller("all", f'SELECT * FROM "{table}"'))
+        found[table] = "\n".join("\t".join(_text(value) for value in row) for row in rows)
+    return found
+
+
+async def _tables(database: Database) -> list[str]:
+    listed = {
+        "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
+        "postgres": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+    }
+    name = "sqlite" if "sqlite" in database.name.lower() else "postgres"
+    rows: list[Any] = await database.read(methodcaller("all", listed[name]))
+    return [row[0] for row in rows]
+
+
+def _text(value: Any) -> str:
+    return bytes(value).decode(errors="replace") if isinstance(value, bytes | memoryview) else str(value)

@@ -1,0 +1,210 @@
+"""No secret reaches the log in clear: at any position, beside any character, quoted, and cut off with the path."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from paydesk.errors import NOT_FOUND
+from paydesk.http import request_log
+from paydesk.http.request_log import PATH_CHARACTERS_MAX
+from paydesk.redaction import redacted, redacted_answer
+
+RUN_CHARACTERS = 12
+HEX, LETTERS = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+BESIDE = [
+    "",
+    "x",
+    "é",
+    "7",
+    '"',
+    "'",
+    "_",
+    "-",
+    "=",
+    ".",
+    "/",
+    "%2F",
+    "%20",
+    "\\",
+    "\n",
+    "Bearer ",
+    "code=",
+    "日",
+    "\0",
+]
+
+
+def _of(alphabet: str, size: int) -> st.SearchStrategy[str]:
+    return st.text(alphabet=alphabet, min_size=size, max_size=size)
+
+
+@st.composite
+def card_numbers(draw: st.DrawFn) -> str:
+    """A Visa number of 16 digits, or an American Express of 15."""
+    prefix, size = draw(st.sampled_from([("4", 16), ("37", 15)]))
+    digits = prefix + draw(_of("0123456789", size - len(prefix) - 1))
+    doubled = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits), start=1))
+    return digits + str(-sum(number // 10 + number % 10 for number in doubled) % 10)
+
+
+# Each secret as a whole, and the part of it that nobody may read.
+SECRETS = {
+    "access token": _of(HEX, 32).map(lambda part: (f"APP_USR-3676047501096810-091211-{part}-1160535239", part)),
+    "test token": _of(HEX, 32).map(lambda part: (f"TEST-3676047501096810-091211-{part}-1160535239", part)),
+    "code or refresh token": _of(HEX, 40).map(lambda part: (f"TG-{part}-1160535239", part)),
+    "device token": _of(HEX, 40).map(lambda part: (f"PDT-{part}-1160535239", part)),
+    "operator token": _of(HEX, 40).map(lambda part: (f"PDO-{part}", part)),
+    "webhook secret": _of(LETTERS, 44).map(lambda part: (f"whsec_{part}", part)),
+    "client secret": _of(HEX, 64).map(lambda part: (part, part)),
+    "device code": _of(HEX, 40).map(lambda part: (part, part)),
+    "password hash": _of(LETTERS, 43).map(lambda part: (f"$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHQ${part}", part)),
+    "card number": card_numbers().map(lambda number: (number, number)),
+}
+ANY_SECRET = st.one_of(*SECRETS.values())
+# Words, and never digits or letters that would be part of a number or a secret by themselves.
+TEXT = st.text(alphabet="ghijk /:.,é%", max_size=220)
+FORMS: list[Callable[[str], str]] = [
+    str,
+    lambda text: urllib.parse.quote(text, safe=""),
+    lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+    lambda text: urllib.parse.quote("".join(f"%{byte:02x}" for byte in text.encode()), safe=""),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stream() -> Iterator[io.StringIO]:
+    """The log's lines as JSON; afterwards they go where they went before."""
+    made = io.StringIO()
+    request_log.configure(enabled=True, json_stream=made)
+    yield made
+    request_log.configure(enabled=True, json_stream=None)
+
+
+def runs_of(part: str, text: str) -> list[str]:
+    """The runs of the secret part that stand in the text, as long as may not be."""
+    lowered = text.lower()
+    runs = [part[place : place + RUN_CHARACTERS].lower() for place in range(len(part) - RUN_CHARACTERS + 1)]
+    return [run for run in runs if run in lowered]
+
+
+@given(ANY_SECRET, TEXT, TEXT, st.sampled_from(BESIDE), st.sampled_from(BESIDE), st.sampled_from(FORMS))
+@example(("a1" * 32, "a1" * 32), "g" * (PATH_CHARACTERS_MAX - 46), "", "", "", str)
+@example(("4111111111111111",) * 2, "g" * (PATH_CHARACTERS_MAX - 25), "", "", "", str)
+@example(("4111111111111111",) * 2, "g" * (PATH_CHARACTERS_MAX - 25), "", "7", "", FORMS[1])
+@example(("4111111111111111",) * 2, "", "", "%20", "", str)
+@example((f"APP_USR-36-091211-{HEX}{HEX}-1", HEX + HEX), "%", "", "7", "", str)
+def test_no_secret_is_in_a_line(
+    stream: io.StringIO,
+    secret: tuple[str, str],
+    before: str,
+    behind: str,
+    left: str,
+    right: str,
+    form: Callable[[str], str],
+) -> None:
+    """In the path, as it is or quoted once or twice, and in the reason."""
+    whole, part = secret
+    stream.seek(0)
+    stream.truncate()
+    reason = f"{before}{left}{whole}{right}{behind}"
+    path = f"/v1/orders/{before}{left}{form(whole)}{right}{behind}"
+    request_log.write("GET", path, 404, "own-id", time.perf_counter(), NOT_FOUND.because(reason))
+    line = json.loads(stream.getvalue())
+    for told in (line["path"], urllib.parse.unquote(urllib.parse.unquote(line["path"])), line["reason"]):
+        assert runs_of(part, told) == []
+    assert len(line["path"]) <= PATH_CHARACTERS_MAX
+
+
+@given(ANY_SECRET, TEXT, TEXT, st.sampled_from(BESIDE), st.sampled_from(BESIDE))
+def test_no_secret_is_in_a_value(secret: tuple[str, str], before: str, behind: str, left: str, right: str) -> None:
+    """Of a value and of a name, deep inside another one; and in a receiver's answer."""
+    whole, part = secret
+    text = f"{before}{left}{whole}{right}{behind}"
+    assert runs_of(part, json.dumps(redacted({"x": [{text: text}]}))) == []
+    assert runs_of(part, redacted_answer(json.dumps({"x": text}))) == []
+    assert runs_of(part, redacted_answer(text)) == []
+
+
+@given(st.sampled_from(sorted(SECRETS)).flatmap(lambda name: st.tuples(st.just(name), SECRETS[name])), st.data())
+def test_no_secret_that_was_cut_is_in_a_value(named: tuple[str, tuple[str, str]], data: st.DataObject) -> None:
+    """What begins with a prefix is known by it, however much of its end is missing."""
+    name, (whole, part) = named
+    if whole != part:
+        cut = whole[: data.draw(st.integers(0, len(whole)))]
+        assert runs_of(part, redacted(cut)) == [], name
+
+
+@given(st.text(alphabet="BCDFGHJKLMNPQRSTVWXZ", min_size=8, max_size=8), TEXT, st.sampled_from(BESIDE))
+def test_no_user_code_is_in_a_line(stream: io.StringIO, letters: str, before: str, left: str) -> None:
+    """Its eight letters are few enough to be tried: none is shown."""
+    code = f"{letters[:4]}-{letters[4:]}"
+    for written in (code, code.lower()):
+        stream.seek(0)
+        stream.truncate()
+        request_log.write("GET", f"/operator/v1/pairings/{left}{written}", 404, "own-id", time.perf_counter(), None)
+        assert written not in stream.getvalue()
+        assert written not in redacted(f"{before}{left}{written}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cvv", "CVC2", "cvv2", "cid", "pin", "pinBlock", "pin_block", "track", "track1", "Track2Data", "pan", "cardNumber",
+     "card-number", "card_number", "securityCode", "security_code", "57", "5A", "client_secret"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "answer",
+    ['{{"ok": true, "{}": "z9z"}}', '{{"a":{{"{}":737737}}}}', '{{"{}":"z9z', '{{"{}": ["z9z"]}}',
+     '{{"{}":{{"a":"z9z"}}}}', '{{"a":"{{\\"{}\\":\\"z9z\\"}}"}}', "ok=1&{}=z9z&b=2", "{}=z9z", '{{"{}":"z\\"z9z"}}',
+     '{{"{}":z9z}}'],
+)  # fmt: skip
+def test_values_of_secret_names_are_not_kept_of_an_answer(answer: str, name: str) -> None:
+    """Of JSON and forms, whole or cut off, nested or escaped."""
+    kept = redacted_answer(answer.format(name))
+    assert "z9z" not in kept
+    assert "737737" not in kept
+    assert "***" in kept
+
+
+def test_escaped_digits_and_names_are_read() -> None:
+    """JSON may write any character as its number."""
+    kept = redacted_answer('{"cv\\u0076": "z9z", "note": "\\u0034111 1111 1111 1111"}')
+    assert "z9z" not in kept
+    assert "1111" not in kept
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"status":"ok","shipping":"fast","mapping":3,"company":"Pan American"}', "thank you", "<html>spin=1</html>",
+     "ok=1&b=2"],
+)  # fmt: skip
+def test_other_answers_are_kept_as_they_are(answer: str) -> None:
+    """Names that only end like a secret one, and texts."""
+    assert redacted_answer(answer) == answer
+
+
+def test_an_answer_is_masked_in_time() -> None:
+    """Whatever its 4 KiB are: 20 ms of processor time are enough."""
+    chance = random.Random(1)
+    odd = ['"a":', '{"a":"', '"\\', "a=", "=&", '"', "[{", "%B4", "pin=", "4 ", "\\u0034", "d" * 41, "bcdf-"]
+    for text in [one * 5000 for one in odd] + ["".join(chance.choices(odd, k=3000))]:
+        began = time.process_time()
+        redacted_answer(text[:4608])
+        assert time.process_time() - began < 0.02, text[:20]
+
+
+def test_request_ids_are_not_masked(stream: io.StringIO) -> None:
+    """A UUID is written as it is, whatever its digits are: lines of one request must be found by it."""
+    for identity in ("45099535-6623-4704-8111-111111111111", "41111111-1111-1111-8000-000000000000"):
+        stream.seek(0)
+        stream.truncate()
+        request_log.write("GET", "/v1/orders", 200, identity, time.perf_counter(), None)
+        assert json.loads(stream.getvalue())["request_id"] == identity
