@@ -117,7 +117,8 @@ def test_no_secret_is_in_a_line(
     stream.truncate()
     reason = f"{before}{left}{whole}{right}{behind}"
     path = f"/v1/orders/{before}{left}{form(whole)}{right}{behind}"
-    request_log.write("GET", path, 404, "own-id", time.perf_counter(), NOT_FOUND.because(reason))
+    refusal = NOT_FOUND.because(reason)
+    request_log.write("GET", path, 404, "own-id", time.perf_counter(), refusal, "203.0.113.9")
     line = json.loads(stream.getvalue())
     for told in (line["path"], urllib.parse.unquote(urllib.parse.unquote(line["path"])), line["reason"]):
         assert runs_of(part, told) == []
@@ -150,7 +151,9 @@ def test_no_user_code_is_in_a_line(stream: io.StringIO, letters: str, before: st
     for written in (code, code.lower()):
         stream.seek(0)
         stream.truncate()
-        request_log.write("GET", f"/operator/v1/pairings/{left}{written}", 404, "own-id", time.perf_counter(), None)
+        request_log.write(
+            "GET", f"/operator/v1/pairings/{left}{written}", 404, "own-id", time.perf_counter(), None, "203.0.113.9"
+        )
         assert written not in stream.getvalue()
         assert written not in redacted(f"{before}{left}{written}")
 
@@ -206,5 +209,5 @@ def test_request_ids_are_not_masked(stream: io.StringIO) -> None:
     for identity in ("45099535-6623-4704-8111-111111111111", "41111111-1111-1111-8000-000000000000"):
         stream.seek(0)
         stream.truncate()
-        request_log.write("GET", "/v1/orders", 200, identity, time.perf_counter(), None)
+        request_log.write("GET", "/v1/orders", 200, identity, time.perf_counter(), None, "203.0.113.9")
         assert json.loads(stream.getvalue())["request_id"] == identity
