@@ -97,8 +97,9 @@ class Call(msgspec.Struct):
     logged_seller_id: int = 0
     """Whom a handler has authenticated itself, where there is no bearer: for the request's line in the log alone."""
     alert: OperatorEvent | None = None
-    """What operators are to learn of this request. A handler that records it in its transaction returns, and it is then
-    logged; that of a refusal that is raised is recorded by the adapter, as the transaction is rolled back."""
+    """What operators are to learn of this request. In an operation of transaction kind `write` a handler that returns
+    has recorded it in its transaction, and the adapter logs it after the commit. In all other cases, and where the
+    transaction is rolled back by a refusal that is raised, the adapter records it once the answer is sent."""
     gone: Callable[[], bool] | None = None
     """Whether the client has closed its connection; None where the server can't say."""
     _tx: Transaction | None = None

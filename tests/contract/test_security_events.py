@@ -41,6 +41,10 @@ class Watched:
 
     async def event(self) -> dict[str, Any]:
         """The only event; there is one warning of the same facts."""
+        async with asyncio.timeout(5):
+            # It is recorded, and then logged, once the answer is sent.
+            while not [line for line in self.logged if line["log_level"] == "warning"]:  # noqa: ASYNC110 - no sign
+                await asyncio.sleep(0.01)
         (event,) = await self.events()
         (line,) = [line for line in self.logged if line["event"] == event["kind"]]
         assert line["log_level"] == "warning"

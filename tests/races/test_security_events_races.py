@@ -31,8 +31,14 @@ class Nodes:
 
     async def is_one(self, kind: Kind) -> None:
         """There is one event, of this kind, and one warning."""
-        rows = await self.here.database.read(lambda tx: tx.all("SELECT kind FROM operator_events"))
+        sql = "SELECT kind FROM operator_events"
+        async with asyncio.timeout(5):
+            # It is recorded once the answer is sent.
+            while not (rows := await self.here.database.read(lambda tx: tx.all(sql))):  # noqa: ASYNC110 - no sign
+                await asyncio.sleep(0.01)
         assert [row[0] for row in rows] == [kind]
+        await asyncio.sleep(0.2)
+        assert await self.here.database.read(lambda tx: tx.all(sql)) == rows
         assert [line["event"] for line in self.logged if line["log_level"] == "warning"] == [kind]
 
 

@@ -97,11 +97,12 @@ class Endpoint:
             return
         except (Refusal, Unavailable, KeyMissing, Locked) as error:
             reply = self._refused(error, request)
-            if isinstance(error, Refusal) and request.call is not None and request.call.alert is not None:
-                await self._reporter.report(request.call.alert, request.call.now_ms)
+            if not isinstance(error, Refusal):
+                request.forget_alert()
         except Exception:
             log.exception("defect", request_id=identity, operation=self.operation.name)
             reply = self._refused(errors.INTERNAL_ERROR.because("defect"), request)
+            request.forget_alert()
         if reply.refusal is not None and reply.refusal.kind not in self._declared:
             # The answer is true all the same; the tests fail on this line.
             log.error("undeclared", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code)
@@ -113,6 +114,9 @@ class Endpoint:
         request_log.write(
             request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
         )
+        if request.call is not None and request.call.alert is not None:
+            # After the answer, which must not show by its time whether there was anything to report.
+            await self._reporter.report(request.call.alert, request.call.now_ms)
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         surface = self.operation.surface
@@ -250,6 +254,7 @@ class Endpoint:
             reply = await database.write(work, touches=self._touches(call))
             if call.alert is not None:
                 operator_events.warn(call.alert)
+                call.alert = None
             return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
 

@@ -121,6 +121,11 @@ class Request:
             return self.address
         return forwarded_address(self.address, self.all("x-forwarded-for"), trusted_proxies)
 
+    def forget_alert(self) -> None:
+        """Drop what the handler left for operators: what it says of was not committed."""
+        if self.call is not None:
+            self.call.alert = None
+
     def identity(self) -> dict[str, Any]:
         """Return the ids of the caller for the log, as far as the bearer or the handler has established them."""
         caller, call = self.caller, self.call

@@ -21,7 +21,7 @@ from paydesk.oauth.passwords import hash_password, needs_rehash, verify_password
 from paydesk.oauth.sellers import Seller
 from paydesk.oauth.throttle import FAILURES_PER_ALERT, SignInThrottle
 from paydesk.operation import Answer, Call
-from paydesk.operator_events import OperatorEvent, Reporter
+from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Transaction
 
 HOUR_MS = 3_600_000
@@ -99,7 +99,7 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     is_near = throttle.knows(email, call.address, known_browser=is_known)
     if not await verify_password(password_hash, password, known=is_near):
         if throttle.failed(email, call.address, known_browser=is_known):
-            await _alert(call, seller)
+            call.alert = _alert(call, seller)
         return SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address")
     assert seller is not None, "nobody's password is right"
     assert password_hash is not None, "a seller has one"
@@ -115,18 +115,16 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     return cookie
 
 
-async def _alert(call: Call, seller: Seller | None) -> None:
-    """Report failed sign-ins. An e-mail address that is no seller's is not named: people type passwords there too."""
-    reporter: Reporter = call.state["reporter"]
+def _alert(call: Call, seller: Seller | None) -> OperatorEvent:
+    """Return the event of failed sign-ins. What is no seller's e-mail address is left out: it may be a password."""
     seller_id = None if seller is None else seller.seller_id
-    event = OperatorEvent(
+    return OperatorEvent(
         "sign_in_failures",
         "unknown_email" if seller_id is None else str(seller_id),
         f"{FAILURES_PER_ALERT} sign-ins with one e-mail address failed from one address within an hour.",
         seller_id,
         {"address": call.address, "failures": FAILURES_PER_ALERT},
     )
-    await reporter.report(event, call.now_ms)
 
 
 async def _keep_up(call: Call, seller: Seller, password_hash: str, password: str) -> None:
