@@ -18,7 +18,7 @@ from paydesk import errors
 from paydesk.clock import Clock
 from paydesk.crash_points import reached
 from paydesk.errors import ErrorKind, Refusal
-from paydesk.http import body, idempotency, request_log, shared
+from paydesk.http import body, faults, idempotency, request_log, shared
 from paydesk.http.in_steps import InSteps
 from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
@@ -203,16 +203,16 @@ class Endpoint:
         if operation.raw_body or not self._takes_body:
             return raw, raw
         if operation.surface == "page":
-            return raw, body.validate_form(operation.body, raw)
+            return raw, faults.validate_form(operation.body, raw)
         if not raw:
             # No body and an empty one are equal; an operation that needs fields finds them missing.
             raw = b"{}"
         document = body.parse_json(raw)
         if operation.body is None:
             return document, document
-        model, faults = body.validate(operation.body, document, raw, self._context(caller))
-        if faults:
-            raise body.refused(faults)
+        model, found = faults.validate(operation.body, document, raw, self._context(caller))
+        if found:
+            raise faults.refused(found)
         return document, model
 
     def _context(self, caller: Caller) -> dict[str, Any]:

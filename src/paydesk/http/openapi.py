@@ -9,7 +9,7 @@ from itertools import count
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from paydesk import __version__, errors
+from paydesk import __version__, errors, text
 from paydesk.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.http import fields
 from paydesk.http.openapi_components import (
@@ -104,7 +104,7 @@ def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
         errors.MINIMUM_ITEMS: f"'{path}' - must have more items",
         errors.MAXIMUM_ITEMS: f"'{path}' - must have fewer items",
         errors.MINIMUM_PROPERTIES: "'$' - must not be empty",
-    }.get(kind, f"'{path}' - must not contain control characters")
+    }.get(kind, f"'{path}' - {text.RULE}")
 
 
 def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json], Json]:
@@ -113,7 +113,7 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
     by_key, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
     )
-    return {model: by_key[model, "validation"] for model in models}, fields.without_controls(
+    return {model: by_key[model, "validation"] for model in models}, fields.with_text_rule(
         fields.plain(schema.get("$defs", {}))
     )
 

@@ -12,6 +12,7 @@ from paydesk import card_numbers
 from paydesk.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.money import CURRENCIES
 from paydesk.oauth import redirect_uris, scopes
+from paydesk.text import CATEGORIES, CHARACTER, is_blank
 from paydesk.virtual import scripts as virtual_scripts
 from paydesk.webhooks.schemas import ACTIONS_OF
 from paydesk.wire import Model
@@ -63,7 +64,7 @@ def _no_card_number(text: str) -> str:
 
 
 def _not_blank(text: str) -> str:
-    if text.isspace():
+    if is_blank(text):
         raise _wrong("must not be blank")
     return text
 
@@ -90,7 +91,8 @@ def _script(text: str) -> str:
 
 # What is larger than a database's integer is nobody's id.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-NOT_BLANK = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"}
+_VISIBLE = rf"[^\s@{CATEGORIES}]"
+NOT_BLANK = {"pattern": rf"^{CHARACTER}*[^\s{CATEGORIES}]{CHARACTER}*$"}
 Name = Annotated[str, Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK), AfterValidator(_not_blank)]
 RedirectUris = Annotated[
     list[Annotated[str, Field(max_length=redirect_uris.CHARACTERS_MAX), AfterValidator(_redirect_uri)]],
@@ -104,7 +106,7 @@ _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
-Email = Annotated[str, Field(pattern=r"^[^\s@\x00-\x1f\x7f-\x9f]+@[^\s@\x00-\x1f\x7f-\x9f]+$", max_length=254)]
+Email = Annotated[str, Field(pattern=f"^{_VISIBLE}+@{_VISIBLE}+$", max_length=254)]
 Password = Annotated[str, Field(min_length=12, max_length=200)]
 Reason = Annotated[
     str,
