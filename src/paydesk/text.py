@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import re
 
-# Spelled out as of Unicode 16: the `re` of Python knows no categories.
-_FORBIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+FORBIDDEN_CLASS = (
+    r"\x00-\x1f\x7f-\x9f"
+    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
+"""As of Unicode 16, for a class of a regular expression. The characters themselves, for the dialects that read the
+patterns of the documents differ in their escapes, and Python's knows no categories."""
 
-CATEGORIES = r"\p{Cc}\p{Cf}\p{Zl}\p{Zp}"
-CHARACTER = rf"(?:[^{CATEGORIES}]|[\u200C\u200D])"
+CHARACTER = f"[^{FORBIDDEN_CLASS}]"
+VISIBLE = f"[^\\s\u200c\u200d{FORBIDDEN_CLASS}]"
 PATTERN = f"^{CHARACTER}*$"
-"""For JSON Schema and pydantic, whose expressions know categories."""
-
 RULE = "must not contain control characters or invisible characters"
 
+_FORBIDDEN = re.compile(f"[{FORBIDDEN_CLASS}]")
 _JOINERS = re.compile("[\u200c\u200d]")
 
 

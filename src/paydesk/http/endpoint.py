@@ -23,7 +23,7 @@ from paydesk.http.in_steps import InSteps
 from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
-from paydesk.http.request import Disconnected, Request, form_or_json
+from paydesk.http.request import READ_ONCE, Disconnected, Request, form_or_json
 from paydesk.keys import KeyMissing, Keys
 from paydesk.late_answers import Key
 from paydesk.oauth import authentication
@@ -38,6 +38,9 @@ Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 NOBODY = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are told on the hundredths of a second of their request: what took how long does not show."""
+
+IGNORED_BY_TOKENS = {"authorization", "x-idempotency-key"}
+"""What official clients send with every request; the token endpoints take it in any number."""
 
 JSON = ("application/json",)
 FORM = ("application/x-www-form-urlencoded",)
@@ -66,6 +69,8 @@ class Endpoint:
         self._rates: BearerRates = service.state["bearer_rates"]
         self._counts_requests = operation.surface == "application" and self._rates.counts_requests
         self._is_token_endpoint = operation.surface == "token"
+        self._read_once = READ_ONCE - IGNORED_BY_TOKENS if self._is_token_endpoint else READ_ONCE
+        self._doubled = INVALID_REQUEST if self._is_token_endpoint else errors.BAD_REQUEST
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
         self._takes_body = shared.takes_body(operation)
         self._asks_the_time = not (operation.is_health_check or operation.is_constant)
@@ -127,7 +132,7 @@ class Endpoint:
             request.check_host(service.host_names)
         address = request.client_address(service.settings.trusted_proxies)
         document = self._token_document(request, raw, address) if self._is_token_endpoint else None
-        request.check_headers()
+        request.check_headers(self._read_once, self._doubled)
         if raw and document is None:
             request.check_body_headers(self._media_types)
         now_ms = service.clock.now_ms() if self._asks_the_time else 0
@@ -138,7 +143,7 @@ class Endpoint:
             _check_scope(operation.scope, caller)
             if operation.refuses_test_header:
                 _check_test_header(request, caller)
-        key_value = idempotency.check(request.all("x-idempotency-key")) if operation.idempotent else ""
+        key_value = idempotency.check(request.headers.get("x-idempotency-key")) if operation.idempotent else ""
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, caller) if document is None else (document, document)

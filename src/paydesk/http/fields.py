@@ -117,7 +117,7 @@ def _rules(schema: Schema) -> str:
         rules.append(f"`{schema['const']}`")
     if "enum" in schema:
         rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
-    if text.CATEGORIES in schema.get("pattern", ""):
+    if text.FORBIDDEN_CLASS in schema.get("pattern", ""):
         # Which characters a text must not have is the same everywhere, and its pattern is long.
         schema = {key: value for key, value in schema.items() if key != "pattern"}
     told = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}

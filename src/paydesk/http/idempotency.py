@@ -65,13 +65,13 @@ class Stored:
     body: bytes
 
 
-def check(values: list[str]) -> str:
-    """The one key among the header's values. Raises where there is none or it is malformed."""
-    if not values or values == [""]:
+def check(sent: str | None) -> str:
+    """Return the key of the header. Raises where there is none or it is malformed."""
+    if not sent:
         raise EMPTY_REQUIRED_HEADER.because("no idempotency key")
-    if len(values) > 1 or not _VISIBLE.fullmatch(values[0]):
+    if not _VISIBLE.fullmatch(sent):
         raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("malformed idempotency key")
-    return values[0]
+    return sent
 
 
 def request_digest(document: object, headers: list[str]) -> bytes:

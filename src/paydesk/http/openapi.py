@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
@@ -66,6 +67,11 @@ def document(
     if settings is not None and settings.public_url:
         described["servers"] = [{"url": settings.public_url}]
     return described
+
+
+def as_json(described: Json, *, indent: int | None = None) -> str:
+    """Return the document as JSON in ASCII: its patterns have invisible characters, which would be lost on a reader."""
+    return json.dumps(described, indent=indent)
 
 
 def path_template(operation: Operation) -> str:

@@ -12,7 +12,7 @@ from paydesk import card_numbers
 from paydesk.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.money import CURRENCIES
 from paydesk.oauth import redirect_uris, scopes
-from paydesk.text import CATEGORIES, CHARACTER, is_blank
+from paydesk.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.virtual import scripts as virtual_scripts
 from paydesk.webhooks.schemas import ACTIONS_OF
 from paydesk.wire import Model
@@ -91,8 +91,7 @@ def _script(text: str) -> str:
 
 # What is larger than a database's integer is nobody's id.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-_VISIBLE = rf"[^\s@{CATEGORIES}]"
-NOT_BLANK = {"pattern": rf"^{CHARACTER}*[^\s{CATEGORIES}]{CHARACTER}*$"}
+NOT_BLANK = {"pattern": f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"}
 Name = Annotated[str, Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK), AfterValidator(_not_blank)]
 RedirectUris = Annotated[
     list[Annotated[str, Field(max_length=redirect_uris.CHARACTERS_MAX), AfterValidator(_redirect_uri)]],
@@ -106,7 +105,8 @@ _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
-Email = Annotated[str, Field(pattern=f"^{_VISIBLE}+@{_VISIBLE}+$", max_length=254)]
+_EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
+Email = Annotated[str, Field(pattern=f"^{_EMAIL_PART}@{_EMAIL_PART}$", max_length=254)]
 Password = Annotated[str, Field(min_length=12, max_length=200)]
 Reason = Annotated[
     str,
