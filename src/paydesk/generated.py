@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ _DIFF_LINES_MAX = 40
 
 def openapi_json() -> str:
     """The whole interface as an OpenAPI 3.1 document."""
-    return json.dumps(openapi.document(OPERATIONS, DESCRIBED), indent=1, ensure_ascii=False) + "\n"
+    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED), indent=1) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -37,14 +37,12 @@ async def test_the_key_is_required(service: Service) -> None:
     "fields",
     [
         ["X-Idempotency-Key: " + "k" * 65],
-        ["X-Idempotency-Key: a", "X-Idempotency-Key: b"],
-        ["X-Idempotency-Key: a", "X-Idempotency-Key: a"],
         ["X-Idempotency-Key: a b"],
         ["X-Idempotency-Key: clé"],
     ],
 )
 async def test_a_malformed_key(service: Service, fields: list[str]) -> None:
-    """Too long, sent twice, with a space, beyond ASCII: refused, and never cut to fit."""
+    """Too long, with a space, beyond ASCII: refused, and never cut to fit."""
     authorization = f"Authorization: Bearer {service.access_token}"
     reply = await exchange(service, head("POST", "/v1/orders", authorization, "Content-Length: 0", *fields))
     assert (reply.status, reply.code) == (400, "invalid_idempotency_key_length")

@@ -14,6 +14,7 @@ from paydesk.money import CURRENCIES
 from paydesk.orders.schemas import OrderRequest
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
+from paydesk.text import RULE
 from service import Reply, Service, order_body, running
 
 Path = tuple[str | int, ...]
@@ -43,7 +44,7 @@ Refused = tuple[tuple[Any, str, str], ...]
 
 def text(most: int, *, least: int = 0) -> tuple[tuple[Any, ...], Refused]:
     """What a text of at most so many characters takes and refuses."""
-    good = ("ü" * least, "ü" * most, "emoji 🛒 and\u200b more"[:most])
+    good = ("ü" * least, "ü" * most, "emoji 🛒 and\u200d more"[:most])
     short: Refused = (("", VALUE, "must have at least 1 character"),) * least
     return good, (*short, ("x" * (most + 1), VALUE, f"must have at most {most} characters"), (1, TYPE, STRING))
 
@@ -204,6 +205,9 @@ def put(body: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
     return changed
 
 
+FORBIDDEN = "\x00\n\x7f\x85\xad\u061c\u200b\u2028\u202e\u2066\ufeff\U000e0041"
+
+
 def refusals() -> Iterator[tuple[dict[str, Any], str, str, str]]:
     """Every body with one fault: the code, the path and the words that are to tell of it."""
     for rule in RULES:
@@ -224,8 +228,8 @@ def refusals() -> Iterator[tuple[dict[str, Any], str, str, str]]:
             else:
                 yield body, "minimum_properties", parent, "must not be empty"
         if isinstance(rule.good[0] if rule.good else None, str):
-            yield put(body, rule.path, "\x00"), VALUE, name, "must not contain control characters"
-            yield put(body, rule.path, "a\x7fb"), VALUE, name, "must not contain control characters"
+            for character in FORBIDDEN:
+                yield put(body, rule.path, f"a{character}b"), VALUE, name, RULE
     for place in OBJECTS:
         name = "$" + Rule(place, (), ()).name
         yield put(full(), (*place, "surprise"), 1), "unsupported_properties", f"{name}.surprise", "is not known here"

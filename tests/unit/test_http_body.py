@@ -9,9 +9,13 @@ import pytest
 
 from paydesk.errors import Refusal
 from paydesk.http import body
+from paydesk.http.faults import validate
 from paydesk.orders.schemas import OrderRequest
 
 SECRET_KEY = rb'{"a\"secret\"b": 1, "a\"secret\"b": 2}'
+
+WIDE_ARRAY = b"[" + b",".join(b"%d" % number for number in range(256)) + b"]"
+WIDE_OBJECT = b"{" + b",".join(b'"%d":1' % number for number in range(256)) + b"}"
 
 GOOD: dict[str, Any] = {
     "type": "point",
@@ -23,7 +27,7 @@ GOOD: dict[str, Any] = {
 def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
     """The code and the path of each fault."""
     raw = msgspec.json.encode(document)
-    _, found = body.validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL", **context})
+    _, found = validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL", **context})
     return [(fault.kind.code, fault.detail.partition("'")[2].partition("'")[0]) for fault in found]
 
 
@@ -47,19 +51,49 @@ def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
         b'{"a": "\x00"}',
         b"[" * 33 + b"]" * 33,
         b'{"a":' * 33 + b"1" + b"}" * 33,
+        WIDE_ARRAY.replace(b"[", b"[0,"),
+        WIDE_OBJECT.replace(b"{", b'{"a":0,'),
+        b'{"a":[' + WIDE_ARRAY.replace(b"[", b"[0,") + b"]}",
     ],
 )
 def test_what_is_not_strict_json_is_a_syntax_error(raw: bytes) -> None:
-    """Duplicate keys, lone surrogates, NaN, a byte order mark, other encodings, depth and long numbers are refused."""
+    """Duplicate keys, lone surrogates, NaN, a byte order mark, other encodings, long numbers; depth and width."""
     with pytest.raises(Refusal) as refused:
         body.parse_json(raw)
     assert refused.value.kind.code == "json_syntax_error"
 
 
-@pytest.mark.parametrize("raw", [b"[" * 32 + b"]" * 32, b'{"a": "123456789012345678901234567890"}', b'{"a": 1e20}'])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[" * 32 + b"]" * 32,
+        b'{"a": "123456789012345678901234567890"}',
+        b'{"a": "\\"123456789012345678901234567890\\\\"}',
+        b'{"a": 1e20}',
+        WIDE_ARRAY,
+        WIDE_OBJECT,
+        b"[" + b",".join([WIDE_ARRAY] * 3) + b"]",
+        b'["' + b"," * 1000 + b'"]',
+    ],
+)
 def test_what_is_just_within_the_bounds_is_read(raw: bytes) -> None:
-    """32 levels are fine, and so are digits in a string."""
+    """32 levels and 256 members are fine, and so are digits and commas in a string."""
     body.parse_json(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "rule"),
+    [
+        (b"[" * 33 + b"]" * 33, "must be at most 32 levels deep"),
+        (WIDE_ARRAY.replace(b"[", b"[0,"), "an object or an array must have at most 256 members"),
+        (b'{"a": 123456789012345678901}', "a number must have at most 20 digits"),
+    ],
+)
+def test_the_detail_names_the_limit(raw: bytes, rule: str) -> None:
+    """So that the caller knows what to send instead."""
+    with pytest.raises(Refusal) as refused:
+        body.parse_json(raw)
+    assert refused.value.details == (rule,)
 
 
 def test_a_key_is_not_repeated_in_the_message() -> None:
@@ -164,7 +198,7 @@ def test_all_faults_are_listed_in_document_order_and_what_is_missing_last() -> N
 def test_a_body_that_is_no_object_has_the_wrong_type(document: Any) -> None:
     """At the root too."""
     raw = msgspec.json.encode(document)
-    _, found = body.validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL"})
+    _, found = validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL"})
     assert [(fault.kind.code, fault.detail) for fault in found] == [("property_type", "'$' - must be an object")]
 
 
@@ -184,9 +218,9 @@ def test_installments_are_for_credit_cards() -> None:
     assert faults({**GOOD, "config": {"point": point, "payment_method": credit}}) == []
 
 
-@pytest.mark.parametrize("raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"\xff=1"])
+@pytest.mark.parametrize("raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"\xff=1", b"a=%E2%80%8B", b"%E2%80%A8=1"])
 def test_a_malformed_form_is_refused(raw: bytes) -> None:
-    """A field sent twice, one without a value, bytes that are no UTF-8."""
+    """A field sent twice, one without a value, bytes that are no UTF-8, characters that no text may have."""
     with pytest.raises(Refusal):
         body.parse_form(raw)
 

@@ -8,9 +8,10 @@ import jsonschema_rs
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from paydesk import text
 from paydesk.api import OPERATIONS
 from paydesk.errors import BODY_FAULTS, ErrorKind
-from paydesk.http import fields, openapi, reference
+from paydesk.http import openapi, reference
 from paydesk.operation import Answer, Call, Operation, Query
 
 TAKEN = ErrorKind("seat_taken", 409, "The seat is taken.")
@@ -153,7 +154,7 @@ def test_no_content_means_none(document: Any) -> None:
 def test_null_is_no_value_of_a_request(document: Any) -> None:
     """An optional field may be left out; its schema lets no null through, because the service refuses it."""
     schema = _resolved(document, document["components"]["schemas"]["Booking"])
-    assert schema["properties"]["note"] == {"type": "string", "pattern": fields.TEXT_PATTERN}
+    assert schema["properties"]["note"] == {"type": "string", "pattern": text.PATTERN}
 
 
 def test_the_example_of_a_request_is_one_the_model_accepts(document: Any) -> None:

@@ -83,16 +83,16 @@ def revoke(
 
 def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
     from paydesk.clock import SystemClock
-    from paydesk.http import body
+    from paydesk.http import faults
     from paydesk.operators import people
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
 
     # The rules that a service goes by.
     asked = {"name": name, "role": role}
-    _, faults = body.validate(OperatorRequest, asked, json.dumps(asked).encode())
-    if faults:
-        raise WrongUsage("; ".join(fault.detail for fault in faults))
+    _, found = faults.validate(OperatorRequest, asked, json.dumps(asked).encode())
+    if found:
+        raise WrongUsage("; ".join(fault.detail for fault in found))
 
     async def work() -> dict[str, Any]:
         async with opened(load_settings(settings_file)) as database:

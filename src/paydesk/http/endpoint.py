@@ -18,12 +18,12 @@ from paydesk import errors, operator_events
 from paydesk.clock import Clock
 from paydesk.crash_points import reached
 from paydesk.errors import ErrorKind, Refusal
-from paydesk.http import body, idempotency, request_log, shared
+from paydesk.http import body, faults, idempotency, request_log, shared
 from paydesk.http.in_steps import InSteps
 from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
-from paydesk.http.request import Disconnected, Request, form_or_json
+from paydesk.http.request import READ_ONCE, Disconnected, Request, form_or_json
 from paydesk.keys import KeyMissing, Keys
 from paydesk.late_answers import Key
 from paydesk.oauth import authentication
@@ -39,6 +39,9 @@ Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 NOBODY = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are told on the hundredths of a second of their request: what took how long does not show."""
+
+IGNORED_BY_TOKENS = {"authorization", "x-idempotency-key"}
+"""What official clients send with every request; the token endpoints take it in any number."""
 
 JSON = ("application/json",)
 FORM = ("application/x-www-form-urlencoded",)
@@ -68,6 +71,8 @@ class Endpoint:
         self._reporter: Reporter = service.state["reporter"]
         self._check_rate = self._rates.check_of(operation.surface)
         self._is_token_endpoint = operation.surface == "token"
+        self._read_once = READ_ONCE - IGNORED_BY_TOKENS if self._is_token_endpoint else READ_ONCE
+        self._doubled = INVALID_REQUEST if self._is_token_endpoint else errors.BAD_REQUEST
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
         self._takes_body = shared.takes_body(operation)
         self._asks_the_time = not (operation.is_health_check or operation.is_constant)
@@ -138,7 +143,7 @@ class Endpoint:
         if not operation.is_health_check:
             request.check_host(service.host_names)
         document = self._token_document(request, raw, address) if self._is_token_endpoint else None
-        request.check_headers()
+        request.check_headers(self._read_once, self._doubled)
         if raw and document is None:
             request.check_body_headers(self._media_types)
         now_ms = service.clock.now_ms() if self._asks_the_time else 0
@@ -196,7 +201,8 @@ class Endpoint:
         return caller
 
     def _idempotency_key(self, request: Request) -> str:
-        return idempotency.check(request.all("x-idempotency-key"), references_checked=self._references_checked)
+        sent = request.headers.get("x-idempotency-key")
+        return idempotency.check(sent, references_checked=self._references_checked)
 
     def _token_document(self, request: Request, raw: bytes, address: str) -> dict[str, Any]:
         """The body of a token request. Who is throttled is told so before anything else of it is looked at."""
@@ -218,16 +224,16 @@ class Endpoint:
         if operation.raw_body or not self._takes_body:
             return raw, raw
         if operation.surface == "page":
-            return raw, body.validate_form(operation.body, raw)
+            return raw, faults.validate_form(operation.body, raw)
         if not raw:
             # No body and an empty one are equal; an operation that needs fields finds them missing.
             raw = b"{}"
         document = body.parse_json(raw)
         if operation.body is None:
             return document, document
-        model, faults = body.validate(operation.body, document, raw, self._context(caller))
-        if faults:
-            raise body.refused(faults)
+        model, found = faults.validate(operation.body, document, raw, self._context(caller))
+        if found:
+            raise faults.refused(found)
         return document, model
 
     def _context(self, caller: Caller) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from paydesk import text
+
 Schema = Mapping[str, Any]
-TEXT_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ def plain(schema: Any) -> Any:
     return {key: plain(value) for key, value in schema.items()}
 
 
-def without_controls(schema: Any) -> Any:
-    """The schema that says of every text without a rule of its own what holds for all: no control characters."""
+def with_text_rule(schema: Any) -> Any:
+    """Add the pattern that holds for every text to those without a pattern of their own."""
     if isinstance(schema, list):
-        return [without_controls(item) for item in schema]
+        return [with_text_rule(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "string" and not schema.keys() & {"pattern", "enum", "const"}:
-        schema = {**schema, "pattern": TEXT_PATTERN}
-    return {key: without_controls(value) for key, value in schema.items()}
+        schema = {**schema, "pattern": text.PATTERN}
+    return {key: with_text_rule(value) for key, value in schema.items()}
 
 
 def hoisted(schema: Any, named: dict[str, Any]) -> Any:
@@ -116,8 +117,8 @@ def _rules(schema: Schema) -> str:
         rules.append(f"`{schema['const']}`")
     if "enum" in schema:
         rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
-    if "\\x00" in schema.get("pattern", ""):
-        # That text has no control characters goes without saying; the pattern would drown what is said.
+    if text.FORBIDDEN_CLASS in schema.get("pattern", ""):
+        # Which characters a text must not have is the same everywhere, and its pattern is long.
         schema = {key: value for key, value in schema.items() if key != "pattern"}
     told = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}
     rules += [words.format(told[bound]) for bound, words in _BOUNDS if told.get(bound) not in (None, "")]

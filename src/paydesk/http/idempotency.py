@@ -67,15 +67,15 @@ class Stored:
     body: bytes
 
 
-def check(values: list[str], *, references_checked: bool = False) -> str:
-    """Return the one key among the header's values. Raises where there is none or it is malformed."""
-    if not values or values == [""]:
+def check(sent: str | None, *, references_checked: bool = False) -> str:
+    """Return the key of the header. Raises where there is none or it is malformed."""
+    if not sent:
         raise EMPTY_REQUIRED_HEADER.because("no idempotency key")
-    if len(values) > 1 or not _VISIBLE.fullmatch(values[0]):
+    if not _VISIBLE.fullmatch(sent):
         raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("malformed idempotency key")
-    if references_checked and card_numbers.carried_by_reference(values[0]):
+    if references_checked and card_numbers.carried_by_reference(sent):
         raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("idempotency key is a card number", message=CARD_NUMBER_AS_KEY)
-    return values[0]
+    return sent
 
 
 def request_digest(document: object, headers: list[str]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
@@ -9,7 +10,7 @@ from itertools import count
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from paydesk import __version__, errors
+from paydesk import __version__, errors, text
 from paydesk.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.http import fields
 from paydesk.http.openapi_components import (
@@ -68,6 +69,11 @@ def document(
     return described
 
 
+def as_json(described: Json, *, indent: int | None = None) -> str:
+    """Return the document as JSON in ASCII: its patterns have invisible characters, which would be lost on a reader."""
+    return json.dumps(described, indent=indent)
+
+
 def path_template(operation: Operation) -> str:
     """The path as OpenAPI writes it: names of parameters without a converter."""
     return _PARAMETER.sub(r"{\1}", operation.path)
@@ -104,7 +110,7 @@ def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
         errors.MINIMUM_ITEMS: f"'{path}' - must have more items",
         errors.MAXIMUM_ITEMS: f"'{path}' - must have fewer items",
         errors.MINIMUM_PROPERTIES: "'$' - must not be empty",
-    }.get(kind, f"'{path}' - must not contain control characters")
+    }.get(kind, f"'{path}' - {text.RULE}")
 
 
 def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json], Json]:
@@ -113,7 +119,7 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
     by_key, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
     )
-    return {model: by_key[model, "validation"] for model in models}, fields.without_controls(
+    return {model: by_key[model, "validation"] for model in models}, fields.with_text_rule(
         fields.plain(schema.get("$defs", {}))
     )
 

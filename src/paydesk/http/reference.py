@@ -13,8 +13,6 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
@@ -55,7 +53,7 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
     @cache
     def document() -> Answer:
         return Answer(
-            200, msgspec.json.encode(openapi.document(everything(), DESCRIBED)), (("cache-control", "no-cache"),)
+            200, openapi.as_json(openapi.document(everything(), DESCRIBED)).encode(), (("cache-control", "no-cache"),)
         )
 
     @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import urllib.parse
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from paydesk.errors import (
     UNAUTHORIZED,
     UNSUPPORTED_HEADER,
     UNSUPPORTED_MEDIA_TYPE,
+    ErrorKind,
 )
 from paydesk.http import body
 from paydesk.http.reply import Receive, Scope
@@ -24,6 +26,19 @@ SANDBOX_HEADER_GONE = (
     " POST /oauth/token with test_token true) to make test orders."
 )
 ADDRESS_CHARACTERS_MAX = 64
+READ_ONCE = frozenset(
+    {
+        "authorization",
+        "content-type",
+        "content-encoding",
+        "origin",
+        "x-idempotency-key",
+        "x-allow-cancelable-status",
+        "x-test-token",
+        "x-request-id",
+    }
+)
+"""The headers that must not be sent twice: proxies disagree on which of two counts."""
 MISSING = "authorization value not present"
 
 
@@ -59,11 +74,11 @@ class Request:
 
     def bearer(self) -> str | None:
         """The bearer token, or None where there is none. Raises `unauthorized` where the header is another."""
-        values = self.all("authorization")
-        if not values:
+        value = self.headers.get("authorization")
+        if value is None:
             return None
-        scheme, _, token = values[0].partition(" ")
-        if len(values) > 1 or scheme.lower() != "bearer":
+        scheme, _, token = value.partition(" ")
+        if scheme.lower() != "bearer":
             raise UNAUTHORIZED.because("the authorization header is no bearer", message=MISSING)
         return token.strip() or None
 
@@ -96,10 +111,18 @@ class Request:
         if host_name(hosts[0]) not in names:
             raise MISDIRECTED_REQUEST.because("host is not configured")
 
-    def check_headers(self) -> None:
-        """Refuse the headers that no request may carry."""
+    def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:
+        """Refuse the headers that no request may carry, and with `doubled` those of `read_once` that come twice."""
+        if len(self.headers) < len(self._raw_headers):
+            self._check_sent_once(read_once, doubled)
         if "x-test-scope" in self.headers:
             raise UNSUPPORTED_HEADER.because("x-test-scope was sent", message=SANDBOX_HEADER_GONE)
+
+    def _check_sent_once(self, read_once: Collection[str], doubled: ErrorKind) -> None:
+        for name, count in Counter(name.decode("latin-1") for name, _ in self._raw_headers).items():
+            if count > 1 and name in read_once:
+                title = name.title()
+                raise doubled.because(f"{name} was sent {count} times", message=f"{title} must be sent only once.")
 
     def check_body_headers(self, accepted: tuple[str, ...]) -> str:
         """The media type of a request that has a body."""
@@ -110,7 +133,7 @@ class Request:
     def check_development(self, *, loopback_only: bool) -> None:
         """What exists for development only is not for pages of elsewhere, nor, without a token, for other machines."""
         origin = self.headers.get("origin")
-        if origin is not None and urllib.parse.urlsplit(origin).netloc != self.headers.get("host"):
+        if origin is not None and origin.partition("://")[2] != self.headers.get("host"):
             raise FORBIDDEN.because("foreign origin", message="Pages of other origins may not use this.")
         if loopback_only and not _is_loopback(self.address):
             raise FORBIDDEN.because("not from loopback", message="This is open on loopback only.")
@@ -140,10 +163,16 @@ class Request:
 
 
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
-    """Return the address that trusted proxies say a connection from `address` was forwarded for, cut to a limit."""
+    """Return the address that trusted proxies say a connection from `address` was forwarded for, cut to a limit.
+
+    What is not visible ASCII is no address: the proxy that sent it counts as the client.
+    """
     hops = [hop.strip() for value in forwarded for hop in value.split(",")]
     while hops and address in trusted_proxies:
-        address = hops.pop()
+        hop = hops.pop()
+        if not (hop.isascii() and hop.isprintable()):
+            break
+        address = hop
     return address[:ADDRESS_CHARACTERS_MAX]
 
 

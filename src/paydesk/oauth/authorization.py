@@ -17,6 +17,7 @@ from paydesk.oauth.pages.errors import (
     UNREGISTERED_ADDRESS,
 )
 from paydesk.oauth.scopes import ScopeError
+from paydesk.text import has_forbidden
 
 PATH = "/authorization"
 STATE_CHARACTERS_MAX = 2048
@@ -24,8 +25,8 @@ S256 = "S256"
 
 _BARE = "!$'()*,-./:;?@_~"
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-# Surrogates stand for bytes that are no UTF-8.
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# What stands for bytes that are no UTF-8.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ CHECKS = (
     ),
     Check(
         "invalid_request",
-        "state has control characters or is not UTF-8.",
-        lambda asked, _: _UNFIT.search(asked.state) is not None,
+        "state has control characters or invisible characters, or is not UTF-8.",
+        lambda asked, _: has_forbidden(asked.state) or _SURROGATE.search(asked.state) is not None,
     ),
     Check("invalid_request", "response_type is missing.", lambda asked, _: not asked.response_type),
     Check(

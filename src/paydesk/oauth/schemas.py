@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
+from paydesk import text
 from paydesk.oauth import tokens
 from paydesk.oauth.errors import INVALID_REQUEST
 
@@ -58,8 +59,8 @@ def _one_of_two_flows(schema: dict[str, Any]) -> None:
     ]
 
 
-Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-Required = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+Text = Annotated[str, Field(pattern=text.PATTERN)]
+Required = Annotated[str, Field(pattern=f"^{text.CHARACTER}+$")]
 
 
 class Credentials(BaseModel):

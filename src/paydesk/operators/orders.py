@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from paydesk.errors import PROPERTY_VALUE
@@ -10,12 +9,11 @@ from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.orders import wording
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.searching import TERMINAL_ID_PATTERN
+from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.shown import shown
 from paydesk.orders.store import COLUMNS, Order
 from paydesk.storage.database import Row
 
-_PATTERNS = {"terminal_id": TERMINAL_ID_PATTERN, "external_reference": EXTERNAL_REFERENCE_PATTERN}
 QUERY = (
     Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
@@ -40,15 +38,21 @@ WHERE {_ASKED}"""
 async def find_all(call: Call) -> Answer:
     """Orders, the latest of each seller first."""
     first, last = lists.sellers(call.query)
-    terminal_id, reference = call.query.get("terminal_id", ""), call.query.get("external_reference", "")
-    for name, pattern in _PATTERNS.items():
-        if name in call.query and not re.fullmatch(pattern, call.query[name]):
-            raise PROPERTY_VALUE.because(f"{name} is none", f"'{name}' - must match {pattern}")
+    terminal_id, reference = _filter(call, "terminal_id"), _filter(call, "external_reference")
     asked: list[Any] = [first, terminal_id, *_told_as(call.query.get("status", ""))]
     if reference:
         asked.append(reference)
     before = (min(last + 1, lists.NUMBER_MAX), "")
     return await lists.page(call.tx, call, REFERENCED if reference else LIST, before, _shown, *asked)
+
+
+def _filter(call: Call, name: str) -> str:
+    """Return a query parameter that an application can search by too, or an empty text. Raises `PROPERTY_VALUE`."""
+    sent = call.query.get(name)
+    try:
+        return "" if sent is None else str(FILTERS[name](sent))
+    except ValueError as error:
+        raise PROPERTY_VALUE.because(f"{name} is malformed", f"'{name}' - {error}") from None
 
 
 def _told_as(status: str) -> tuple[str, str, str, str]:

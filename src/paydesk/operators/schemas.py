@@ -12,6 +12,7 @@ from paydesk import card_numbers
 from paydesk.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.money import CURRENCIES
 from paydesk.oauth import redirect_uris, scopes
+from paydesk.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.virtual import scripts as virtual_scripts
 from paydesk.webhooks.schemas import ACTIONS_OF
 from paydesk.wire import Model
@@ -63,7 +64,7 @@ def _no_card_number(text: str) -> str:
 
 
 def _not_blank(text: str) -> str:
-    if text.isspace():
+    if is_blank(text):
         raise _wrong("must not be blank")
     return text
 
@@ -90,7 +91,7 @@ def _script(text: str) -> str:
 
 # What is larger than a database's integer is nobody's id.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-NOT_BLANK = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"}
+NOT_BLANK = {"pattern": f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"}
 Name = Annotated[
     str,
     Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK),
@@ -115,9 +116,10 @@ _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
+_EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
 Email = Annotated[
     str,
-    Field(pattern=r"^[^\s@\x00-\x1f\x7f-\x9f]+@[^\s@\x00-\x1f\x7f-\x9f]+$", max_length=254),
+    Field(pattern=f"^{_EMAIL_PART}@{_EMAIL_PART}$", max_length=254),
     AfterValidator(_no_card_number),
 ]
 Password = Annotated[

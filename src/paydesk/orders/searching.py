@@ -14,6 +14,7 @@ from paydesk.operation import Query
 from paydesk.orders import wording
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.status import STATES
+from paydesk.text import CHARACTER, has_forbidden
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
 SKIPPED_MAX = 10_000_000
@@ -36,7 +37,8 @@ _DATE = {
     "pattern": f"^{_DAY_PATTERN}(?:{_TIME_PATTERN})?$",
     "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"],
 }
-TERMINAL_ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]{1,80}$"
+TERMINAL_ID_CHARACTERS_MAX = 80
+TERMINAL_ID_PATTERN = f"^{CHARACTER}{{1,{TERMINAL_ID_CHARACTERS_MAX}}}$"
 
 PARAMETERS = (
     Query("begin_date", _DATE, "Created at this instant or later: RFC 3339, or a date, which begins at midnight UTC."),
@@ -87,7 +89,7 @@ def read(query_string: str, now_ms: int) -> Search:
     query = _Query(query_string)
     begin_ms, end_ms = _dates(query, now_ms)
     offset, limit = _paging(query)
-    filters = tuple((name, value) for name in _FILTERS if (value := query.checked(name, _FILTERS[name])) is not None)
+    filters = tuple((name, value) for name in FILTERS if (value := query.checked(name, FILTERS[name])) is not None)
     query.checked("type", _one_of("point"))
     query.checked("sort_by", _one_of("created_date"))
     newest_first = query.checked("sort_order", _one_of("asc", "desc")) != "asc"
@@ -222,18 +224,18 @@ def _status(text: str) -> str:
     return str(_one_of(*wording.told())(text))
 
 
-def _terminal_id(text: str) -> str:
-    if 1 <= len(text) <= 80 and text.isprintable():
-        return text
-    raise ValueError("must have 1 to 80 characters, all of them printable")
+def _terminal_id(sent: str) -> str:
+    if 1 <= len(sent) <= TERMINAL_ID_CHARACTERS_MAX and not has_forbidden(sent):
+        return sent
+    raise ValueError(f"must have 1 to {TERMINAL_ID_CHARACTERS_MAX} characters, none of them control or invisible")
 
 
 _word = _matching(_WORD["pattern"], "must have 1 to 32 small letters, digits and underscores")
-_FILTERS: dict[str, Check] = {
+FILTERS: dict[str, Check] = {
     "external_reference": _matching(EXTERNAL_REFERENCE_PATTERN, "must have 1 to 64 letters, digits, _ and -"),
     "status": _status,
     "status_detail": _one_of(*DETAILS),
     "payment_method_id": _word,
     "payment_method_type": _word,
-    "terminal_id": _matching(TERMINAL_ID_PATTERN, "must have 1 to 80 characters, none of them a control character"),
+    "terminal_id": _terminal_id,
 }

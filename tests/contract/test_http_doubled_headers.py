@@ -1,0 +1,97 @@
+"""A header that the interface reads comes once: two of them are refused before anybody is asked for a token."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from paydesk.api import OPERATIONS
+from paydesk.http.endpoint import IGNORED_BY_TOKENS
+from paydesk.http.request import READ_ONCE
+from raw_http import exchange, head
+from service import Reply, Service, order_body
+
+ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
+NAMES = sorted(READ_ONCE)
+
+
+async def send(service: Service, method: str, path: str, *fields: str, body: bytes = b"") -> Reply:
+    """Send one request with these header fields, as often as they are there."""
+    length = [f"Content-Length: {len(body)}"] if body or method != "GET" else []
+    return await exchange(service, head(method, path, *length, *fields) + body)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_header_that_is_sent_twice_is_refused(service: Service, name: str) -> None:
+    """400 `bad_request` that names the header, whether the two are equal or not, and in whatever case."""
+    for values in (("a", "a"), ("a", "b"), ("", "")):
+        fields = [f"{spelled}: {value}" for spelled, value in zip((name, name.upper()), values, strict=True)]
+        reply = await send(service, "GET", ORDER, *fields)
+        assert (reply.status, reply.code) == (400, "bad_request"), fields
+        assert reply.body["message"] == f"{name.title()} must be sent only once."
+
+
+async def test_a_create_with_a_doubled_key_or_content_type_makes_nothing(service: Service) -> None:
+    """Everything else about it is right."""
+    body = json.dumps(order_body((await service.terminal()).id)).encode()
+    good = [
+        f"Authorization: Bearer {service.access_token}",
+        "Content-Type: application/json",
+        "X-Idempotency-Key: one",
+        "X-Request-Id: one",
+    ]
+    for field in good:
+        reply = await send(service, "POST", "/v1/orders", *good, field, body=body)
+        assert (reply.status, reply.code) == (400, "bad_request"), field
+    assert (await send(service, "POST", "/v1/orders", *good, body=body)).status == 201
+    assert await service.scene.value("SELECT COUNT(*) FROM orders") == 1
+
+
+async def test_other_headers_may_come_twice(service: Service) -> None:
+    """What the interface does not read changes nothing."""
+    fields = [f"Authorization: Bearer {service.access_token}", *["Accept: a", "X-Whatever: b", "Cookie: c"] * 2]
+    reply = await send(service, "GET", ORDER, *fields)
+    assert (reply.status, reply.code) == (404, "order_not_found")
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_on_the_token_endpoints_it_is_an_invalid_request(service: Service, name: str) -> None:
+    """In their dialect; but for the two headers that they ignore and official clients send."""
+    presented = json.dumps(service.scene.presented(service.access_token)).encode()
+    fields = [] if name == "content-type" else ["Content-Type: application/json"]
+    sent = "application/json" if name == "content-type" else "a"
+    reply = await send(service, "POST", "/oauth/introspect", *fields, *[f"{name}: {sent}"] * 2, body=presented)
+    if name in IGNORED_BY_TOKENS:
+        assert (reply.status, reply.body["active"]) == (200, True)
+    else:
+        # Content-Encoding is refused as such where there is a body, also when it comes once.
+        assert (reply.status, reply.body["error"]) == (400, "invalid_request")
+        assert name == "content-encoding" or reply.body["message"] == f"{name.title()} must be sent only once."
+
+
+async def test_every_operation_refuses_a_doubled_header(service: Service) -> None:
+    """Of every surface, health checks and pages too."""
+    for operation in OPERATIONS:
+        path = re.sub(r"\{[^}]+\}", "ORD01J67CQQH5904WDBVZEM4JMEP3", operation.path)
+        reply = await send(service, operation.method, path, "X-Request-Id: a", "X-Request-Id: a")
+        if operation.development:
+            assert reply.status in (404, 405), operation.name
+        elif operation.surface == "page":
+            assert reply.status == 400, operation.name
+            assert b"bad_request" in reply.raw
+        else:
+            code = "invalid_request" if operation.surface == "token" else "bad_request"
+            assert (reply.status, reply.code) == (400, code), operation.name
+
+
+async def test_it_comes_after_the_path_and_the_size_and_before_the_token(service: Service) -> None:
+    """In the order of the checks."""
+    twice = ["X-Request-Id: a"] * 2
+    assert (await send(service, "GET", "/nowhere", *twice)).code == "not_found"
+    assert (await send(service, "PUT", ORDER, *twice)).code == "method_not_allowed"
+    too_large = await send(service, "POST", "/v1/orders", *twice, body=b" " * 65_537)
+    assert too_large.code == "payload_too_large"
+    assert (await send(service, "GET", ORDER, *twice)).code == "bad_request"
+    assert (await send(service, "GET", ORDER)).code == "unauthorized"

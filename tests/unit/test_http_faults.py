@@ -1,0 +1,126 @@
+"""All faults of a body: in document order, at most 50, each with a path of bounded length; and what texts may have."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from paydesk import text
+from paydesk.errors import Fault
+from paydesk.http.faults import (
+    _OTHER_BYTES,
+    FAULTS_MAX,
+    LOGGED_FAULTS_MAX,
+    PATH_CHARACTERS_MAX,
+    refused,
+    shown,
+    validate,
+)
+from paydesk.orders.schemas import OrderRequest
+from paydesk.terminals.schemas import HelloRequest
+
+BOOT_ID = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
+LEASE = {"lease_id": "01J67CQQH5904WDBVZEM4JMEP3"}
+
+
+def found(document: Any, model: Any = HelloRequest) -> list[Fault]:
+    """The faults of the document."""
+    return validate(model, document, json.dumps(document, ensure_ascii=False).encode(), {"currency": "BRL"})[1]
+
+
+def paths(document: Any, model: Any = HelloRequest) -> list[str]:
+    """Where they are."""
+    return [fault.detail.split("'")[1] for fault in found(document, model)]
+
+
+def test_faults_of_every_kind_are_in_document_order() -> None:
+    """Unknown, missing, null, of another type, with a forbidden character: sorted together, the missing ones last."""
+    document = {
+        "zzz": 1,
+        "journal": [
+            {**LEASE, "b": 1, "last_step": "\u200b", "a": None},
+            {"c": [1, {"d": None}], "result": {"x": {"y": "\x00"}}},
+            {},
+            {**LEASE, "last_step": 7},
+        ],
+        "app_version": "\ufeff",
+    }
+    assert paths(document) == [
+        "$.zzz",
+        "$.journal[0].b",
+        "$.journal[0].last_step",
+        "$.journal[0].a",
+        "$.journal[1].c",
+        "$.journal[1].c[1].d",
+        "$.journal[1].result.x.y",
+        "$.journal[1].lease_id",
+        "$.journal[2]",
+        "$.journal[3].last_step",
+        "$.app_version",
+        "$.boot_id",
+    ]
+
+
+def test_of_many_faults_the_first_fifty_are_told() -> None:
+    """Whatever finds them: the model finds unknown fields, and the walk through the document finds nulls."""
+    unknown = [{**LEASE, **{f"k{number}": 1 for number in range(9)}, "last_step": None} for _ in range(90)]
+    told = paths({"boot_id": BOOT_ID, "journal": unknown})
+    expected = [
+        f"$.journal[{entry}].{name}" for entry in range(5) for name in (*(f"k{n}" for n in range(9)), "last_step")
+    ]
+    assert told == expected
+    assert len(told) == FAULTS_MAX
+
+
+def test_a_fault_of_its_own_comes_before_the_model_s() -> None:
+    """A field that is null, or has a forbidden character, is told that and nothing else."""
+    (fault,) = found({"boot_id": None})
+    assert (fault.kind.code, fault.detail) == ("property_type", "'$.boot_id' - must not be null")
+    (fault,) = found({"boot_id": f"{BOOT_ID}\u2029"})
+    assert (fault.kind.code, fault.detail) == ("property_value", f"'$.boot_id' - {text.RULE}")
+
+
+@pytest.mark.parametrize("joiner", ["\u200c", "\u200d"])
+def test_joiners_are_allowed(joiner: str) -> None:
+    """Emoji of several characters have one."""
+    order = {
+        "type": "point",
+        "description": f"a{joiner}b",
+        "transactions": {"payments": [{"amount": "1.00"}]},
+        "config": {"point": {"terminal_id": "T"}},
+    }
+    assert found(order, OrderRequest) == []
+
+
+def test_every_forbidden_character_is_looked_for() -> None:
+    """Each has a byte that makes the walk through the document necessary, in UTF-8 as in an escape."""
+    for point in range(sys.maxunicode + 1):
+        character = chr(point)
+        if not 0xD800 <= point <= 0xDFFF and text.has_forbidden(character):
+            assert character.encode().translate(None, _OTHER_BYTES) or point < 0x20, hex(point)
+            assert json.dumps(character).encode().translate(None, _OTHER_BYTES) or point == 0x7F, hex(point)
+
+
+def test_a_path_has_a_bounded_length() -> None:
+    """However long and deep the keys are, and however much longer their escapes."""
+    document: Any = [None] * 60
+    for _ in range(20):
+        document = {"\U0001f600" * 64: document}
+    faults = found(document)
+    assert len(faults) == FAULTS_MAX
+    assert max(len(fault.detail) for fault in faults) < PATH_CHARACTERS_MAX + 100
+    assert shown(("a", 0, "b c")) == '$.a[0]["b c"]'
+    assert shown(("a" * 65,)) == f'$["{"a" * 64}"]'
+
+
+def test_the_log_has_the_first_faults_alone() -> None:
+    """A line of the log is no longer because a body is worse."""
+    faults = found({f"k{number}": 1 for number in range(60)})
+    refusal = refused(faults)
+    assert len(refusal.faults) == FAULTS_MAX
+    assert refusal.reason.count(";") == LOGGED_FAULTS_MAX
+    assert refusal.reason.endswith("; and 45 more")
+    assert refused(faults[:1]).reason == "'$.k0' - is not known here"

@@ -1,0 +1,39 @@
+"""Which characters a text must not have: the function and the documents' pattern say the same of every character."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+import jsonschema_rs
+import pytest
+
+from paydesk import text
+
+EVERY_CHARACTER = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
+JOINERS = {"\u200c", "\u200d"}
+
+
+def test_control_format_and_separator_characters_are_forbidden() -> None:
+    """Categories Cc, Cf, Zl and Zp but the two joiners; of what this interpreter does not know yet nothing is said."""
+    for character in EVERY_CHARACTER:
+        category = unicodedata.category(character)
+        if category != "Cn":
+            expected = category in ("Cc", "Cf", "Zl", "Zp") and character not in JOINERS
+            assert text.has_forbidden(character) is expected, hex(ord(character))
+
+
+def test_the_pattern_of_the_documents_forbids_the_same_characters() -> None:
+    """A validator of JSON Schema agrees on every character of Unicode."""
+    validator = jsonschema_rs.validator_for({"type": "string", "pattern": text.PATTERN})
+    for character in EVERY_CHARACTER:
+        assert validator.is_valid(f"a{character}b") is not text.has_forbidden(character), hex(ord(character))
+
+
+@pytest.mark.parametrize(
+    ("written", "blank"),
+    [("", True), (" \u2003\u3000", True), ("\u200d \u200c", True), ("a", False), (" \u0301", False)],
+)
+def test_a_text_without_a_visible_character_is_blank(written: str, blank: bool) -> None:  # noqa: FBT001
+    """White space of any kind and joiners are invisible."""
+    assert text.is_blank(written) is blank
