@@ -21,6 +21,9 @@ from paydesk.wire import Model
 LOOPBACK_ALLOWED = "loopback_allowed"
 OVERLAP_SECONDS_MAX = 90 * 86_400
 
+_EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
+_EMAIL = re.compile(f"{_EMAIL_PART}@{_EMAIL_PART}")
+
 
 class Change(Model):
     """Something of it must be sent."""
@@ -66,6 +69,12 @@ def _no_card_number(text: str) -> str:
 def _not_blank(text: str) -> str:
     if is_blank(text):
         raise _wrong("must not be blank")
+    return text
+
+
+def _email(text: str) -> str:
+    if not _EMAIL.fullmatch(text):
+        raise _wrong("must be an e-mail address, such as ana@shop.example")
     return text
 
 
@@ -116,10 +125,10 @@ _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
-_EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
 Email = Annotated[
     str,
-    Field(pattern=f"^{_EMAIL_PART}@{_EMAIL_PART}$", max_length=254),
+    Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
+    AfterValidator(_email),
     AfterValidator(_no_card_number),
 ]
 Password = Annotated[
@@ -128,6 +137,7 @@ Password = Annotated[
         min_length=12,
         max_length=200,
         description="Neither a common word or name with digits or signs around it, nor with the e-mail's name in it.",
+        examples=["seven-lanterns-over-a-harbour"],
     ),
 ]
 Reason = Annotated[
