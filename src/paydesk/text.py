@@ -1,4 +1,4 @@
-r"""The characters that a text in a request must not have, as a function and as a pattern of the documents.
+r"""The characters that a string in a request must not contain, as a function and as a pattern for JSON Schema.
 
 They are control characters, line and paragraph separators, and the invisible and bidirectional format characters
 (categories Cc, Zl, Zp and Cf of Unicode), with which one text can look like another. U+200C and U+200D are allowed:
@@ -15,8 +15,8 @@ FORBIDDEN_CLASS = (
     "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
-"""As of Unicode 16, for a class of a regular expression. The characters themselves, for the dialects that read the
-patterns of the documents differ in their escapes, and Python's knows no categories."""
+"""The content of a character class, as of Unicode 16. It has the characters themselves: the dialects of regular
+expressions differ in their escapes, and Python's has no categories."""
 
 CHARACTER = f"[^{FORBIDDEN_CLASS}]"
 VISIBLE = f"[^\\s\u200c\u200d{FORBIDDEN_CLASS}]"
@@ -28,11 +28,11 @@ _JOINERS = re.compile("[\u200c\u200d]")
 
 
 def has_forbidden(text: str) -> bool:
-    """Whether the text has a character that it must not have."""
-    # What is printable is quickly seen; white space beyond ASCII and joiners are not, and yet allowed.
+    """Return whether the text contains a forbidden character."""
+    # Printable texts are the rule and quickly recognized. White space beyond ASCII and joiners are allowed too.
     return not text.isprintable() and _FORBIDDEN.search(text) is not None
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of the text can be seen: it has white space and joiners alone."""
+    """Return whether the text is invisible: empty, or white space and joiners only."""
     return not _JOINERS.sub("", text).strip()

@@ -1,4 +1,4 @@
-"""A header that the interface reads comes once: two of them are refused before anybody is asked for a token."""
+"""Repeated headers that the interface reads are refused before the token is checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def send(service: Service, method: str, path: str, *fields: str, body: byt
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_header_that_is_sent_twice_is_refused(service: Service, name: str) -> None:
+async def test_a_repeated_header_returns_400(service: Service, name: str) -> None:
     """400 `bad_request` that names the header, whether the two are equal or not, and in whatever case."""
     for values in (("a", "a"), ("a", "b"), ("", "")):
         fields = [f"{spelled}: {value}" for spelled, value in zip((name, name.upper()), values, strict=True)]
@@ -33,8 +33,8 @@ async def test_a_header_that_is_sent_twice_is_refused(service: Service, name: st
         assert reply.body["message"] == f"{name.title()} must be sent only once."
 
 
-async def test_a_create_with_a_doubled_key_or_content_type_makes_nothing(service: Service) -> None:
-    """Everything else about it is right."""
+async def test_a_create_with_a_repeated_header_creates_no_order(service: Service) -> None:
+    """Everything else about the request is valid."""
     body = json.dumps(order_body((await service.terminal()).id)).encode()
     good = [
         f"Authorization: Bearer {service.access_token}",
@@ -49,16 +49,16 @@ async def test_a_create_with_a_doubled_key_or_content_type_makes_nothing(service
     assert await service.scene.value("SELECT COUNT(*) FROM orders") == 1
 
 
-async def test_other_headers_may_come_twice(service: Service) -> None:
-    """What the interface does not read changes nothing."""
+async def test_other_headers_may_be_repeated(service: Service) -> None:
+    """Headers that the interface does not read have no effect."""
     fields = [f"Authorization: Bearer {service.access_token}", *["Accept: a", "X-Whatever: b", "Cookie: c"] * 2]
     reply = await send(service, "GET", ORDER, *fields)
     assert (reply.status, reply.code) == (404, "order_not_found")
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_on_the_token_endpoints_it_is_an_invalid_request(service: Service, name: str) -> None:
-    """In their dialect; but for the two headers that they ignore and official clients send."""
+async def test_the_token_endpoints_return_invalid_request(service: Service, name: str) -> None:
+    """The two headers that official clients send and these endpoints ignore may be repeated."""
     presented = json.dumps(service.scene.presented(service.access_token)).encode()
     fields = [] if name == "content-type" else ["Content-Type: application/json"]
     sent = "application/json" if name == "content-type" else "a"
@@ -71,8 +71,8 @@ async def test_on_the_token_endpoints_it_is_an_invalid_request(service: Service,
         assert name == "content-encoding" or reply.body["message"] == f"{name.title()} must be sent only once."
 
 
-async def test_every_operation_refuses_a_doubled_header(service: Service) -> None:
-    """Of every surface, health checks and pages too."""
+async def test_every_operation_refuses_a_repeated_header(service: Service) -> None:
+    """On every surface, health checks and pages included."""
     for operation in OPERATIONS:
         path = re.sub(r"\{[^}]+\}", "ORD01J67CQQH5904WDBVZEM4JMEP3", operation.path)
         reply = await send(service, operation.method, path, "X-Request-Id: a", "X-Request-Id: a")
@@ -86,8 +86,8 @@ async def test_every_operation_refuses_a_doubled_header(service: Service) -> Non
             assert (reply.status, reply.code) == (400, code), operation.name
 
 
-async def test_it_comes_after_the_path_and_the_size_and_before_the_token(service: Service) -> None:
-    """In the order of the checks."""
+async def test_it_is_checked_after_path_and_size_and_before_the_token(service: Service) -> None:
+    """The order of checks."""
     twice = ["X-Request-Id: a"] * 2
     assert (await send(service, "GET", "/nowhere", *twice)).code == "not_found"
     assert (await send(service, "PUT", ORDER, *twice)).code == "method_not_allowed"

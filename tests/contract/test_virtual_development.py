@@ -120,13 +120,31 @@ async def test_a_wrong_signature_is_kept_as_such(database: Database, broken: str
     assert [entry["signature_valid"] for entry in await _inbox(database)] == [False]
 
 
-@pytest.mark.parametrize("body", [b"", b"no json \0 \xff", b"[1]", b'{"data": 7, "action": null}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no json \0 \xff",
+        b"[1]",
+        b'{"data": 7, "action": null}',
+        b'{"action": {"deep": 1}}',
+        b"[" * 4_000 + b"]" * 4_000,
+        b"1" * 5_000,
+    ],
+)
 async def test_anything_is_kept(database: Database, body: bytes) -> None:
     """A body that is no notification is kept too, as far as it can be."""
     await _receive(database, {}, body)
     (entry,) = await _inbox(database)
     assert entry["signature_valid"] is False
     assert "action" not in entry
+
+
+async def test_a_long_body_is_cut(database: Database) -> None:
+    """Its first 8,192 characters are kept, and shown as text because they are not JSON."""
+    await _receive(database, {}, msgspec.json.encode({"text": "x" * 60_000}))
+    (entry,) = await _inbox(database)
+    assert entry["body"] == '{"text":"' + "x" * (8_192 - 9)
 
 
 async def test_the_inbox_keeps_the_order_and_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ async def _long_wait(attempt: Attempt) -> Reply:
 @TABLE.way("device_hello/maximum_items")
 async def _long_journal(attempt: Attempt) -> Reply:
     entry = {"lease_id": NO_LEASE}
-    return await attempt.send(body={**attempt.body, "journal": [entry] * 1000})
+    return await attempt.send(body={**attempt.body, "journal": [entry] * 101})
 
 
 @TABLE.way("stale_session")

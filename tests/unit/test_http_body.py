@@ -218,9 +218,11 @@ def test_installments_are_for_credit_cards() -> None:
     assert faults({**GOOD, "config": {"point": point, "payment_method": credit}}) == []
 
 
-@pytest.mark.parametrize("raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"\xff=1", b"a=%E2%80%8B", b"%E2%80%A8=1"])
+@pytest.mark.parametrize(
+    "raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"a=%zz", b"a=%4", b"a=%", b"\xff=1", b"a=%E2%80%8B", b"%E2%80%A8=1"]
+)
 def test_a_malformed_form_is_refused(raw: bytes) -> None:
-    """A field sent twice, one without a value, bytes that are no UTF-8, characters that no text may have."""
+    """A field sent twice, one without a value, bytes that are no UTF-8, broken escapes, forbidden characters."""
     with pytest.raises(Refusal):
         body.parse_form(raw)
 

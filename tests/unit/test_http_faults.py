@@ -1,4 +1,4 @@
-"""All faults of a body: in document order, at most 50, each with a path of bounded length; and what texts may have."""
+"""Faults of a body: in document order, at most 50, with paths of limited length; and forbidden characters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def found(document: Any, model: Any = HelloRequest) -> list[Fault]:
 
 
 def paths(document: Any, model: Any = HelloRequest) -> list[str]:
-    """Where they are."""
+    """The paths of the faults of the document."""
     return [fault.detail.split("'")[1] for fault in found(document, model)]
 
 
@@ -64,19 +64,19 @@ def test_faults_of_every_kind_are_in_document_order() -> None:
     ]
 
 
-def test_of_many_faults_the_first_fifty_are_told() -> None:
-    """Whatever finds them: the model finds unknown fields, and the walk through the document finds nulls."""
+def test_of_many_faults_the_first_fifty_are_listed() -> None:
+    """Unknown fields, which the model finds, and nulls, which the walk through the document finds."""
     unknown = [{**LEASE, **{f"k{number}": 1 for number in range(9)}, "last_step": None} for _ in range(90)]
-    told = paths({"boot_id": BOOT_ID, "journal": unknown})
+    listed = paths({"boot_id": BOOT_ID, "journal": unknown})
     expected = [
         f"$.journal[{entry}].{name}" for entry in range(5) for name in (*(f"k{n}" for n in range(9)), "last_step")
     ]
-    assert told == expected
-    assert len(told) == FAULTS_MAX
+    assert listed == expected
+    assert len(listed) == FAULTS_MAX
 
 
-def test_a_fault_of_its_own_comes_before_the_model_s() -> None:
-    """A field that is null, or has a forbidden character, is told that and nothing else."""
+def test_a_null_or_a_forbidden_character_replaces_the_model_s_fault() -> None:
+    """Each field has one fault."""
     (fault,) = found({"boot_id": None})
     assert (fault.kind.code, fault.detail) == ("property_type", "'$.boot_id' - must not be null")
     (fault,) = found({"boot_id": f"{BOOT_ID}\u2029"})
@@ -95,8 +95,8 @@ def test_joiners_are_allowed(joiner: str) -> None:
     assert found(order, OrderRequest) == []
 
 
-def test_every_forbidden_character_is_looked_for() -> None:
-    """Each has a byte that makes the walk through the document necessary, in UTF-8 as in an escape."""
+def test_every_forbidden_character_triggers_the_walk() -> None:
+    """In UTF-8 and as an escape each has a byte that starts the walk through the document."""
     for point in range(sys.maxunicode + 1):
         character = chr(point)
         if not 0xD800 <= point <= 0xDFFF and text.has_forbidden(character):
@@ -105,7 +105,7 @@ def test_every_forbidden_character_is_looked_for() -> None:
 
 
 def test_a_path_has_a_bounded_length() -> None:
-    """However long and deep the keys are, and however much longer their escapes."""
+    """At most 300 characters, however long the keys and their escapes are and however deep they are nested."""
     document: Any = [None] * 60
     for _ in range(20):
         document = {"\U0001f600" * 64: document}
@@ -116,8 +116,8 @@ def test_a_path_has_a_bounded_length() -> None:
     assert shown(("k" * 65,)) == f'$["{"k" * 64}"]'
 
 
-def test_the_log_has_the_first_faults_alone() -> None:
-    """A line of the log is no longer because a body is worse."""
+def test_the_reason_for_the_log_has_five_faults() -> None:
+    """A log line has a limited length however many faults the body has."""
     faults = found({f"k{number}": 1 for number in range(60)})
     refusal = refused(faults)
     assert len(refusal.faults) == FAULTS_MAX

@@ -1,4 +1,4 @@
-"""Which characters a text must not have: the function and the documents' pattern say the same of every character."""
+"""Forbidden characters: the function and the pattern for JSON Schema agree on every character of Unicode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JOINERS = {"\u200c", "\u200d"}
 
 
 def test_control_format_and_separator_characters_are_forbidden() -> None:
-    """Categories Cc, Cf, Zl and Zp but the two joiners; of what this interpreter does not know yet nothing is said."""
+    """Categories Cc, Cf, Zl and Zp without the two joiners; characters new to this interpreter are not compared."""
     for character in EVERY_CHARACTER:
         category = unicodedata.category(character)
         if category != "Cn":
@@ -24,7 +24,7 @@ def test_control_format_and_separator_characters_are_forbidden() -> None:
 
 
 def test_the_pattern_of_the_documents_forbids_the_same_characters() -> None:
-    """A validator of JSON Schema agrees on every character of Unicode."""
+    """A JSON Schema validator accepts exactly the same characters."""
     validator = jsonschema_rs.validator_for({"type": "string", "pattern": text.PATTERN})
     for character in EVERY_CHARACTER:
         assert validator.is_valid(f"a{character}b") is not text.has_forbidden(character), hex(ord(character))

@@ -1,4 +1,4 @@
-"""Reading what was sent: bounded, strict in syntax. What is checked against a model is in `faults`."""
+"""Parse bodies: bounded, strict in syntax. They are validated against models in `faults`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ FORM_FIELDS_MAX = 50
 _LONG_NUMBER = re.compile(rb"[0-9][0-9.eE+-]{20}")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _WITH_KEY = re.compile(r' ".*"', re.DOTALL)
 
 
@@ -50,7 +51,7 @@ def too_large() -> Refusal:
 
 
 def parse_json(raw: bytes) -> Any:
-    """The document: strict JSON in UTF-8, no duplicate key, bounded in depth, in members and in digits.
+    """Return the document: strict JSON in UTF-8, no duplicate key, limited in depth, members and digits.
 
     Raises `json_syntax_error`.
     """
@@ -58,7 +59,7 @@ def parse_json(raw: bytes) -> Any:
         document = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
         raise JSON_SYNTAX_ERROR.because(_without_content(str(error)), _without_content(str(error))) from None
-    # A body with fewer brackets, or fewer commas, is within the bounds: most are not walked through.
+    # A body with fewer brackets and commas is within the limits: most documents need no walk through them.
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX or (len(raw) > 2 * MEMBERS_MAX and raw.count(b",") >= MEMBERS_MAX):
         _check_shape(document)
     if _LONG_NUMBER.search(raw) and _has_long_number(raw):
@@ -69,8 +70,11 @@ def parse_json(raw: bytes) -> Any:
 def parse_form(raw: bytes) -> dict[str, str]:
     """A form's fields. Raises `unsupported_properties` for one sent twice, `json_syntax_error` where it is no form."""
     try:
+        sent = raw.decode("ascii")
+        if _BROKEN_ESCAPE.search(sent):
+            raise ValueError("an escape is not two hexadecimal digits")
         pairs = urllib.parse.parse_qsl(
-            raw.decode("ascii"),
+            sent,
             keep_blank_values=True,
             strict_parsing=bool(raw),
             errors="strict",

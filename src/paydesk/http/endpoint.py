@@ -41,7 +41,7 @@ INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are told on the hundredths of a second of their request: what took how long does not show."""
 
 IGNORED_BY_TOKENS = {"authorization", "x-idempotency-key"}
-"""What official clients send with every request; the token endpoints take it in any number."""
+"""Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
 
 JSON = ("application/json",)
 FORM = ("application/x-www-form-urlencoded",)

@@ -1,4 +1,4 @@
-"""What was sent, checked against a model: its instance, or all faults with their paths in document order."""
+"""Validate a document against a model: return its instance, or its faults with their paths in document order."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PATH_CHARACTERS_MAX = 300
 KEY_CHARACTERS_MAX = 64
 
 Path = tuple[str | int, ...]
-Said = tuple[ErrorKind, str]
-"""The kind of a fault, and what must be so."""
+Rule = tuple[ErrorKind, str]
+"""The kind of a fault, and the rule that was broken."""
 
 # Without one of these bytes a body has no forbidden character, neither escaped nor in UTF-8.
 _FIRST_BYTES = b"\\\x7f\xc2\xd8\xdb\xdc\xe0\xe1\xe2\xef\xf0\xf3"
@@ -43,7 +43,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 def validate(
     model: type[BaseModel], document: Any, raw: bytes, context: dict[str, Any] | None = None
 ) -> tuple[BaseModel | None, list[Fault]]:
-    """The model's instance, or the first faults of the document in document order."""
+    """Return the model's instance, or the first 50 faults of the document in document order."""
     found: dict[Path, Any] = {}
     if (b"null" in raw or raw.translate(None, _OTHER_BYTES)) and isinstance(document, dict | list):
         _note_forbidden(document, (), found)
@@ -58,7 +58,7 @@ def validate(
 
 
 def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
-    """The model's instance, of a form. Raises as `parse_form` does; what a fault says names fields, never values."""
+    """Return the model's instance of a form. Raises as `parse_form` does; a reason names fields, never values."""
     assert model is not None, "an operation that takes a form has a model of it"
     try:
         return model.model_validate(parse_form(raw))
@@ -69,14 +69,14 @@ def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
 
 
 def refused(faults: list[Fault]) -> Refusal:
-    """The refusal that lists all faults of a body; its kind is the first one's, and the log has the first few."""
+    """Return the refusal that lists the faults. Its kind is that of the first; its reason, for the log, has five."""
     reason = "; ".join(fault.detail for fault in faults[:LOGGED_FAULTS_MAX])
     more = len(faults) - LOGGED_FAULTS_MAX
     return Refusal(faults[0].kind, f"{reason}; and {more} more" if more > 0 else reason, faults=tuple(faults))
 
 
 def shown(path: Path) -> str:
-    """A JSON path, as far as it fits: `$.transactions.payments[0].amount`."""
+    """Return a JSON path such as `$.transactions.payments[0].amount`, cut off after 300 characters."""
     whole = "$" + "".join(_step(step) for step in path)
     return whole if len(whole) <= PATH_CHARACTERS_MAX else f"{whole[:PATH_CHARACTERS_MAX]}…"
 
@@ -105,7 +105,7 @@ def _note_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> None:
 
 
 def _path(fault: Any) -> Path:
-    """Where a fault of pydantic's is: of what an empty object lacks, the object."""
+    """Return the path of a fault of pydantic; where an empty object lacks a field, that of the object."""
     path: Path = fault["loc"]
     return path[:-1] if fault["type"] == "missing" and fault["input"] == {} else path
 
@@ -129,7 +129,7 @@ _WORDS = (
 )
 
 
-def _translated(fault: Any) -> Said:
+def _translated(fault: Any) -> Rule:
     kind: str = fault["type"]
     if kind == "missing" and fault["input"] == {}:
         return MINIMUM_PROPERTIES, "must not be empty"
@@ -148,11 +148,11 @@ def _sentence(kind: str, message: str) -> str:
 
 
 class _Order:
-    """Where in a document paths are, for sorting; what is missing comes after what is there."""
+    """The sort key of paths in document order; a missing member comes after those that the document has."""
 
     def __init__(self, document: Any) -> None:
         self._known: dict[Path, tuple[Path, Any, dict[Any, int]]] = {(): ((), document, _numbered(document))}
-        """By path: the place, what is there, and the places of its members."""
+        """By path: its sort key, its value, and the index of each member of the value."""
 
     def __call__(self, path: Path) -> tuple[Any, ...]:
         if not path:
@@ -169,6 +169,6 @@ class _Order:
 
 
 def _numbered(value: Any) -> dict[Any, int]:
-    """The places of an object's or an array's members."""
+    """Return the index of each member of an object or an array."""
     keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     return {key: place for place, key in enumerate(keys)}

@@ -70,7 +70,7 @@ def document(
 
 
 def as_json(described: Json, *, indent: int | None = None) -> str:
-    """Return the document as JSON in ASCII: its patterns have invisible characters, which would be lost on a reader."""
+    """Return the document as JSON in ASCII, because its patterns contain invisible characters."""
     return json.dumps(described, indent=indent)
 
 

@@ -38,7 +38,7 @@ READ_ONCE = frozenset(
         "x-request-id",
     }
 )
-"""The headers that must not be sent twice: proxies disagree on which of two counts."""
+"""Headers that must not be repeated: proxies disagree on which of two values counts."""
 MISSING = "authorization value not present"
 
 
@@ -112,7 +112,7 @@ class Request:
             raise MISDIRECTED_REQUEST.because("host is not configured")
 
     def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:
-        """Refuse the headers that no request may carry, and with `doubled` those of `read_once` that come twice."""
+        """Refuse headers that no request may carry, and with `doubled` repeated ones of those in `read_once`."""
         if len(self.headers) < len(self._raw_headers):
             self._check_sent_once(read_once, doubled)
         if "x-test-scope" in self.headers:
@@ -139,7 +139,7 @@ class Request:
             raise FORBIDDEN.because("not from loopback", message="This is open on loopback only.")
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:
-        """The client's address: what the proxies that are trusted say, otherwise the connection's."""
+        """Return the client's address: the one that trusted proxies report, otherwise the connection's."""
         if not trusted_proxies:
             return self.address
         return forwarded_address(self.address, self.all("x-forwarded-for"), trusted_proxies)
@@ -165,7 +165,7 @@ class Request:
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
     """Return the address that trusted proxies say a connection from `address` was forwarded for, cut to a limit.
 
-    What is not visible ASCII is no address: the proxy that sent it counts as the client.
+    Anything but printable ASCII is not an address: the proxy that reports it counts as the client.
     """
     hops = [hop.strip() for value in forwarded for hop in value.split(",")]
     while hops and address in trusted_proxies:

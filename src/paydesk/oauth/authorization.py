@@ -25,7 +25,7 @@ S256 = "S256"
 
 _BARE = "!$'()*,-./:;?@_~"
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-# What stands for bytes that are no UTF-8.
+# Bytes that are not UTF-8 are decoded to these.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

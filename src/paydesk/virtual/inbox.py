@@ -17,6 +17,8 @@ from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
 from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_signature
 
 PATH = "/demo/inbox"
+BODY_CHARACTERS_MAX = 8_192
+"""Longer bodies are cut: notifications are shorter, and up to 1,000 entries are shown in one answer."""
 _UNSHOWN_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -59,37 +61,45 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid
         received_ms,
         int(valid),
         _storable(msgspec.json.encode(kept), is_ours=valid),
-        _storable(body, is_ours=valid),
+        _storable(body, is_ours=valid)[:BODY_CHARACTERS_MAX],
     )
 
 
 def shown(entry: InboxEntry) -> dict[str, Any]:
     """An entry on the wire; of a body that is no notification only what can be told."""
+    document: dict[str, Any] = {"received_date": rfc3339(entry.received_ms)}
     body = _parsed(entry.body)
-    told: dict[str, Any] = {"received_date": rfc3339(entry.received_ms)}
-    if isinstance(body, dict):
-        told |= {name: value for name, value in _about(body).items() if value is not None}
-    return told | {
+    return document | {
+        **(_about(body) if isinstance(body, dict) else {}),
         "signature_valid": bool(entry.signature_valid),
-        "headers": msgspec.Raw(entry.headers.encode()),
-        "body": body,
+        "headers": _as_json(entry.headers),
+        "body": _as_json(entry.body),
     }
+
+
+def _parsed(text: str) -> Any:
+    """Return the document, or None for a text that is no JSON: a masked one may be none either."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _as_json(text: str) -> msgspec.Raw | str:
+    """Return JSON as it is, without the cost of writing it anew, and any other text as a string."""
+    return text if _parsed(text) is None else msgspec.Raw(text.encode())
 
 
 def _about(body: dict[str, Any]) -> dict[str, Any]:
     data = body["data"] if isinstance(body.get("data"), dict) else {}
+    about = {"action": body.get("action")}
     if body.get("type") == TYPES[CONNECT_TOPIC]:
-        return {"action": body.get("action"), "user_id": body.get("user_id")}
-    return {"action": body.get("action"), "order_id": data.get("id"), "version": data.get("version")}
+        about["user_id"] = body.get("user_id")
+    else:
+        about |= {"order_id": data.get("id"), "version": data.get("version")}
+    return {name: value for name, value in about.items() if isinstance(value, str | int)}
 
 
 def _storable(raw: bytes, *, is_ours: bool) -> str:
     text = raw.decode(errors="replace").replace("\0", "\ufffd")
     return text if is_ours else redacted_answer(text)
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text

@@ -1,0 +1,206 @@
+"""The most expensive content of requests within the limits of size: texts, JSON, forms, queries and headers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import string
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from paydesk.http.body import BODY_BYTES_MAX, DEPTH_MAX, FORM_FIELDS_MAX, MEMBERS_MAX
+
+QUERY_BYTES_MAX = 7 * 1024
+HEADER_BYTES_MAX = 14 * 1024
+
+UNITS: Mapping[str, str] = {
+    "letters": "a",
+    "capitals": "TG-",
+    "digits": "1",
+    "card_numbers": "4111 1111 1111 1111 ",
+    "digit_groups": "4 1-",
+    "hex": "0f",
+    "blanks": " ",
+    "dots": "a.",
+    "colons": "a:",
+    "slashes": "/a",
+    "at_signs": "a@",
+    "backslashes": "\\",
+    "quotes": '"',
+    "escaped_nul": "\x00",
+    "format_characters": "\U000e0041",
+    "joiners": "\u200d",
+    "combining": "a\u0301",
+    "wide": "\U0001f600",
+    "durations": "PT1H",
+    "lists": "a,b;q=0.1,",
+    "parameters": "&a=b",
+    "markup": "<b>",
+    "percent": "%41",
+    "dollars": "$argon2id$",
+}
+"""Texts that are repeated up to the size needed."""
+
+
+def texts(size: int, encoded: Callable[[str], int]) -> Iterator[tuple[str, str]]:
+    """Yield a text of each kind that has at most `size` bytes when it is encoded."""
+    for name, unit in UNITS.items():
+        yield name, unit * (size // encoded(unit))
+
+
+def documents() -> Iterator[tuple[str, bytes]]:
+    """Yield JSON that matches no model, close to the limit of size."""
+    keys = list(_names(40_000))
+    wide = dict.fromkeys(keys[:MEMBERS_MAX], 0)
+    yield "unknown_keys", _json(dict.fromkeys(keys[:7_000], 1))
+    yield "unknown_keys_allowed", _json(wide)
+    yield "long_keys", _json({f"{key}{'é' * 100}": 1 for key in keys[:MEMBERS_MAX]})
+    yield "one_long_key", _json({"\U0001f600" * 16_000: None})
+    yield "doubled_long_key", b'{"%s":1,"%s":1}' % (b"a" * 32_000, b"a" * 32_000)
+    for name, value in (("nulls", None), ("numbers", 1), ("empties", []), ("controls", "\x00"), ("texts", "\u200d")):
+        member = _json(value)
+        rows = 60_000 // ((len(member) + 1) * MEMBERS_MAX)
+        flat: Any = [[value] * MEMBERS_MAX] * rows
+        yield f"many_{name}", _json({"a": flat})
+        yield f"many_{name}_deep", _json(_nested(flat, DEPTH_MAX - 4, "a"))
+    yield "nulls_at_long_paths", _json(_nested([None] * MEMBERS_MAX, DEPTH_MAX - 2, "\U0001f600" * 64))
+    yield "objects", _json({"a": [[{"b": None}] * 200] * 29})
+    yield "deep_array", b"[" * BODY_BYTES_MAX
+    yield "deep_object", b'{"a":' * (BODY_BYTES_MAX // 5)
+    yield "one_number", b'{"a":%s}' % (b"1" * 65_000)
+    yield "one_fraction", b'{"a":0.%s}' % (b"1" * 65_000)
+    yield "one_exponent", b'{"a":1e%s}' % (b"1" * 65_000)
+    yield "twenty_digits", _json({"a": [[10**19 + 1] * MEMBERS_MAX] * 11})
+    yield "many_digits", _json({"a": [[10**21 + 1] * MEMBERS_MAX] * 10})
+    yield "small_floats", _json({"a": [[5e-324] * MEMBERS_MAX] * 34})
+    yield "broken_at_the_end", _json({"a": [[1] * MEMBERS_MAX] * 100})[:-1]
+    yield "one_array", _json([0] * 32_000)
+    yield "blanks", b" " * BODY_BYTES_MAX
+
+
+def spoiled(good: Any, names: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """Yield the valid document with one field replaced, `names` are its optional ones, by the largest values."""
+    document = good if isinstance(good, dict) else {}
+    room = 60_000 - len(_json(document))
+    for path in (*_paths(document), *((name,) for name in names if name not in document)):
+        where = ".".join(map(str, path))
+        for name, text in texts(room, lambda unit: len(_json(unit)) - 2):
+            yield f"{where}={name}", _json(_put(document, path, text))
+        for name, value in _containers(_at(document, path), room):
+            yield f"{where}={name}", _json(_put(document, path, value))
+    yield "further_keys", _json({**document, **dict.fromkeys(_names(MEMBERS_MAX - len(document)), None)})
+
+
+def forms(good: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the valid form with one field replaced, and forms with too many fields and escapes."""
+    room = 62_000 - len(urllib.parse.urlencode(good))
+    for field in good:
+        for name, text in texts(room, lambda unit: len(urllib.parse.quote(unit, safe=""))):
+            yield f"{field}={name}", urllib.parse.urlencode({**good, field: text}).encode()
+    yield "escapes", b"a=" + b"%41" * 21_000
+    yield "broken_escapes", b"a=" + b"%" * 65_000
+    yield "no_utf_8", b"a=" + b"%ff" * 21_000
+    yield "blanks", b"a=" + b"+" * 65_000
+    yield "separators", b"&" * BODY_BYTES_MAX
+    yield "fields", b"&".join(b"%d=%d" % (number, number) for number in range(5_000))
+    yield "fields_allowed", b"&".join(b"%d=%s" % (number, b"%41" * 400) for number in range(FORM_FIELDS_MAX))
+
+
+def queries(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield queries with one parameter as large as possible, and those with too many parameters and escapes."""
+    for field in names:
+        for name, text in texts(QUERY_BYTES_MAX, lambda unit: len(urllib.parse.quote(unit, safe=""))):
+            yield f"{field}={name}", f"{field}={urllib.parse.quote(text, safe='')}"
+        yield f"{field} many times", "&".join([f"{field}=1"] * (QUERY_BYTES_MAX // (len(field) + 3)))
+    yield "one name", "%41" * (QUERY_BYTES_MAX // 3)
+    yield "names", "&".join(f"{name}=" for name in _names(QUERY_BYTES_MAX // 4))
+    yield "names without a value", "&".join(_names(QUERY_BYTES_MAX // 4))
+    yield "separators", "&" * QUERY_BYTES_MAX
+    yield "broken escapes", "a=" + "%" * QUERY_BYTES_MAX
+    yield "no UTF-8", "a=" + "%ff" * (QUERY_BYTES_MAX // 3)
+
+
+HEADERS: Mapping[str, tuple[str, ...]] = {
+    "Accept-Language": ("lists", "letters", "colons"),
+    "Cookie": ("letters", "quotes", "blanks"),
+    "Origin": ("letters", "slashes", "at_signs", "colons"),
+    "X-Forwarded-For": ("lists", "colons", "digits"),
+    "X-Request-Id": ("letters",),
+    "X-Test-Token": ("capitals",),
+    "X-Allow-Cancelable-Status": ("lists",),
+    "X-Signature": ("lists", "digits"),
+    "Webhook-Signature": ("lists", "blanks"),
+}
+"""Headers that are read, with the texts that could be expensive to parse."""
+
+
+def headers() -> Iterator[tuple[str, list[str]]]:
+    """Yield header fields: each one that is read as large as possible, and as many as are accepted."""
+    for field, kinds in HEADERS.items():
+        for name in kinds:
+            yield f"{field}={name}", [f"{field}: x{UNITS[name] * (HEADER_BYTES_MAX // len(UNITS[name]))}"]
+    yield "latin_1", [f"Origin: http://{'é' * HEADER_BYTES_MAX}"]
+    yield "weights", [f"Accept-Language: {','.join(['a;q=0.' + '1' * 250] * 50)}"]
+    yield "cookies", [f"Cookie: {'; '.join(f'{name}={name}' for name in _names(1_500))}"]
+    yield "fields", [f"X-{name}: {name * 50}" for name in _names(90)]
+
+
+def _containers(there: Any, room: int) -> Iterator[tuple[str, Any]]:
+    """Yield values other than texts; for an array also long arrays of its own items."""
+    wide = dict.fromkeys(_names(MEMBERS_MAX), 0)
+    yield "number", 10**19
+    yield "object", wide
+    yield "deep", _nested([None] * MEMBERS_MAX, DEPTH_MAX - 8, "a")
+    item = there[0] if isinstance(there, list) and there else {}
+    for count in (20, 50, 100, MEMBERS_MAX):
+        each = room // count
+        yield f"{count} items", [item] * min(count, room // (len(_json(item)) + 1))
+        if isinstance(item, dict):
+            yield f"{count} items of unknown keys", [{**item, **_filled(each - len(_json(item)) - 2)}] * count
+        else:
+            yield f"{count} long items", [f"https://{'a' * (each - 16)}"] * count
+
+
+def _filled(room: int) -> dict[str, int | None]:
+    """Return an object of unknown keys of about this size."""
+    count = min(room // 7, MEMBERS_MAX - 20)
+    return dict.fromkeys(_names(max(count, 0)), 0)
+
+
+def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every value in the document."""
+    if path:
+        yield path
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, child in steps:
+        yield from _paths(child, (*path, step))
+
+
+def _at(document: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        document = document.get(step) if isinstance(document, dict) else document[step]
+    return document
+
+
+def _put(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    changed = copy.deepcopy(document)
+    _at(changed, path[:-1])[path[-1]] = value
+    return changed
+
+
+def _nested(value: Any, levels: int, key: str) -> Any:
+    for _ in range(levels):
+        value = {key: value}
+    return value
+
+
+def _names(count: int) -> Iterator[str]:
+    letters = string.ascii_letters
+    every = ("".join(name) for length in (1, 2, 3) for name in itertools.product(letters, repeat=length))
+    return itertools.islice(every, count)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,48 @@
+"""The head of a request: the check of its origin, and the client's address behind proxies."""
+
+from __future__ import annotations
+
+import pytest
+
+from paydesk.errors import Refusal
+from paydesk.http.request import Request
+
+PROXY, CLIENT = "192.0.2.1", "198.51.100.7"
+
+
+def request(*headers: tuple[bytes, bytes]) -> Request:
+    """A request with these header fields, by way of the proxy."""
+    scope = {"method": "GET", "path": "/", "query_string": b"", "headers": list(headers), "client": (PROXY, 1)}
+    return Request(scope)
+
+
+@pytest.mark.parametrize("origin", [b"null", b"", b"http://[", b"http://localhost:1", b"localhost", b"http://\xe9"])
+def test_an_origin_that_is_not_this_service_s_is_refused(origin: bytes) -> None:
+    """A malformed one too."""
+    with pytest.raises(Refusal) as refused:
+        request((b"host", b"localhost"), (b"origin", origin)).check_development(loopback_only=False)
+    assert refused.value.reason == "foreign origin"
+
+
+@pytest.mark.parametrize("headers", [[], [(b"origin", b"http://localhost")], [(b"origin", b"https://localhost")]])
+def test_its_own_origin_and_none_are_accepted(headers: list[tuple[bytes, bytes]]) -> None:
+    """Programs other than browsers send no origin."""
+    request((b"host", b"localhost"), *headers).check_development(loopback_only=False)
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        (CLIENT, CLIENT),
+        (f"203.0.113.9, {CLIENT}", CLIENT),
+        (f"203.0.113.9, {CLIENT}, {PROXY}", CLIENT),
+        ("a\x85b", PROXY),
+        ("\xad", PROXY),
+        (f"{CLIENT}, a\x85b, {PROXY}", PROXY),
+    ],
+)
+def test_the_address_is_the_last_one_that_a_trusted_proxy_reports(forwarded: str, address: str) -> None:
+    """A value that is not printable ASCII ends the list of trusted proxies."""
+    given = request((b"x-forwarded-for", forwarded.encode("latin-1")))
+    assert given.client_address((PROXY,)) == address
+    assert given.client_address(()) == PROXY
