@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -19,8 +20,7 @@ from paydesk.errors import (
     URI_TOO_LONG,
     ErrorKind,
 )
-from paydesk.http import request_log
-from paydesk.http.body import BODY_BYTES_MAX
+from paydesk.http import framing, request_log
 from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
 from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, refusal_headers, request_id
 from paydesk.http.request import forwarded_address
@@ -32,9 +32,6 @@ HEADER_BYTES_MAX = 16 * 1024
 HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
 PARSED_BYTES_MAX = 4 * 1024
 """Of a larger chunk no more is parsed while requests wait in the pipeline, so that few are in memory."""
-
-FRAMING = {b"content-length", b"transfer-encoding"}
-VERSIONS = {"1.1", "1.0"}
 
 
 class _HeadRefused(Exception):
@@ -62,22 +59,12 @@ class BoundedProtocol(EvictableProtocol):
             self._refuse(SERVICE_UNAVAILABLE)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; of much at once only as far as the first requests."""
-        if len(data) <= PARSED_BYTES_MAX:
-            self._parse(data)
-        else:
+        """Parse what came, and stop at a head that never ends."""
+        if self._refused or self.transport.is_closing():
+            return
+        if len(data) > PARSED_BYTES_MAX:
             self._unparsed += data
             self._parse_on()
-
-    def _parse_on(self) -> None:
-        """Parse what was left, until further requests wait for the one under way."""
-        while self._unparsed and not self.pipeline:
-            data, self._unparsed = self._unparsed[:PARSED_BYTES_MAX], self._unparsed[PARSED_BYTES_MAX:]
-            self._parse(data)
-
-    def _parse(self, data: bytes) -> None:
-        """Parse, and stop at a head that never ends."""
-        if self._refused or self.transport.is_closing():
             return
         self._ended_in_chunk = False
         self._feed(data)
@@ -85,6 +72,12 @@ class BoundedProtocol(EvictableProtocol):
         self._head_bytes += len(data) if self._in_head and not self._ended_in_chunk else 0
         if self._in_head and self._head_bytes > HEAD_BYTES_MAX:
             self._refuse(HEADERS_TOO_LARGE)
+
+    def _parse_on(self) -> None:
+        """Parse what was left of a large chunk, until further requests wait for the one under way."""
+        while self._unparsed and not self.pipeline:
+            data, self._unparsed = self._unparsed[:PARSED_BYTES_MAX], self._unparsed[PARSED_BYTES_MAX:]
+            self.data_received(data)
 
     def on_message_begin(self) -> None:
         """The first byte of a request: its head has a deadline from now."""
@@ -108,25 +101,53 @@ class BoundedProtocol(EvictableProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole: the body has a deadline from now."""
-        framing = [field for field in self.headers if field[0] in FRAMING]
-        version = self.parser.get_http_version()
-        if version not in VERSIONS or self.parser.get_method() == b"CONNECT":
+        version, method = self.parser.get_http_version(), self.parser.get_method()
+        lengths = [field for field in self.headers if field[0] in framing.NAMES]
+        if (
+            version not in framing.VERSIONS
+            or method == b"CONNECT"
+            or (lengths and not framing.is_clear(lengths, version))
+        ):
             self._stop_parsing(BAD_REQUEST)
-        if framing and not _is_clear(framing, version):
-            self._stop_parsing(BAD_REQUEST)
-        self._whole_first = not self.expect_100_continue and (not framing or _is_small(framing[0]))
+        self._whole_first = not self.expect_100_continue and (not lengths or framing.is_small(lengths[0]))
         if self.parser.should_upgrade():
             return  # The parser stops here, and the head is read again without the offer.
-        super().on_headers_complete()
-        extensions: dict[str, Any] = {
-            IN_ONE_PIECE: partial(self._send_in_one_piece, self.cycle),
-            GONE: partial(getattr, self.cycle, "disconnected"),
-        }
-        self.scope["extensions"] = extensions
+        earlier = self.cycle
+        self.cycle = self._new_cycle(version, method)
         self._in_head = False
-        if self.room.draining:
-            self.cycle.keep_alive = False
         self.deadline = self.loop.time() + self.room.body_seconds
+        if earlier is None or earlier.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _new_cycle(self, version: str, method: bytes) -> RequestResponseCycle:
+        """Complete the request's scope as uvicorn does, with our extensions."""
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        cycle = RequestResponseCycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version == "1.1" and self.parser.should_keep_alive() and not self.room.draining,
+            on_response=self.on_response_complete,
+        )
+        scope: Any = self.scope
+        scope["method"], scope["http_version"] = method.decode("ascii"), version
+        scope["path"], scope["raw_path"] = unquote(path) if "%" in path else path, url.path
+        scope["query_string"] = url.query or b""
+        scope["extensions"] = {
+            IN_ONE_PIECE: partial(self._send_in_one_piece, cycle),
+            GONE: partial(getattr, cycle, "disconnected"),
+        }
+        return cycle
 
     def on_message_complete(self) -> None:
         """The request is whole; it can't be late any more."""
@@ -135,8 +156,10 @@ class BoundedProtocol(EvictableProtocol):
         self.deadline, self._ended_in_chunk = None, True
         if self.cycle.response_complete:
             self._begin_to_idle()  # The answer had not waited for the body.
-        else:
+        elif self.pipeline or self.flow.write_paused:
             self.begin_to_work()
+        else:
+            self.enter(None)
         super().on_message_complete()
         if self._held is not None:
             app, self._held = self._held, None
@@ -163,7 +186,8 @@ class BoundedProtocol(EvictableProtocol):
             self.begin_to_work()
             self.flow.resume_reading()
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         if self.deadline is None:
             self._begin_to_idle()
         elif self._state is not self.room.unfinished and not self.flow.write_paused:
@@ -284,17 +308,6 @@ class BoundedProtocol(EvictableProtocol):
         fields: Iterable[tuple[bytes, bytes]] = getattr(self, "headers", None) or ()
         forwarded = [value.decode("latin-1") for name, value in fields if name == b"x-forwarded-for"]
         return forwarded_address(self.client[0] if self.client else "", forwarded, self.room.trusted_proxies)
-
-
-def _is_clear(framing: list[tuple[bytes, bytes]], version: str) -> bool:
-    """Whether it is beyond doubt where the body ends: one length, or HTTP/1.1's chunks and no other coding."""
-    name, value = framing[0]
-    is_chunked = version == "1.1" and value.strip().lower() == b"chunked"
-    return len(framing) == 1 and (name == b"content-length" or is_chunked)
-
-
-def _is_small(field: tuple[bytes, bytes]) -> bool:
-    return field[0] == b"content-length" and len(field[1]) <= 5 and int(field[1]) <= BODY_BYTES_MAX
 
 
 def _lines(headers: Iterable[tuple[str, str]]) -> bytes:

@@ -32,8 +32,9 @@ class _Flow(FlowControl):
         self._pipeline = pipeline
 
     def resume_reading(self) -> None:
-        if not self._pipeline:
-            super().resume_reading()
+        if self.read_paused and not self._pipeline:
+            self.read_paused = False
+            self._transport.resume_reading()
 
 
 class EvictableProtocol(HttpToolsProtocol):
