@@ -5,6 +5,7 @@ Each check is a generator of its own over records and facts, so that a test can 
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
@@ -304,9 +305,17 @@ def defects(name: str, log: str) -> list[str]:
         elif in_traceback and line and not line[0].isspace():
             found += _unexpected(name, last_words)
             in_traceback, last_words = False, line
-        elif any(f'"event": "{event}"' in line for event in DEFECTS):
+        elif _event(line) in DEFECTS:
             found.append(f"{name} logged: {line[:300]}")
     return found + _unexpected(name, last_words)
+
+
+def _event(line: str) -> str:
+    """Return the event of a line of the log, or nothing for one that is no JSON."""
+    try:
+        return str(json.loads(line).get("event"))
+    except (ValueError, AttributeError):
+        return ""
 
 
 def _unexpected(name: str, last_words: str) -> list[str]:
