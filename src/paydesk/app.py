@@ -85,8 +85,8 @@ def build_app(
     paths = _by_path(offered)
     routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_place)]
     if "application" in surfaces:
-        routes += [Route(path, RetiredEndpoint(settings.trusted_proxies)) for path in retired.PATHS]
-    return Router(routes, redirect_slashes=False, default=NotFound(settings.trusted_proxies))
+        routes += [Route(path, RetiredEndpoint(settings)) for path in retired.PATHS]
+    return Router(routes, redirect_slashes=False, default=NotFound(settings))
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
@@ -103,14 +103,31 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquir
         raise StartRefused(f"simulator_script: {error}.") from None
 
 
-class PathEndpoint:
+class Refusing:
+    """Answers requests that reach no operation. What they say of themselves is read by the same settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._trusted_proxies = settings.trusted_proxies
+        self._references_checked = settings.card_numbers_refused_in_references
+
+    async def refuse(self, scope: Scope, send: Send, refusal: Refusal, surface: Surface | None = None) -> None:
+        """Answer with the refusal, in the dialect of the surface or of the path, and write the line into the log."""
+        started, request = time.perf_counter(), Request(scope)
+        identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
+        surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
+        await send_reply(scope, send, refused(refusal, surface, request.headers), identity)
+        address = request.client_address(self._trusted_proxies)
+        request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
+
+
+class PathEndpoint(Refusing):
     """The operations of one path, by method."""
 
     def __init__(self, operations: Iterable[Operation], service: Service) -> None:
+        super().__init__(service.settings)
         self._endpoints = {operation.method: Endpoint(operation, service) for operation in operations}
         self._allow = ", ".join(sorted(self._endpoints))
         self._is_page = any(endpoint.operation.surface == "page" for endpoint in self._endpoints.values())
-        self._trusted_proxies = service.settings.trusted_proxies
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Hand the request to its method's endpoint."""
@@ -118,42 +135,25 @@ class PathEndpoint:
         if endpoint is not None:
             return endpoint(scope, receive, send)
         refusal = METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
-        return _refuse(scope, send, refusal, self._trusted_proxies, "page" if self._is_page else None)
+        return self.refuse(scope, send, refusal, "page" if self._is_page else None)
 
 
-class RetiredEndpoint:
-    """An earlier path: gone, whoever asks for whatever there."""
-
-    def __init__(self, trusted_proxies: Collection[str]) -> None:
-        self._trusted_proxies = trusted_proxies
+class RetiredEndpoint(Refusing):
+    """A path of the earlier interface: 410 for every method."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Say what took over."""
+        """Name the successor."""
         del receive
-        return _refuse(scope, send, retired.refusal(scope["method"], scope["path"]), self._trusted_proxies)
+        return self.refuse(scope, send, retired.refusal(scope["method"], scope["path"]))
 
 
-class NotFound:
-    """Every path that no route has."""
-
-    def __init__(self, trusted_proxies: Collection[str]) -> None:
-        self._trusted_proxies = trusted_proxies
+class NotFound(Refusing):
+    """Answers 404 for an unknown path."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 404."""
         del receive
-        return _refuse(scope, send, NOT_FOUND.because("no such path"), self._trusted_proxies)
-
-
-async def _refuse(
-    scope: Scope, send: Send, refusal: Refusal, trusted_proxies: Collection[str], surface: Surface | None = None
-) -> None:
-    started, request = time.perf_counter(), Request(scope)
-    identity = request_id(request.headers.get("x-request-id"))
-    surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
-    await send_reply(scope, send, refused(refusal, surface, request.headers), identity)
-    address = request.client_address(trusted_proxies)
-    request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
+        return self.refuse(scope, send, NOT_FOUND.because("no such path"))
 
 
 def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:

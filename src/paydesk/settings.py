@@ -147,7 +147,7 @@ class Settings(BaseModel):
     card_numbers_refused_in_references: bool = Field(
         False,
         description="Whether identifiers that applications and terminals choose are refused when they look like a card"
-        " number. One numeric identifier of 16 digits in thirty does; UUIDs never do.",
+        " number. About one numeric identifier of 16 digits in twenty does; UUIDs never do.",
     )
     order_statuses: Literal["plain", "extended"] = Field(
         "plain",

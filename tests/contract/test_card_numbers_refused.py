@@ -11,6 +11,7 @@ import pytest
 from page_scene import authorization
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database
+from raw_http import exchange, head
 from service import Service, order_body, running
 
 NUMBER = "4509953566233704"
@@ -49,7 +50,7 @@ async def test_a_card_number_in_a_reference_is_property_value(
 
 
 async def test_references_are_not_checked_by_default(service: Service) -> None:
-    """One numeric identifier in thirty looks like a card number."""
+    """About one numeric identifier of 16 digits in twenty looks like a card number."""
     for _, fields in REFERENCES:
         assert (await _create(service, fields)).status == 201
     assert (await _create(service, {}, key=NUMBER)).status == 201
@@ -68,10 +69,14 @@ async def test_a_card_number_as_idempotency_key_is_refused(checking: Service) ->
 
 
 async def test_a_card_number_as_request_id_is_replaced(checking: Service) -> None:
-    """By a new UUID; any other one stays."""
-    for sent in (NUMBER, f"till-{NUMBER}"):
-        reply = await checking.request("GET", "/v1/orders", headers={"X-Request-Id": sent})
-        assert uuid.UUID(reply.headers["x-request-id"])
+    """By a new UUID, also where the path, the method or the head is refused; any other one stays."""
+    unrouted = [("GET", "/v2/orders"), ("PATCH", "/v1/orders"), ("GET", "/point/integration-api/devices")]
+    for method, path in [("GET", "/v1/orders"), *unrouted]:
+        for sent in (NUMBER, f"till-{NUMBER}"):
+            reply = await checking.request(method, path, headers={"X-Request-Id": sent})
+            assert uuid.UUID(reply.headers["x-request-id"])
+    malformed = head("GET", "/v1/orders", f"X-Request-Id: {NUMBER}", "Content-Length: 1", "Content-Length: 2")
+    assert uuid.UUID((await exchange(checking, malformed)).headers["x-request-id"])
     reply = await checking.request("GET", "/v1/orders", headers={"X-Request-Id": "till-1"})
     assert reply.headers["x-request-id"] == "till-1"
 

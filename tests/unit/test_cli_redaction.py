@@ -14,6 +14,7 @@ import structlog
 
 from paydesk import logs
 from paydesk.errors import NOT_FOUND, SERVICE_UNAVAILABLE, Refusal
+from paydesk.health.errors import NOT_READY
 from paydesk.http import request_log
 from paydesk.redaction import redacted
 from paydesk.secrets import Secret
@@ -144,16 +145,17 @@ def _request_line(path: str, refusal: Refusal | None = None) -> None:
 
 @pytest.mark.parametrize("log_format", ["json", "text"])
 def test_failed_requests_are_errors_at_every_level(stream: io.StringIO, log_format: logs.LogFormat) -> None:
-    """With `warning` the lines of other requests are left out, and a 5xx is written all the same."""
-    for level, lines in (("warning", 1), ("info", 3)):
+    """With `warning` other lines are left out, that of a node that is not ready too: its balancer asks all the time."""
+    for level, lines in (("warning", 1), ("info", 4)):
         stream.truncate(stream.seek(0))
         logs.configure(log_format, stream, level)  # type: ignore[arg-type]  # both are levels
-        for refusal in (None, NOT_FOUND.because("no such path"), SERVICE_UNAVAILABLE.because("the disk is full")):
+        not_ready = NOT_READY.because("draining")
+        for refusal in (None, NOT_FOUND.because("no such path"), not_ready, SERVICE_UNAVAILABLE.because("disk full")):
             _request_line("/v1/orders", refusal)
         written = stream.getvalue().splitlines()
         assert len(written) == lines
         assert ["error" in line.split("request")[0] for line in written] == [False] * (lines - 1) + [True]
-        assert "the disk is full" in written[-1]
+        assert "disk full" in written[-1]
 
 
 def test_request_lines(stream: io.StringIO) -> None:

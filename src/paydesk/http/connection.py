@@ -290,7 +290,8 @@ class BoundedProtocol(EvictableProtocol):
         surface = "token" if url.startswith(b"/oauth/") else "application"
         refusal = kind.because("refused by the server")
         body = encode(error_body(surface, refusal))
-        identity = request_id(headers.get(b"x-request-id", b"").decode("latin-1"))
+        sent = headers.get(b"x-request-id", b"").decode("latin-1")
+        identity = request_id(sent, checked=self.room.references_checked)
         path = url.partition(b"?")[0].decode("latin-1")
         if kind is not SERVICE_UNAVAILABLE:  # Of these the room says how many there were.
             request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())

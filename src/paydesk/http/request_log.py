@@ -19,6 +19,7 @@ import structlog
 from paydesk.card_numbers import MASK
 from paydesk.clock import rfc3339
 from paydesk.errors import Refusal
+from paydesk.health.errors import NOT_READY
 from paydesk.redaction import carries_secret, redacted
 
 PATH_CHARACTERS_MAX = 200
@@ -57,9 +58,9 @@ def write(
 
     `identity` returns the ids of the caller, as far as they are known. It is called only where a line is written. Of a
     refusal the line has the code, the precise reason and its facts. A status of 500 and above is an error, which is
-    written whatever the level.
+    written whatever the level; `/readyz` that says "not ready" has not failed.
     """
-    failed = status >= 500
+    failed = status >= 500 and (refusal is None or refusal.kind is not NOT_READY)
     if not (failed or _Target.enabled):
         return
     fields: dict[str, Any] = {

@@ -45,6 +45,7 @@ class Room:
         self.write_seconds = settings.write_timeout_seconds
         self.keep_alive_seconds = settings.keep_alive_seconds
         self.trusted_proxies = settings.trusted_proxies
+        self.references_checked = settings.card_numbers_refused_in_references
         self.draining = False
         self.unfinished: State = {}
         self.stalled: State = {}

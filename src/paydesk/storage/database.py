@@ -86,7 +86,7 @@ class DiskFull(Unavailable):
 
 
 class ReadOnly(Unavailable):
-    """The database takes no writes; nothing was done. The message says why."""
+    """The database takes no writes; nothing was done. `/readyz` shows the reason: it names no file or server."""
 
     sentence = "The database is read-only; nothing was done."
 

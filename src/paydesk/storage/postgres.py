@@ -17,7 +17,7 @@ from paydesk.crash_points import reached
 from paydesk.signals import Signals
 from paydesk.storage.database import DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
-from paydesk.storage.postgres_connections import Connection, Connections, Expired, Lost
+from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
@@ -38,7 +38,7 @@ than by twice 128. What only reads costs this process more than the server, and 
 BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
 """A row that a stranger holds must keep neither a batch waiting nor its place: the units are then run alone."""
 
-_IS_READ_ONLY = "SELECT current_setting('transaction_read_only')"
+_READ_ONLY = "SELECT current_setting('transaction_read_only') = 'on', pg_is_in_recovery()"
 
 _RUN_AGAIN = (
     asyncpg.SerializationError,
@@ -103,8 +103,12 @@ class PostgresDatabase:
 
     async def check_writable(self) -> None:
         """Raise `ReadOnly` where transactions are read-only by default, and for a standby when it is connected to."""
-        row = await self.read(lambda tx: tx.one(_IS_READ_ONLY))
-        if row is not None and row[0] == "on":
+        row = await self.read(lambda tx: tx.one(_READ_ONLY))
+        assert row is not None, "it always has one row"
+        is_read_only, is_standby = row
+        if is_standby:
+            raise ReadOnly(STANDBY)
+        if is_read_only:
             raise ReadOnly("default_transaction_read_only is on")
 
     async def _put(self, batches: Batches, work: Work[T], touches: Iterable[Hashable]) -> T:
@@ -280,7 +284,9 @@ class PostgresDatabase:
 def _out_of_service(error: asyncpg.PostgresError) -> Unavailable:
     if isinstance(error, asyncpg.DiskFullError):
         return DiskFull(f"PostgreSQL: {error}")
-    return (ReadOnly if isinstance(error, asyncpg.ReadOnlySQLTransactionError) else Unavailable)(f"PostgreSQL: {error}")
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return ReadOnly("PostgreSQL takes no writes")
+    return Unavailable(f"PostgreSQL: {error}")
 
 
 async def _commit(connection: Connection) -> None:

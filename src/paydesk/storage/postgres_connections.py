@@ -35,6 +35,8 @@ server had counted, its own choice made the ledger's check of 30,000 orders last
 seconds.
 """
 
+STANDBY: Final = "This PostgreSQL is a standby; the primary is needed."
+
 _LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
@@ -239,4 +241,4 @@ def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: b
     if superuser == "on":
         raise UnsafeDatabase("The role is a superuser. Give Paydesk a role of its own that owns its database.")
     if in_recovery:
-        raise ReadOnly("This PostgreSQL is a standby; the primary is needed.")
+        raise ReadOnly(STANDBY)

@@ -68,7 +68,7 @@ class Hosts:
             except _AWAY as error:
                 reason = self._reason(error, seconds)
                 reasons.append(f"{host.name}:{host.port}: {reason}" if host.name else reason)
-                self._note(host, reason)
+                self._note(host, reason, skipped=isinstance(error, asyncpg.TargetServerAttributeNotMatched))
                 failure = error
             else:
                 self._prefer(host)
@@ -82,11 +82,12 @@ class Hosts:
             return f"it does not match target_session_attrs{f'={self._attributes}' if self._attributes else ''}"
         return str(error) or type(error).__name__
 
-    def _note(self, host: Host, reason: str) -> None:
-        """Log why one of several hosts failed: once, until it answers or fails in another way."""
+    def _note(self, host: Host, reason: str, *, skipped: bool) -> None:
+        """Log why one of several hosts failed or was skipped: once, until it answers or the reason changes."""
         if host.name and self._failed.get(host) != reason:
             self._failed[host] = reason
-            log.warning("database_host_failed", host=host.name, port=host.port, reason=reason)
+            event, write = ("database_host_skipped", log.info) if skipped else ("database_host_failed", log.warning)
+            write(event, host=host.name, port=host.port, reason=reason)
 
     def _prefer(self, host: Host) -> None:
         self._failed.pop(host, None)

@@ -44,7 +44,9 @@ def out_of_service(file: Path, error: apsw.Error) -> Unavailable:
     """What the caller of a unit that could not be kept is told."""
     if isinstance(error, apsw.FullError):
         return DiskFull(f"{file}: {error}")
-    return (ReadOnly if isinstance(error, apsw.ReadOnlyError) else Unavailable)(f"{file}: {error}")
+    if isinstance(error, apsw.ReadOnlyError):
+        return ReadOnly("the database file can't be written to")
+    return Unavailable(f"{file}: {error}")
 
 
 def check_mount(file: Path) -> None:
