@@ -132,12 +132,14 @@ class DeliveryWorker:
             return 0
         secret = signature.secret_of(self._keys, target.key_version, subscription_id, target.secret_generation)
         for delivery in claimed:
-            self._begin(delivery, target.url, secret)
+            self._begin(delivery, target.url, secret, now_ms)
         return len(claimed)
 
-    def _begin(self, claimed: Claimed, url: str, secret: Secret) -> None:
+    def _begin(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
         self._slots.take(claimed.subscription_id)
-        task = asyncio.create_task(self._deliver(claimed, url, secret), name=f"webhook {claimed.delivery_id}")
+        task = asyncio.create_task(
+            self._deliver(claimed, url, secret, started_ms), name=f"webhook {claimed.delivery_id}"
+        )
         self._under_way[task] = claimed
         task.add_done_callback(self._done)
 
@@ -147,8 +149,9 @@ class DeliveryWorker:
             log.error("delivery failed by a defect", delivery=claimed.delivery_id, exc_info=error)
         self._database.signals.wake(["deliveries"])
 
-    async def _deliver(self, claimed: Claimed, url: str, secret: Secret) -> None:
-        started_ms, began = self._clock.now_ms(), time.monotonic()
+    async def _deliver(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
+        # Started with its claim: the clock is not read again, as it may not be trusted meanwhile.
+        began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
             address, headers = request(claimed, url, secret, self._wall.now_ms() // 1000)
