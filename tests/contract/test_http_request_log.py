@@ -122,6 +122,19 @@ async def test_a_seller_at_the_browser(service: Service, lines: Lines) -> None:
     assert last(lines) == {"status": 200, "address": CLIENT, "seller_id": service.seller_id}
 
 
+@pytest.mark.parametrize("everywhere", ["", "yes"])
+async def test_a_sign_out(service: Service, lines: Lines, everywhere: str) -> None:
+    """The seller whose session it ended; the same form sent again ends none."""
+    visitor: Browser = await browser(service, **FORWARDED)
+    await visitor.sign_in("/applications")
+    form = (await visitor.get("/applications")).form("/sign-out")
+    again = Browser(service, visitor.headers, dict(visitor.cookies))
+    await visitor.submit(form, everywhere=everywhere)
+    assert last(lines) == {"status": 303, "address": CLIENT, "seller_id": service.seller_id}
+    await again.submit(form, everywhere=everywhere)
+    assert "seller_id" not in last(lines)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
