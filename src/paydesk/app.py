@@ -134,7 +134,7 @@ class RetiredEndpoint:
 
 
 class NotFound:
-    """Every path that no route has."""
+    """Answers 404 for an unknown path."""
 
     def __init__(self, trusted_proxies: Collection[str]) -> None:
         self._trusted_proxies = trusted_proxies
