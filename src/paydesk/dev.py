@@ -66,7 +66,7 @@ async def run(options: Options, settings: Settings) -> None:
             settings = settings.model_copy(update={"public_url": base_url})
         server_keys = _keys(Path(settings.keys_file))
         password = asyncio.create_task(_meanwhile(options.credentials))
-        async with node.database_of(settings) as database:
+        async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
             await prepare(database, MovableClock().now_ms())
             clock = await restore_clock(database)
             demo = await _demo(options, settings, database, server_keys, clock, base_url, password)
@@ -75,7 +75,12 @@ async def run(options: Options, settings: Settings) -> None:
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
             acquirers = acquirers_of(settings, database, clock)
-            state: dict[str, Any] = {"fleet": fleet, "loopback_allowed": True, "acquirers": acquirers}
+            state: dict[str, Any] = {
+                "fleet": fleet,
+                "loopback_allowed": True,
+                "acquirers": acquirers,
+                "reporter": reporter,
+            }
             app = build_app(settings, database, server_keys, clock, development=True, state=state)
             context = WorkerContext(database, settings, clock, server_keys, loopback_allowed=True, acquirers=acquirers)
             await node.run_together(

@@ -16,8 +16,10 @@ from typing import Any
 import structlog
 
 from paydesk.http import server
+from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
 from paydesk.signals import Signals
+from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.connect import open_database, wakes_carried
 from paydesk.storage.database import Database
 
@@ -52,6 +54,11 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
             yield database
     finally:
         await database.close()
+
+
+def reporter_of(database: Database, settings: Settings) -> Reporter:
+    """Return the node's reporter, which all its listeners share."""
+    return Reporter(BoundedDatabase(database, settings.requests_max))
 
 
 def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None) -> None:

@@ -6,11 +6,13 @@ number of nodes, is one row an hour for each kind and subject, and one warning i
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
 import structlog
@@ -37,7 +39,8 @@ Kind = Literal[
 
 HOUR_MS = 3_600_000
 REPORT_SECONDS = 60.0
-SUBJECTS_MAX = 10_000
+EVENTS_MAX = 10_000
+CLOSE_SECONDS_MAX = 2.0
 
 RECORD = """
 INSERT INTO operator_events (event_id, kind, seller_id, subject, message, body, created_ms, repeat_key, occurrences)
@@ -84,42 +87,113 @@ def warn(event: OperatorEvent) -> None:
     log.warning(event.kind, subject=event.subject, message=event.message, **facts)
 
 
-class Reporter:
-    """Records repeatable events in transactions of their own, at most one write a minute for each kind and subject."""
+@dataclass(slots=True)
+class _Counted:
+    """An event that was reported, and its occurrences that are not recorded yet."""
 
-    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._database, self._monotonic = database, monotonic
-        self._waiting: OrderedDict[tuple[Kind, str], tuple[float, int]] = OrderedDict()
+    event: OperatorEvent
+    now_ms: int
+    due: float
+    occurrences: int = 1
+
+
+class Reporter:
+    """Records repeatable events in transactions of their own.
+
+    The first occurrence in an hour is recorded at once. Repetitions are counted in memory; while the reporter runs
+    (`async with`) each count is recorded once a minute, and all of them at the end.
+    """
+
+    def __init__(
+        self, database: Database, monotonic: Callable[[], float] = time.monotonic, seconds: float = REPORT_SECONDS
+    ) -> None:
+        self._database, self._monotonic, self._seconds = database, monotonic, seconds
+        # By repeat key, the one that is due next first.
+        self._counted: OrderedDict[str, _Counted] = OrderedDict()
+        self._stop = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._running = asyncio.create_task(self._run(), name="operator events")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stop.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                if self._running is not None:
+                    await self._running
+                for counted in list(self._counted.values()):
+                    await self._record(counted)
+        for counted in self._counted.values():
+            _log_lost(counted)
 
     async def report(self, event: OperatorEvent, now_ms: int) -> None:
-        """Record the event with those of its kind and subject that were held back, and log the first of an hour.
+        """Record and log the first occurrence in an hour; count repetitions that were not recorded yet.
 
-        Where the database is out of reach the event is logged alone.
+        An event that cannot be recorded now is logged, and recorded with its repetitions.
         """
-        occurrences = self._due(event)
-        if not occurrences:
+        key = event.repeat_key(now_ms)
+        if key in self._counted:
+            self._counted[key].occurrences += 1
             return
-        touched = (f"operator_event:{event.repeat_key(now_ms)}",)
+        evicted = self._counted.popitem(last=False)[1] if len(self._counted) >= EVENTS_MAX else None
+        self._counted[key] = counted = _Counted(event, now_ms, self._monotonic() + self._seconds)
+        if await self._record(counted) is not False:
+            warn(event)
+        if evicted is not None:
+            await self._record(evicted)
+
+    async def record_due(self) -> None:
+        """Record the counts whose minute is over, and forget events that were not repeated in it."""
+        now = self._monotonic()
+        while self._counted and next(iter(self._counted.values())).due <= now:
+            key, counted = self._counted.popitem(last=False)
+            if counted.occurrences:
+                counted.due = now + self._seconds
+                self._counted[key] = counted
+                await self._record(counted)
+
+    async def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                await self.record_due()
+            except Exception:
+                log.exception("operator_events_failed")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), self._pause_seconds())
+
+    def _pause_seconds(self) -> float:
+        """Return the seconds until the next count is due. What is reported meanwhile is due later than that."""
+        due = next((counted.due for counted in self._counted.values()), None)
+        return self._seconds if due is None else max(due - self._monotonic(), 0)
+
+    async def _record(self, counted: _Counted) -> bool | None:
+        """Record the occurrences; return whether that made a new row, or None where the database is out of reach."""
+        event, now_ms, occurrences = counted.event, counted.now_ms, counted.occurrences
+        if not occurrences:
+            return False
+        key, is_new = event.repeat_key(now_ms), None
+        counted.occurrences = 0
         try:
             is_new = await self._database.write(
-                lambda tx: record_repeatable(tx, event, now_ms, occurrences), touches=touched
+                lambda tx: record_repeatable(tx, event, now_ms, occurrences), touches=(f"operator_event:{key}",)
             )
         except (Unavailable, Locked):
-            is_new = True
-        if is_new:
-            warn(event)
+            return None
+        finally:
+            if is_new is None:
+                counted.occurrences += occurrences
+                if self._counted.get(key) is not counted:
+                    _log_lost(counted)
+        return is_new
 
-    def _due(self, event: OperatorEvent) -> int:
-        """Return how many occurrences to record now: none within a minute of the last report."""
-        key, now = (event.kind, event.subject), self._monotonic()
-        until, held_back = self._waiting.pop(key, (now, 0))
-        if now < until:
-            self._waiting[key] = until, held_back + 1
-            return 0
-        if len(self._waiting) >= SUBJECTS_MAX:
-            self._waiting.popitem(last=False)
-        self._waiting[key] = now + REPORT_SECONDS, 0
-        return held_back + 1
+
+def _log_lost(counted: _Counted) -> None:
+    """Log occurrences that are not recorded and no longer kept."""
+    if counted.occurrences:
+        event = counted.event
+        log.warning("occurrences_lost", kind=event.kind, subject=event.subject, occurrences=counted.occurrences)
 
 
 def _row(event: OperatorEvent, now_ms: int) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ Nobody should log such a thing in the first place; this is the net under the rop
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
@@ -95,8 +96,19 @@ def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mu
 def _without_secrets(text: str, name: str) -> str:
     if len(text) < 9 or card_numbers.is_uuid(text):
         return text
+    if name == "address" and _is_ip_address(text):
+        return text
     text = _CREDENTIAL.sub(_prefix_and_mask, text)
     return text if name in _PLAIN_NUMBERS else card_numbers.masked(text)
+
+
+def _is_ip_address(text: str) -> bool:
+    """Return whether the text is an IP address or network, whose digits can look like a card number."""
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _prefix_and_mask(found: re.Match[str]) -> str:

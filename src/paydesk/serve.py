@@ -46,7 +46,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
     server_keys = keys.read(Path(settings.keys_file))
     keys.check(Path(settings.keys_file), server_keys)
     check_files(settings)
-    async with node.database_of(settings) as database:
+    async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
         await check_database(database, SystemClock().now_ms())
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
@@ -58,7 +58,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
             keys=server_keys,
             clock=clock,
             development=False,
-            state={"readiness": readiness, "acquirers": acquirers},
+            state={"readiness": readiness, "acquirers": acquirers, "reporter": reporter},
         )
         with closing(inherited or Doors.made(settings, beside=beside)) as doors:
             node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))

@@ -23,6 +23,7 @@ VISIBLE = f"[^\\s\u200c\u200d{FORBIDDEN_CLASS}]"
 PATTERN = f"^{CHARACTER}*$"
 RULE = "must not contain control characters or invisible characters"
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FORBIDDEN = re.compile(f"[{FORBIDDEN_CLASS}]")
 _JOINERS = re.compile("[\u200c\u200d]")
 
@@ -31,6 +32,11 @@ def has_forbidden(text: str) -> bool:
     """Return whether the text contains a forbidden character."""
     # Printable texts are the rule and quickly recognized. White space beyond ASCII and joiners are allowed too.
     return not text.isprintable() and _FORBIDDEN.search(text) is not None
+
+
+def has_control(text: str) -> bool:
+    """Return whether the text contains a control character (category Cc of Unicode)."""
+    return _CONTROL.search(text) is not None
 
 
 def is_blank(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -169,3 +170,24 @@ def test_what_knocked_before_the_end_is_answered(sqlite_url: str, tmp_path: Path
             answer.close()
             connection.close()
         assert process.wait(20) == 0
+
+
+def test_it_records_what_it_counted(sqlite_url: str, tmp_path: Path) -> None:
+    """Occurrences of a security event that were held back are written when the service ends."""
+    with _serving(sqlite_url, tmp_path) as serve:
+        made = command("operators", "create", "--name", "ana", "--json", folder=tmp_path, **serve.variables)
+        token = json.loads(made.stdout)["token"]
+        process = serve.start()
+        serve.wait_for("listening", 1)
+        application = {"name": "Till", "redirect_uris": ["https://till.example/callback"], "scopes": "read"}
+        status, answer = request("POST", f"{serve.operators}/operator/v1/applications", token, application)
+        assert status == 201, answer
+        wanted = {"client_id": answer["client_id"], "topic": "orders", "url": "https://10.0.0.1/hook"}
+        for _ in range(5):
+            assert request("POST", f"{serve.operators}/operator/v1/subscriptions", token, wanted)[0] == 400
+        serve.end(process)
+        process = serve.start()
+        serve.wait_for("listening", 2)
+        (event,) = request("GET", f"{serve.operators}/operator/v1/events", token)[1]["data"]
+        assert (event["kind"], event["occurrences"]) == ("webhook_address_refused", 5)
+        serve.end(process)

@@ -122,6 +122,19 @@ async def test_a_seller_at_the_browser(service: Service, lines: Lines) -> None:
     assert last(lines) == {"status": 200, "address": CLIENT, "seller_id": service.seller_id}
 
 
+@pytest.mark.parametrize("everywhere", ["", "yes"])
+async def test_a_sign_out(service: Service, lines: Lines, everywhere: str) -> None:
+    """The seller whose session it ended; the same form sent again ends none."""
+    visitor: Browser = await browser(service, **FORWARDED)
+    await visitor.sign_in("/applications")
+    form = (await visitor.get("/applications")).form("/sign-out")
+    again = Browser(service, visitor.headers, dict(visitor.cookies))
+    await visitor.submit(form, everywhere=everywhere)
+    assert last(lines) == {"status": 303, "address": CLIENT, "seller_id": service.seller_id}
+    await again.submit(form, everywhere=everywhere)
+    assert "seller_id" not in last(lines)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
@@ -164,8 +177,18 @@ async def test_only_trusted_proxies_are_believed(database: Database) -> None:
                 assert last(lines)["address"] == "127.0.0.1"
 
 
-@pytest.mark.parametrize(("sent", "logged"), [("x" * 1000, "x" * 64), ("4111111111111111", "***")])
-async def test_what_a_proxy_writes_is_cut_and_masked(service: Service, lines: Lines, sent: str, logged: str) -> None:
-    """It need not be an address."""
+LIKE_A_CARD_NUMBER = "a9bd:8581:ef41:6932:1891:631b:5bc:87ae"
+
+
+@pytest.mark.parametrize(
+    ("sent", "logged"),
+    [
+        ("x" * 1000, "127.0.0.1"),
+        ("4111111111111111", "127.0.0.1"),
+        (f"[{LIKE_A_CARD_NUMBER}]:4711", LIKE_A_CARD_NUMBER),
+    ],
+)
+async def test_only_an_ip_address_is_taken_from_a_proxy(service: Service, lines: Lines, sent: str, logged: str) -> None:
+    """It is logged unmasked; otherwise the proxy counts as the client."""
     await service.request("GET", "/nowhere", headers={"X-Forwarded-For": sent})
     assert last(lines)["address"] == logged

@@ -145,7 +145,8 @@ COMMON = (
     "password1234",
     "P@ssw0rd1234",
     "passwordpassword",
-    "123456789012",
+    "aaaaaaaaaaaa",
+    "Passw0rd!Passw0rd!",
     "minhasenha123",
     "Contraseña2024!",
     "Gabriel-19901231",
@@ -171,6 +172,18 @@ async def test_a_common_password_is_refused(service: Service) -> None:
             assert password.encode() not in refused.raw
     assert len((await owner.did("GET", "sellers"))["data"]) == count
     assert len(await audited(service)) == 1
+
+
+async def test_a_password_with_few_letters_is_refused(service: Service) -> None:
+    """The message names the rule that was broken."""
+    owner = await operator(service)
+    for password in ("123456789012", "Xk7-9912-8831-0042"):
+        refused = await owner.ask("POST", "sellers", {**SELLER, "password": password})
+        assert (refused.status, refused.code) == (400, "property_value")
+        assert refused.details[0].startswith(
+            "'$.password' - must contain at least 4 letters beside digits and signs; use several words"
+        )
+    await owner.did("POST", "sellers", {**SELLER, "password": "Xkwq-9912-8831-0042"})
 
 
 async def test_a_password_with_the_name_of_the_email_address_is_refused(service: Service) -> None:

@@ -207,6 +207,22 @@ async def test_signing_out(service: Service) -> None:
     assert (await seller.submit(form)).location == answer.location
 
 
+async def test_a_password_with_invisible_characters_is_accepted(service: Service) -> None:
+    """It was set before they were refused. Other fields must not have them, and no field a control character."""
+    password = "the cafe\xad and \U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    seller = await browser(service)
+    hashed = PasswordHasher().hash(password)
+    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, hashed)
+    email = service.scene.seller.email
+    for refused in (
+        {"email": email, "password": password + "\x01"},
+        {"email": email, "password": password + "\x9f"},
+        {"email": email + "\xad", "password": password},
+    ):
+        assert (await seller.sign_in("/applications", **refused)).code == "bad_request"
+    assert (await seller.sign_in("/applications", password=password)).status == 303
+
+
 async def test_sign_out_everywhere_ends_all_sessions_of_the_seller(service: Service) -> None:
     """Those of other browsers too, from this answer on; another seller stays signed in."""
     seller, elsewhere, other_service = await browser(service), Browser(service), await other_seller(service)

@@ -11,7 +11,7 @@ from importlib.resources import files
 import pytest
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
-from paydesk.oauth.common_passwords import is_common
+from paydesk.oauth.common_passwords import has_few_letters, is_common
 from paydesk.operators.passwords import new_password
 
 SECONDS_MAX = 0.05
@@ -37,6 +37,11 @@ LISTS = ("passwords", "female_names", "male_names", "surnames")
         "123456789012",
         "31/12/1999 31/12/1999",
         "............",
+        "Passw0rd!Passw0rd!",
+        "1Passw0rd!Passw0rd!",
+        "password password",
+        "Pa$$word, Pa$$word, Pa$$word",
+        "senha--senha--senha",
     ],
 )
 def test_a_common_password(password: str) -> None:
@@ -58,6 +63,15 @@ def test_a_common_password(password: str) -> None:
 def test_a_password_that_is_not_common(password: str) -> None:
     """Several words, random characters, other scripts."""
     assert not is_common(password)
+
+
+@pytest.mark.parametrize(
+    ("password", "expected"),
+    [("Xk7-9912-8831-0042", True), ("123456789012", True), ("Xkwq-9912-8831", False), ("abcabcabcabc", False)],
+)
+def test_letters_are_counted_without_digits_and_signs(password: str, expected: object) -> None:
+    """Fewer than four are few, wherever they are."""
+    assert has_few_letters(password) is expected
 
 
 def test_a_made_password_is_not_common() -> None:

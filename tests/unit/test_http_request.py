@@ -36,13 +36,28 @@ def test_its_own_origin_and_none_are_accepted(headers: list[tuple[bytes, bytes]]
         (CLIENT, CLIENT),
         (f"203.0.113.9, {CLIENT}", CLIENT),
         (f"203.0.113.9, {CLIENT}, {PROXY}", CLIENT),
+        (f"{CLIENT}:4711", CLIENT),
+        ("2001:DB8::1", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:4711", "2001:db8::1"),
+        (f"{CLIENT}, [{PROXY}]:4711", CLIENT),
+        ("", PROXY),
+        ("unknown", PROXY),
+        ("_hidden", PROXY),
+        ("4111111111111111", PROXY),
+        ("4111.1111.1111.1111", PROXY),
+        ("fe80::1%4111111111111111", PROXY),
+        (f"{CLIENT}:port", PROXY),
+        (f"{CLIENT}, {'1' * 5000}", PROXY),
+        (f"{CLIENT}, unknown", PROXY),
+        ("\xb2.1.1.1", PROXY),
         ("a\x85b", PROXY),
         ("\xad", PROXY),
         (f"{CLIENT}, a\x85b, {PROXY}", PROXY),
     ],
 )
 def test_the_address_is_the_last_one_that_a_trusted_proxy_reports(forwarded: str, address: str) -> None:
-    """A value that is not printable ASCII ends the list of trusted proxies."""
+    """Its port and brackets are dropped. Where it is no IP address, the proxy that reports it counts as the client."""
     given = request((b"x-forwarded-for", forwarded.encode("latin-1")))
     assert given.client_address((PROXY,)) == address
     assert given.client_address(()) == PROXY

@@ -211,3 +211,13 @@ def test_request_ids_are_not_masked(stream: io.StringIO) -> None:
         stream.truncate()
         request_log.write("GET", "/v1/orders", 200, identity, time.perf_counter(), None, "203.0.113.9")
         assert json.loads(stream.getvalue())["request_id"] == identity
+
+
+def test_only_an_address_that_is_no_ip_address_is_masked() -> None:
+    """The digits of an IP address may look like a card number; text with a zone may be anything."""
+    address = "a9bd:8581:ef41:6932:1891:631b:5bc:87ae"
+    assert redacted(address) != address
+    for kept in (address, f"{address}/64", "203.0.113.9"):
+        assert redacted({"address": kept}) == {"address": kept}
+    for masked in ("4111111111111111", "::1%4111111111111111"):
+        assert "4111" not in redacted({"address": masked})["address"]

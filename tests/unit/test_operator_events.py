@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 import structlog
 
 from hand_clock import HandClock
-from paydesk.operator_events import HOUR_MS, SUBJECTS_MAX, OperatorEvent, Reporter, record
+from paydesk import operator_events
+from paydesk.operator_events import EVENTS_MAX, HOUR_MS, OperatorEvent, Reporter, record
 from paydesk.storage.database import Database, Unavailable
 
 NOW_MS = 500_000 * HOUR_MS
@@ -42,31 +44,54 @@ def row(occurrences: int, subject: str = EVENT.subject) -> tuple[Any, ...]:
 
 
 async def test_a_flood_is_one_row_and_one_warning(database: Database, reporter: Reporter, hand: HandClock) -> None:
-    """What came within a minute is counted with the next that comes after it."""
+    """What comes within a minute is recorded at its end, whether or not it happens again."""
     with structlog.testing.capture_logs() as logged:
         for _ in range(100):
             await reporter.report(EVENT, NOW_MS)
-        assert await recorded(database) == [row(1)]
-        hand.advance(60)
-        await reporter.report(EVENT, NOW_MS)
-        assert await recorded(database) == [row(101)]
         hand.advance(59.9)
+        await reporter.record_due()
+        assert await recorded(database) == [row(1)]
+        hand.advance(0.1)
+        await reporter.record_due()
+        assert await recorded(database) == [row(100)]
         await reporter.report(EVENT, NOW_MS)
+        hand.advance(59.9)
+        await reporter.record_due()
+        assert await recorded(database) == [row(100)]
+        hand.advance(0.1)
+        await reporter.record_due()
     assert await recorded(database) == [row(101)]
     (line,) = logged
     assert (line["log_level"], line["event"], line["subject"]) == ("warning", EVENT.kind, EVENT.subject)
     assert (line["seller_id"], line["address"], line["message"]) == (7, "203.0.113.9", EVENT.message)
 
 
-async def test_another_hour_is_another_event(database: Database, reporter: Reporter, hand: HandClock) -> None:
-    """It begins with what was held back, and is logged anew."""
+async def test_each_hour_has_its_own_count(database: Database, reporter: Reporter, hand: HandClock) -> None:
+    """Repetitions are counted in the hour they happened in; the first of the next hour is recorded at once."""
     with structlog.testing.capture_logs() as logged:
         for _ in range(3):
             await reporter.report(EVENT, NOW_MS)
-        hand.advance(3600)
         await reporter.report(EVENT, NOW_MS + HOUR_MS)
-    assert await recorded(database) == [row(1), row(3)]
+        assert await recorded(database) == [row(1), row(1)]
+        hand.advance(60)
+        await reporter.record_due()
+    assert await recorded(database) == [row(3), row(1)]
     assert len(logged) == 2
+
+
+async def test_a_running_reporter_records_by_itself(database: Database) -> None:
+    """Each time its seconds are over, and what is left when it ends."""
+    async with Reporter(database, seconds=0.05) as reporter:
+        for expected in (3, 6):
+            for _ in range(3):
+                await reporter.report(EVENT, NOW_MS)
+            async with asyncio.timeout(5):
+                while await recorded(database) != [row(expected)]:  # noqa: ASYNC110 - no sign
+                    await asyncio.sleep(0.01)
+    async with Reporter(database) as reporter:
+        for _ in range(4):
+            await reporter.report(EVENT, NOW_MS)
+    assert await recorded(database) == [row(10)]
 
 
 async def test_subjects_and_kinds_are_counted_apart(database: Database, reporter: Reporter) -> None:
@@ -78,30 +103,63 @@ async def test_subjects_and_kinds_are_counted_apart(database: Database, reporter
     assert sorted(await recorded(database)) == sorted(expected)
 
 
-async def test_the_table_of_subjects_is_bounded(sqlite_url: str) -> None:
-    """The subject that was reported first is forgotten first."""
-    from paydesk.storage.connect import open_database
+async def test_the_table_is_bounded_and_loses_no_count(
+    database: Database, reporter: Reporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event that was reported first makes room, and what was held back of it is recorded."""
+    assert EVENTS_MAX == 10_000
+    monkeypatch.setattr(operator_events, "EVENTS_MAX", 2)
+    others = [replace(EVENT, subject=f"NEWLAND_N950__{number}") for number in (2, 3)]
+    for event in (EVENT, EVENT, EVENT, others[0], others[1]):
+        await reporter.report(event, NOW_MS)
+    assert await recorded(database) == [row(3), *(row(1, other.subject) for other in others)]
+    await reporter.report(EVENT, NOW_MS)
+    assert await recorded(database) == [row(4), *(row(1, other.subject) for other in others)]
 
-    database = await open_database(sqlite_url)
-    reporter = Reporter(database)
-    due = [reporter._due(replace(EVENT, subject=str(number))) for number in range(SUBJECTS_MAX + 1)]
-    assert set(due) == {1}
-    assert len(reporter._waiting) == SUBJECTS_MAX
-    assert [reporter._due(replace(EVENT, subject=subject)) for subject in ("0", str(SUBJECTS_MAX))] == [1, 0]
-    await database.close()
 
-
-async def test_without_a_database_it_is_logged(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_database_it_is_logged_and_recorded_later(
+    database: Database, reporter: Reporter, hand: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The request that it came with is answered all the same."""
 
     async def away(*_: object, **__: object) -> bool:
         raise Unavailable("the database is away")
 
-    reporter = Reporter(database)
-    monkeypatch.setattr(database, "write", away)
     with structlog.testing.capture_logs() as logged:
-        await reporter.report(EVENT, NOW_MS)
+        with monkeypatch.context() as patched:
+            patched.setattr(database, "write", away)
+            for _ in range(2):
+                await reporter.report(EVENT, NOW_MS)
+            hand.advance(60)
+            await reporter.record_due()
+        assert await recorded(database) == []
+        hand.advance(60)
+        await reporter.record_due()
+    assert await recorded(database) == [row(2)]
     assert [line["event"] for line in logged] == [EVENT.kind]
+
+
+async def test_what_cannot_be_recorded_at_the_end_is_logged(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the database refuses or does not answer; with the count."""
+
+    async def refuses(*_: object, **__: object) -> bool:
+        raise Unavailable("the database is away")
+
+    async def hangs(*_: object, **__: object) -> bool:
+        await asyncio.sleep(60)
+        return True
+
+    monkeypatch.setattr(operator_events, "CLOSE_SECONDS_MAX", 0.1)
+    for write in (refuses, hangs):
+        with structlog.testing.capture_logs() as logged, monkeypatch.context() as patched:
+            async with Reporter(database) as reporter:
+                for _ in range(3):
+                    await reporter.report(EVENT, NOW_MS)
+                patched.setattr(database, "write", write)
+        (line,) = [line for line in logged if line["event"] == "occurrences_lost"]
+        assert (line["kind"], line["subject"], line["occurrences"]) == (EVENT.kind, EVENT.subject, 2)
 
 
 async def test_an_event_of_its_own_is_never_counted_with_another(database: Database) -> None:

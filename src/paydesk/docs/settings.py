@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.docs.tables import table
+from paydesk.events.readers import WAITING_PER_TOKEN_MAX
+from paydesk.oauth.pages.granted import LISTED_MAX
+from paydesk.oauth.passwords import THREADS
+from paydesk.oauth.sessions import USE_EVERY_MS
+from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
 from paydesk.settings import PREFIX, THROTTLES, Settings
+
+_FIELDS = Settings.model_fields
 
 _SETTINGS_HEAD = """\
 # Settings
@@ -26,7 +33,7 @@ How often one may call, and how often one may fail to say who one is. Whoever go
 then. Every limit is a [setting](settings.md) and 0 turns it off. A limit lets its burst through at once, or its number
 where it has none, and then one after the other, as many as the number in its time."""
 
-_LIMITS_TAIL = """\
+_LIMITS_TAIL = f"""\
 ## What is counted
 
 - Limits are a node's own, kept in memory: with four processes a client may call four times as often.
@@ -50,16 +57,22 @@ _LIMITS_TAIL = """\
 
 ## What else has a bound
 
-Of one access token at most 16 requests wait for events at `GET /v1/events`; one more is answered 429.
+Of one access token at most {WAITING_PER_TOKEN_MAX} requests wait for events at `GET /v1/events`;
+one more is answered 429.
 
-At most two passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once, strangers
-before sellers who are known. A wrong password is told on the half second of its try, a wrong client secret on the
-hundredth, so that time says nothing about either. Bounds of requests and connections are among the
+At most {THREADS} passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once,
+strangers before sellers who are known. A wrong password is told on the half second of its try, a wrong client secret
+on the hundredth, so that time says nothing about either. Bounds of requests and connections are among the
 [settings](settings.md).
 
-A seller's session ends 12 hours after sign-in and after 30 minutes without use; its last use is written at most once a
-minute. A password has 12 to 200 characters and is compared with about 44,000 common ones, which takes a process about
-2 MB and 20 ms the first time, and about 1 ms later. The page of a seller's applications lists the newest 500;
+A seller's session ends `session_hours` after sign-in (default {_FIELDS["session_hours"].default}) and after
+`session_idle_minutes` without use (default {_FIELDS["session_idle_minutes"].default}). Its last use is written at
+most once in {USE_EVERY_MS // 1000} s.
+
+A password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters and is compared with about
+44,000 common ones, which takes a process about 2 MB and 20 ms the first time, and about 1 ms later.
+
+The page of a seller's applications lists the newest {LISTED_MAX};
 withdrawing all of a seller's authorizations is one transaction, however many there are."""
 
 

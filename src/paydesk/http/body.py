@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import urllib.parse
+from collections.abc import Collection
 from typing import Any
 
 import jiter
@@ -67,8 +68,11 @@ def parse_json(raw: bytes) -> Any:
     return document
 
 
-def parse_form(raw: bytes) -> dict[str, str]:
-    """A form's fields. Raises `unsupported_properties` for one sent twice, `json_syntax_error` where it is no form."""
+def parse_form(raw: bytes, *, invisible_allowed: Collection[str] = ()) -> dict[str, str]:
+    """Return a form's fields; the values of those in `invisible_allowed` may have invisible characters.
+
+    Raises `unsupported_properties` for a field sent twice, `json_syntax_error` where it is no form.
+    """
     try:
         sent = raw.decode("ascii")
         if _BROKEN_ESCAPE.search(sent):
@@ -85,7 +89,10 @@ def parse_form(raw: bytes) -> dict[str, str]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise UNSUPPORTED_PROPERTIES.because("a field was sent twice")
-    if any(text.has_forbidden(part) for pair in pairs for part in pair):
+    if any(
+        text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(value)
+        for name, value in pairs
+    ):
         raise JSON_SYNTAX_ERROR.because("the form has control characters or invisible characters")
     return fields
 

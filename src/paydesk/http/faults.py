@@ -60,8 +60,9 @@ def validate(
 def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
     """Return the model's instance of a form. Raises as `parse_form` does; a reason names fields, never values."""
     assert model is not None, "an operation that takes a form has a model of it"
+    fields = parse_form(raw, invisible_allowed=getattr(model, "INVISIBLE_ALLOWED", ()))
     try:
-        return model.model_validate(parse_form(raw))
+        return model.model_validate(fields)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         names = (str(redacted(fault["loc"][0]))[:KEY_CHARACTERS_MAX] for fault in faults if fault["loc"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import urllib.parse
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any
 
 from paydesk.errors import (
@@ -25,7 +27,7 @@ SANDBOX_HEADER_GONE = (
     "The header x-test-scope must not be sent: the sandbox it chose is gone. Send a test token (TEST-…, from"
     " POST /oauth/token with test_token true) to make test orders."
 )
-ADDRESS_CHARACTERS_MAX = 64
+HOP_CHARACTERS_MAX = 64
 READ_ONCE = frozenset(
     {
         "authorization",
@@ -40,6 +42,7 @@ READ_ONCE = frozenset(
 )
 """Headers that must not be repeated: proxies disagree on which of two values counts."""
 MISSING = "authorization value not present"
+_HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)")
 
 
 class Disconnected(Exception):
@@ -163,17 +166,31 @@ class Request:
 
 
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
-    """Return the address that trusted proxies say a connection from `address` was forwarded for, cut to a limit.
+    """Return the address that trusted proxies report for a connection from `address`.
 
-    Anything but printable ASCII is not an address: the proxy that reports it counts as the client.
+    Where a proxy reports anything but an IP address, the proxy counts as the client.
     """
     hops = [hop.strip() for value in forwarded for hop in value.split(",")]
     while hops and address in trusted_proxies:
         hop = hops.pop()
-        if not (hop.isascii() and hop.isprintable()):
+        reported = _ip_address(hop) if len(hop) <= HOP_CHARACTERS_MAX else None
+        if reported is None:
             break
-        address = hop
-    return address[:ADDRESS_CHARACTERS_MAX]
+        address = reported
+    return address
+
+
+@lru_cache(10_000)
+def _ip_address(hop: str) -> str | None:
+    """Return the IP address in `203.0.113.9`, `203.0.113.9:4711`, `2001:db8::1` or `[2001:db8::1]:4711`, else None.
+
+    An IPv6 zone is refused: it may be any text.
+    """
+    found = _HOP.fullmatch(hop)
+    try:
+        return str(ipaddress.ip_address(found[found.lastindex or 0])) if found is not None else None
+    except ValueError:
+        return None
 
 
 def host_name(host: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 
 from paydesk.errors import PROPERTY_VALUE
-from paydesk.oauth.common_passwords import is_common
+from paydesk.oauth.common_passwords import LETTERS_MIN, has_few_letters, is_common
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 
@@ -22,12 +22,16 @@ LOCAL_PART_MIN = 4
 
 async def refuse_common(password: str) -> None:
     """Refuse a password that is guessed first. Raises `PROPERTY_VALUE`."""
-    if await asyncio.to_thread(is_common, password):
-        raise PROPERTY_VALUE.because(
-            "common password",
-            "'$.password' - must not be a common word or name, also not with digits or signs around it or repeated;"
-            " use several words that have nothing to do with each other, or leave it out to have one made",
-        )
+    if not await asyncio.to_thread(is_common, password):
+        return
+    rule = "must not be a common word or name, also not with digits or signs around it or repeated"
+    if has_few_letters(password):
+        rule = f"must contain at least {LETTERS_MIN} letters beside digits and signs"
+    raise PROPERTY_VALUE.because(
+        "common password",
+        f"'$.password' - {rule}; use several words that have nothing to do with each other, or leave it out to have one"
+        " made",
+    )
 
 
 def refuse_email(password: str, email: str) -> None:

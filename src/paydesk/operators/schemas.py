@@ -131,11 +131,13 @@ Email = Annotated[
     AfterValidator(_email),
     AfterValidator(_no_card_number),
 ]
+PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX = 12, 200
+
 Password = Annotated[
     str,
     Field(
-        min_length=12,
-        max_length=200,
+        min_length=PASSWORD_CHARACTERS_MIN,
+        max_length=PASSWORD_CHARACTERS_MAX,
         description="Neither a common word or name with digits or signs around it, nor with the e-mail's name in it.",
         examples=["seven-lanterns-over-a-harbour"],
     ),

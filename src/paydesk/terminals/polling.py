@@ -60,7 +60,7 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_sec
 
 
 async def _look(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) -> tuple[int, View]:
-    """This start's session, and what there is to tell. Raises `unauthorized` and `stale_session`.
+    """Return this start's session and the message to send. Raises `unauthorized` and `stale_session`.
 
     A poll that `has_waited` was open when the terminal was started again.
     """

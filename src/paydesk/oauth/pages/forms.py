@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,9 @@ class _Form(BaseModel):
 
 class SignIn(_Form):
     """Who signs in."""
+
+    INVISIBLE_ALLOWED: ClassVar[frozenset[str]] = frozenset({"password"})
+    """A password that was set before invisible characters were refused must still be accepted."""
 
     email: str = Field(max_length=320)
     password: str = Field(max_length=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
+from paydesk import ids
 from paydesk.errors import Refusal
 from paydesk.oauth import applications, authorization, sellers, sessions
 from paydesk.oauth.pages import html
@@ -173,9 +174,12 @@ async def _end(tx: Transaction, seen: Visit, cookie: str, *, everywhere: bool) -
     """End the session, or all of the seller's; False where all were to end and this one is over: it ends no others."""
     now_ms = seen.call.now_ms
     if everywhere:
-        return await sessions.end_everywhere(tx, cookie, now_ms, idle_ms=seen.session_idle_ms)
-    await sessions.end(tx, cookie, now_ms)
-    return True
+        is_ended = await sessions.end_everywhere(tx, cookie, now_ms, idle_ms=seen.session_idle_ms)
+    else:
+        is_ended = await sessions.end(tx, cookie, now_ms)
+    if is_ended:
+        seen.call.logged_seller_id = ids.seller_of(cookie) or 0
+    return is_ended or not everywhere
 
 
 async def _begin(tx: Transaction, seen: Visit, seller: Seller, password_hash: str) -> str | None:
