@@ -115,7 +115,7 @@ class EvictableProtocol(HttpToolsProtocol):
             return
         unsent_bytes = self._bytes_to_send()
         if self._unsent_bytes - unsent_bytes < TAKEN_BYTES_MIN:
-            self.room.note("answers not taken", self)
+            self.room.note("write_timeout", self)
             self.abort()
         else:
             self._expect_taking(now, unsent_bytes)

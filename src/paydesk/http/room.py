@@ -66,7 +66,7 @@ class Room:
         address = self._limited_address(connection)
         peers = self._addresses.get(address, {})
         if address and len(peers) >= self._per_address_max and not self._evict(self._evictable_of(peers)):
-            return self.note("connections of one address", connection)
+            return self.note("connections_per_address", connection)
         if count > self._connections_max and not self._evict(self._evictable()):
             return self.note("connections", connection)
         now = asyncio.get_running_loop().time()
@@ -87,7 +87,7 @@ class Room:
 
     def note(self, what: str, connection: EvictableProtocol) -> bool:
         """Log that a limit was reached, many of them in one line. Always False."""
-        self._log.note(what, connection.client[0] if connection.client else "")
+        self._log.note(what, address=connection.client[0] if connection.client else "")
         return False
 
     def close(self) -> None:
