@@ -70,6 +70,9 @@ def documents() -> Iterator[tuple[str, bytes]]:
     yield "deep_array", b"[" * BODY_BYTES_MAX
     yield "deep_object", b'{"a":' * (BODY_BYTES_MAX // 5)
     yield "one_number", b'{"a":%s}' % (b"1" * 65_000)
+    for name in ("backslashes", "quotes", "card_numbers"):
+        unit = json.dumps(UNITS[name])[1:-1].encode()
+        yield f"one_text_of_{name}", b'{"a":"%s"}' % (unit * (65_000 // len(unit)))
     yield "one_fraction", b'{"a":0.%s}' % (b"1" * 65_000)
     yield "one_exponent", b'{"a":1e%s}' % (b"1" * 65_000)
     yield "twenty_digits", _json({"a": [[10**19 + 1] * MEMBERS_MAX] * 11})

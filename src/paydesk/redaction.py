@@ -33,7 +33,9 @@ _SECRET_NAME = re.compile(
 )
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
 # A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
-_NAMED = re.compile(r"""\\*"(?P<json>[^"\\]{1,64}+)\\*"\s*:\s*|(?:^|(?<=[?&;\s]))(?P<form>[^=&;\s"]{1,64}+)=""")
+_NAMED = re.compile(
+    r"""(?<!\\)\\*+"(?P<json>[^"\\]{1,64}+)\\*+"\s*:\s*|(?:^|(?<=[?&;\s]))(?P<form>[^=&;\s"]{1,64}+)="""
+)
 _JSON_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"?|\\+"[^"]*"?|[\[{].*|[^\s,}\]]*""", re.DOTALL)
 _FORM_VALUE = re.compile(r"[^&;\s]*")
 _ESCAPED = re.compile(r"\\u00(3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")

@@ -221,8 +221,8 @@ class Settings(BaseModel):
     )
     connections_per_address_max: Limit = Field(
         0,
-        description="Open connections of one address, IPv6 by /64, trusted proxies excepted; one more ends one of them"
-        " without a request under way, or gets 503. 0: any number.",
+        description="Open connections of one address; one more closes an idle one of that address, and if none is idle,"
+        " gets 503. 0: any number.",
     )
     requests_max: Positive = Field(
         1000, description="Requests at the database at once, on each listener; one more is answered 503 at once."
@@ -233,7 +233,8 @@ class Settings(BaseModel):
         0, ge=0, le=300, description="After SIGTERM `/readyz` says so for so long before the listeners close."
     )
     write_timeout_seconds: Positive = Field(
-        10, description="A client that takes less than 4 KiB of the answers that wait for it within this is cut off."
+        10,
+        description="Disconnect a client that reads less than 4 KiB of its pending responses within this many seconds.",
     )
     keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
 

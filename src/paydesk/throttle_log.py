@@ -17,12 +17,12 @@ class ThrottleLog:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def note(self, what: str, address: str) -> None:
-        """One more was throttled; `address` is told as an example."""
+    def note(self, what: str, /, **facts: str) -> None:
+        """Count one more for the limit `what`, an identifier; the line logged at once has the facts of the first."""
         if what in self._counts:
             self._counts[what] += 1
             return
-        log.warning("throttled", what=what, address=address, count=1)
+        log.warning("throttled", what=what, count=1, **facts)
         self._begin_to_count(what)
 
     def _begin_to_count(self, what: str) -> None:

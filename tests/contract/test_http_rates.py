@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import structlog
 
 from hand_clock import HandClock
 from parties import other_seller, with_scope
@@ -133,6 +134,18 @@ async def test_terminals_and_operators_fail_by_address_too(desk: Desk, path: str
     device = await desk.service.device(terminal)
     for _ in range(10):
         assert (await device.next(0)).status == 204
+
+
+async def test_the_log_names_the_terminal_that_calls_too_often(database: Database) -> None:
+    """The limit is an identifier, and the terminal's id is no address."""
+    async with open_desk(database, device_requests_burst=2) as desk:
+        terminal = await desk.service.terminal()
+        device = await desk.service.device(terminal)
+        with structlog.testing.capture_logs() as logged:
+            assert [(await device.next(0)).status for _ in range(2)] == [204, 429]
+    (line,) = [line for line in logged if line["event"] == "throttled"]
+    facts = {"what": "device_requests", "terminal_id": terminal.id, "count": 1}
+    assert line == {"event": "throttled", "log_level": "warning", **facts}
 
 
 async def test_a_device_token_has_its_burst_and_its_rate(database: Database) -> None:

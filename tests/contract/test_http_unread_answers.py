@@ -17,7 +17,7 @@ from bench.unread_answers import pipelining
 
 from event_loops import LOOPS
 from paydesk.http import server
-from paydesk.http.evictable import FORGET_ON_CLOSE
+from paydesk.http.evictable import LINGER_RESET
 from paydesk.http.reply import Reply, send_reply
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
@@ -149,7 +149,7 @@ def test_a_client_that_pipelines_and_goes_leaves_no_trace(run: Any) -> None:
     async def body() -> None:
         async with answering() as address:
             for kib in (0, 100):
-                for linger in (b"", FORGET_ON_CLOSE):
+                for linger in (b"", LINGER_RESET):
                     with asking(address, long_answer(kib=kib) * 100) as client:
                         await asyncio.sleep(0.03)
                         if linger:

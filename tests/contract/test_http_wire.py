@@ -369,10 +369,11 @@ async def test_more_connections_than_there_is_room_for(service: Service) -> None
         assert (await held[1].answer()).status == 404
 
 
-async def test_many_clients_that_come_back_at_once_find_room(sqlite_url: str) -> None:
-    """Where every connection is idle for long, each new one ends one of those and not the new ones beside it."""
+@pytest.mark.parametrize("settings", [Settings(connections_max=40), Settings(connections_per_address_max=40)])
+async def test_clients_that_reconnect_at_once_do_not_evict_each_other(sqlite_url: str, settings: Settings) -> None:
+    """With each limit, every new connection evicts one that has been idle for long; of one address all in one turn."""
     database = await open_database(sqlite_url)
-    async with running(database, settings=Settings(connections_max=40), workers=False) as service:
+    async with running(database, settings=settings, workers=False) as service:
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(40):
                 idle = await stack.enter_async_context(wire(service))

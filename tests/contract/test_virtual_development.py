@@ -17,7 +17,7 @@ from paydesk.keys import Keys
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction, Unavailable
-from paydesk.virtual import handlers, store
+from paydesk.virtual import handlers, inbox, store
 from paydesk.virtual.dev_clock import restore_clock
 from paydesk.virtual.operations import OPERATIONS
 from paydesk.virtual.schemas import ClockMove
@@ -145,6 +145,38 @@ async def test_a_long_body_is_cut(database: Database) -> None:
     await _receive(database, {}, msgspec.json.encode({"text": "x" * 60_000}))
     (entry,) = await _inbox(database)
     assert entry["body"] == '{"text":"' + "x" * (8_192 - 9)
+
+
+@pytest.mark.parametrize("body", [b"null", b"[1]", b'"text"'])
+async def test_a_body_of_any_json_is_shown_as_json(database: Database, body: bytes) -> None:
+    """JSON `null` is shown as null and not as text, too."""
+    await _receive(database, {}, body)
+    (entry,) = await _inbox(database)
+    assert entry["body"] == msgspec.json.decode(body)
+
+
+@pytest.mark.parametrize("count", [1, 600])
+async def test_a_card_number_at_the_cut_is_masked(database: Database, count: int) -> None:
+    """Also where the text is shorter once others are masked, so that more of it is kept."""
+    number = b"4111111111111111 card "
+    start = b"x" * (8_192 - 8 if count == 1 else 5)
+    await _receive(database, {}, start + number * count + b"y" * 1_000)
+    (entry,) = await _inbox(database)
+    assert "4111" not in entry["body"]
+    assert len(entry["body"]) > 1_000
+
+
+def test_stored_texts_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Showing an entry parses its headers and its body once each."""
+    decoded, decode = [], msgspec.json.decode
+
+    def counted(text: str) -> Any:
+        decoded.append(text)
+        return decode(text)
+
+    monkeypatch.setattr(msgspec.json, "decode", counted)
+    assert inbox.shown(store.InboxEntry(0, 1, "{}", BODY.decode()))["order_id"] == "ORD1"
+    assert sorted(decoded) == sorted(["{}", BODY.decode()])
 
 
 async def test_the_inbox_keeps_the_order_and_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

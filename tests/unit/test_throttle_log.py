@@ -17,14 +17,14 @@ async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     log = ThrottleLog()
     with structlog.testing.capture_logs() as logged:
         for number in range(1000):
-            log.note("sign-ins", f"203.0.113.{number % 250}")
+            log.note("sign_in_failures", address=f"203.0.113.{number % 250}")
         assert len(logged) == 1
         await asyncio.sleep(0.2)
-        log.note("bearers", "192.0.2.1")
+        log.note("bearer_failures", address="192.0.2.1")
     assert [(line["what"], line["count"], line.get("address")) for line in logged] == [
-        ("sign-ins", 1, "203.0.113.0"),
-        ("sign-ins", 999, None),
-        ("bearers", 1, "192.0.2.1"),
+        ("sign_in_failures", 1, "203.0.113.0"),
+        ("sign_in_failures", 999, None),
+        ("bearer_failures", 1, "192.0.2.1"),
     ]
 
 
@@ -34,7 +34,7 @@ async def test_whoever_goes_on_is_told_of_again(monkeypatch: pytest.MonkeyPatch)
     log, noted = ThrottleLog(), 0
     with structlog.testing.capture_logs() as logged:
         while len(logged) < 4:
-            log.note("bearers", "203.0.113.1")
+            log.note("bearer_failures", address="203.0.113.1")
             noted += 1
             await asyncio.sleep(0.001)
         counted = sum(line["count"] for line in logged)

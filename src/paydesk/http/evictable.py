@@ -20,7 +20,7 @@ TAKEN_BYTES_MIN = 4 * 1024
 """A client whose answers wait must take so much in each `write_timeout_seconds`."""
 
 LINGER_SECONDS = 1
-FORGET_ON_CLOSE = struct.pack("ii", 1, 0)
+LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: on, for 0 seconds."""
 
 
@@ -52,7 +52,7 @@ class EvictableProtocol(HttpToolsProtocol):
     _unsent_bytes = 0
 
     def enter(self, state: State | None, now: float = 0.0) -> None:
-        """Be in this state of the room since `now`, and in no other; None while a request is under way."""
+        """Move the connection to `state` of the room, since `now`; to none while a request is under way."""
         if state is self._state:
             return
         if self._state is not None:
@@ -115,7 +115,7 @@ class EvictableProtocol(HttpToolsProtocol):
             return
         unsent_bytes = self._bytes_to_send()
         if self._unsent_bytes - unsent_bytes < TAKEN_BYTES_MIN:
-            self.room.note("answers not taken", self)
+            self.room.note("write_timeout", self)
             self.abort()
         else:
             self._expect_taking(now, unsent_bytes)
@@ -129,7 +129,7 @@ class EvictableProtocol(HttpToolsProtocol):
         """End the connection at once; what the client has not taken of its answers the system forgets too."""
         if self.transport.get_write_buffer_size():
             with contextlib.suppress(OSError):
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, FORGET_ON_CLOSE)
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
         self.transport.abort()
 
     @property

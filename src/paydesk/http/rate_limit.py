@@ -49,13 +49,13 @@ class BearerRates:
     def _check(self, caller: Caller) -> None:
         seconds = self._requests.take(caller.token_digest)
         if seconds:
-            self._log.note("calls with a token", "")
+            self._log.note("token_requests")
             raise too_many("token calls too often", seconds)
 
     def _check_device(self, caller: Caller) -> None:
         seconds = self._device_requests.take(caller.token_digest)
         if seconds:
-            self._log.note("calls with a device token", caller.terminal_id)
+            self._log.note("device_requests", terminal_id=caller.terminal_id)
             raise too_many("device token calls too often", seconds)
 
     def failed(self, refusal: Refusal, token: str | None, address: str) -> Refusal:
@@ -70,7 +70,7 @@ class BearerRates:
         seconds = self._failures.take((place, digest(token) if token and refusal.was_good else b""))
         if not seconds:
             return refusal
-        self._log.note("bearers", place)
+        self._log.note("bearer_failures", address=place)
         limited = too_many("address fails too often", seconds)
         limited.facts = refusal.facts
         return limited

@@ -7,7 +7,8 @@ Each new one beyond that ends another that can be evicted, or is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from paydesk.rates import network
@@ -51,6 +52,7 @@ class Room:
         self.stalled: State = {}
         self.pipelining: State = {}
         self.idle: State = {}
+        self._states = (self.unfinished, self.stalled, self.pipelining, self.idle)
         self._connections_max = settings.connections_max
         self._per_address_max = settings.connections_per_address_max
         self._unlimited = frozenset(map(network, settings.trusted_proxies))
@@ -66,9 +68,10 @@ class Room:
         """Count a new connection in, the `count`th. False where it must be refused, since no other can be evicted."""
         address = self._limited_address(connection)
         peers = self._addresses.get(address, {})
-        if address and len(peers) >= self._per_address_max and not self._evict(self._evictable_of(peers)):
-            return self.note("connections of one address", connection)
-        if count > self._connections_max and not self._evict(self._evictable()):
+        limit = self._per_address_max
+        if address and len(peers) >= limit and not self._evict(limit, self._states_of(peers)):
+            return self.note("connections_per_address", connection)
+        if count > self._connections_max and not self._evict(self._connections_max, self._states):
             return self.note("connections", connection)
         now = asyncio.get_running_loop().time()
         if address:
@@ -88,7 +91,7 @@ class Room:
 
     def note(self, what: str, connection: EvictableProtocol) -> bool:
         """Log that a limit was reached, many of them in one line. Always False."""
-        self._log.note(what, connection.client[0] if connection.client else "")
+        self._log.note(what, address=connection.client[0] if connection.client else "")
         return False
 
     def close(self) -> None:
@@ -103,31 +106,34 @@ class Room:
         address = network(connection.client[0])
         return "" if address in self._unlimited else address
 
-    def _evict(self, evictable: Iterator[EvictableProtocol]) -> bool:
-        """End the first of these; False where there is none."""
-        connection = next(evictable, None)
+    def _states_of(self, peers: State) -> Iterator[State]:
+        """Yield of each state the connections among `peers`, in the order in which they entered it."""
+        for state in self._states:
+            yield dict(sorted(((one, state[one]) for one in peers if one in state), key=itemgetter(1)))
+
+    def _evict(self, connections_max: int, states: Iterable[State]) -> bool:
+        """End the connection in `states` whose end harms the least; False where there is none."""
+        connection = next(self._evictable(connections_max, *states), None)
         if connection is None:
             return False
         self.forget(connection)
         connection.abort()
         return True
 
-    def _evictable(self) -> Iterator[EvictableProtocol]:
-        """The connections that can be evicted, the first of which harms the least.
+    def _evictable(
+        self, connections_max: int, unfinished: State, stalled: State, pipelining: State, idle: State
+    ) -> Iterator[EvictableProtocol]:
+        """Yield the connections that can be evicted, the first of which harms the least.
 
         Connections without a whole request evict each other, unless they are few and young: then they may be clients
-        that all reconnect, and make room among those that have been idle for long.
+        that all reconnect, and make room among those that have been idle for long. Those accepted in one turn of the
+        loop are few: none of their requests can have been read.
         """
         young = asyncio.get_running_loop().time() - LONG_SECONDS
-        few = len(self.unfinished) <= self._connections_max // UNFINISHED_SHARE
-        yield from (one for one, since in self.unfinished.items() if since < young or not few)
-        yield from self.stalled
-        yield from self.pipelining
-        yield from (one for one, since in self.idle.items() if since < young)
-        yield from self.unfinished
-        yield from self.idle
-
-    def _evictable_of(self, peers: State) -> Iterator[EvictableProtocol]:
-        """The same of one address, in the order in which they were accepted."""
-        for state in (self.unfinished, self.stalled, self.pipelining, self.idle):
-            yield from (connection for connection in peers if connection in state)
+        few = len(unfinished) <= max(connections_max // UNFINISHED_SHARE, self.accepts_per_turn)
+        yield from (one for one, since in unfinished.items() if since < young or not few)
+        yield from stalled
+        yield from pipelining
+        yield from (one for one, since in idle.items() if since < young)
+        yield from unfinished
+        yield from idle

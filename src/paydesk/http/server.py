@@ -23,8 +23,8 @@ DRAIN_SECONDS = 3
 QUIET_SECONDS = 0.5
 """So long may one who has asked for nothing ask for a last thing once the server ends."""
 
-HTTPS_ALONE = ("strict-transport-security", "max-age=31536000")
-"""Not for subdomains: those of the operator's domain are not ours to speak for."""
+HSTS = ("strict-transport-security", "max-age=31536000")
+"""No includeSubDomains: other hosts of the domain may not support https."""
 
 BACKLOG = 2048
 SEND_BUFFER_BYTES = 128 * 1024
@@ -145,7 +145,7 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        headers=[HTTPS_ALONE] if (settings.public_url or "").startswith("https:") else [],
+        headers=[HSTS] if (settings.public_url or "").startswith("https:") else [],
     )
     server = _Server(config, room)
     watching = asyncio.create_task(_watch(server, ready, stop))

@@ -67,7 +67,7 @@ class ClientThrottle:
         seconds = max(self._pairs.wait((client, place)), self._addresses.wait(place))
         if not seconds or self._known.has(str(client), place):
             return None
-        self._log.note("client authentications", place)
+        self._log.note("client_failures", address=place)
         return seconds
 
     def failed(self, client: int, address: str) -> None:
@@ -82,7 +82,7 @@ class ClientThrottle:
             self._known.add(str(client), network(address))
         seconds = self._clients.take(client)
         if seconds:
-            self._log.note("calls of a client", network(address))
+            self._log.note("client_requests", address=network(address))
         return seconds or None
 
 
@@ -134,7 +134,7 @@ class SignInThrottle:
         else:
             seconds = max(self._pairs.wait((subject, place)), self._addresses.wait(place), self._emails.wait(subject))
         if seconds:
-            self._log.note("sign-ins", place)
+            self._log.note("sign_in_failures", address=place)
         return seconds or None
 
     def failed(self, email: str, address: str, *, known_browser: bool = False) -> bool:

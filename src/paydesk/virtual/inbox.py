@@ -19,6 +19,8 @@ from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_sign
 PATH = "/demo/inbox"
 BODY_CHARACTERS_MAX = 8_192
 """Longer bodies are cut: notifications are shorter, and up to 1,000 entries are shown in one answer."""
+MASKED_CHARACTERS_MORE = 512
+"""So much more of a body is masked before it is cut: the cut must not hide part of a secret."""
 _UNSHOWN_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -57,12 +59,10 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid
     What is not signed may come from anywhere, and is masked.
     """
     kept = {name: value for name, value in headers.items() if name not in _UNSHOWN_HEADERS}
-    return InboxEntry(
-        received_ms,
-        int(valid),
-        _storable(msgspec.json.encode(kept), is_ours=valid),
-        _storable(body, is_ours=valid)[:BODY_CHARACTERS_MAX],
-    )
+    header_text, body_text = _text(msgspec.json.encode(kept)), _text(body)
+    if not valid:
+        header_text, body_text = redacted_answer(header_text), _masked_beginning(body_text)
+    return InboxEntry(received_ms, int(valid), header_text, body_text[:BODY_CHARACTERS_MAX])
 
 
 def shown(entry: InboxEntry) -> dict[str, Any]:
@@ -72,22 +72,22 @@ def shown(entry: InboxEntry) -> dict[str, Any]:
     return document | {
         **(_about(body) if isinstance(body, dict) else {}),
         "signature_valid": bool(entry.signature_valid),
-        "headers": _as_json(entry.headers),
-        "body": _as_json(entry.body),
+        "headers": _as_json(entry.headers, _parsed(entry.headers)),
+        "body": _as_json(entry.body, body),
     }
 
 
 def _parsed(text: str) -> Any:
-    """Return the document, or None for a text that is no JSON: a masked one may be none either."""
+    """Return the document, or `UNSET` for a text that is not JSON: masking may have made it invalid."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return None
+        return msgspec.UNSET
 
 
-def _as_json(text: str) -> msgspec.Raw | str:
+def _as_json(text: str, parsed: Any) -> msgspec.Raw | str:
     """Return JSON as it is, without the cost of writing it anew, and any other text as a string."""
-    return text if _parsed(text) is None else msgspec.Raw(text.encode())
+    return text if parsed is msgspec.UNSET else msgspec.Raw(text.encode())
 
 
 def _about(body: dict[str, Any]) -> dict[str, Any]:
@@ -100,6 +100,12 @@ def _about(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in about.items() if isinstance(value, str | int)}
 
 
-def _storable(raw: bytes, *, is_ours: bool) -> str:
-    text = raw.decode(errors="replace").replace("\0", "\ufffd")
-    return text if is_ours else redacted_answer(text)
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace").replace("\0", "\ufffd")
+
+
+def _masked_beginning(text: str) -> str:
+    read = text[: BODY_CHARACTERS_MAX + MASKED_CHARACTERS_MORE]
+    masked = redacted_answer(read)
+    # Masks are short: what was read last, perhaps the first part of a secret, may be within the limit.
+    return masked[:-MASKED_CHARACTERS_MORE] if len(read) < len(text) else masked

@@ -101,7 +101,11 @@ class Sender:
 def _text(raw: bytes) -> str:
     """Return the beginning of an answer as it may be kept: masked, and without NUL, which PostgreSQL refuses."""
     text = redacted_answer(raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"))
-    return text.encode()[:KEPT_BYTES_MAX].decode("utf-8", "ignore")
+    masked = text.encode()
+    if len(raw) == KEPT_BYTES_MAX + MASKED_BYTES_MORE:
+        # Masks are short: what was read last, perhaps the first part of a secret, may be within the limit.
+        masked = masked[:-MASKED_BYTES_MORE]
+    return masked[:KEPT_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _failed(error: Exception) -> Outcome:
