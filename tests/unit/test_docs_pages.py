@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,8 @@ from paydesk import generated
 from paydesk.api import OPERATIONS
 from paydesk.docs import lifecycles, settings
 from paydesk.errors import GONE
+from paydesk.events import readers
+from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.http import openapi
 from paydesk.http.advice import ADVICE
 from paydesk.orders import status
@@ -87,6 +90,19 @@ def test_every_setting_is_described() -> None:
     for name, field in Settings.model_fields.items():
         assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
         assert field.description, name
+
+
+def test_the_limits_have_the_values_of_settings_and_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions are described by their settings; the number of waiting requests is that of the code."""
+    page = settings.page_of_limits()
+    for name in ("session_hours", "session_idle_minutes"):
+        default = Settings.model_fields[name].default
+        assert re.search(rf"`{name}`[^`]*\(default {default}\)", page)
+    assert f"at most {WAITING_PER_TOKEN_MAX} requests wait" in page
+    monkeypatch.setattr(readers, "WAITING_PER_TOKEN_MAX", 17)
+    assert "at most 17 requests wait" in importlib.reload(settings).page_of_limits()
+    monkeypatch.undo()
+    importlib.reload(settings)
 
 
 def test_every_error_comes_with_advice() -> None:
