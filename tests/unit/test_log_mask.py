@@ -203,17 +203,17 @@ def test_masking_time_is_proportional_to_the_size(size: int) -> None:
     odd += ["=", "%24", "\\" * 1000 + '"a', '"pin":' + "\\" * 1000 + '"', '"a"' + " " * 1000, *hostile.UNITS.values()]
     for text in [one * size for one in odd] + ["".join(chance.choices(odd, k=size))]:
         for start in ("", '"pin":', '{"a":"', '"pin\\":\\"', "pin="):
-            assert _masking_seconds((start + text)[:size]) < 0.02 * size / 4608, (start, text[:20])
+            assert _is_masked_within(0.02 * size / 4608, (start + text)[:size]), (start, text[:20])
 
 
-def _masking_seconds(text: str) -> float:
-    """Return the processor time of the fastest of two runs."""
-    seconds = []
-    for _ in range(2):
+def _is_masked_within(seconds: float, text: str) -> bool:
+    """Return whether one of five runs takes less processor time: others use the machine, too."""
+    for _ in range(5):
         began = time.process_time()
         redacted_answer(text)
-        seconds.append(time.process_time() - began)
-    return min(seconds)
+        if time.process_time() - began < seconds:
+            return True
+    return False
 
 
 def test_request_ids_are_not_masked(stream: io.StringIO) -> None:
