@@ -106,7 +106,7 @@ async def test_a_standby_is_passed_over(postgres_server: PostgresServer, postgre
             database = await open_database(_behind(postgres_url, (standby, 5432), further=further))
             await database.check_writable()
             await database.close()
-        (line,) = [line for line in logged if line["event"] == "database_host_failed"]
+        (line,) = [line for line in logged if line["event"] == "database_host_skipped"]
         assert (line["host"], line["port"]) == (str(standby), "5432")
         assert "does not match target_session_attrs" in line["reason"]
 
