@@ -177,7 +177,11 @@ async def worst_of(table: Table, operation: Operation, good: Good) -> tuple[floa
     # The first request compiles templates and fills caches.
     await measured(attempt := await renewed(), raw_request(attempt, Sent()))
     attempt = await renewed()
-    for name, sent in requests_of(attempt):
+    requests = list(requests_of(attempt))
+    if operation.surface == "operator":
+        # Operators' many operations share their checks: each is sent every other request, its neighbours the others.
+        requests = requests[len(operation.name) % 2 :: 2]
+    for name, sent in requests:
         size = len(sent.body or b"")
         assert size <= BODY_BYTES_MAX, (operation.name, name)
         spent, is_done = await cost(attempt, name, sent, renewed)
