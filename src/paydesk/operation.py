@@ -95,7 +95,7 @@ class Call(msgspec.Struct):
     """Whether the throttle has counted it: a unit of work that runs again is not counted again."""
     logged_application_id: int = 0
     logged_seller_id: int = 0
-    """Whom a handler has authenticated itself, where there is no bearer: for the request's line in the log alone."""
+    """The application and seller that a handler authenticated without a bearer, for the request's line in the log."""
     alert: OperatorEvent | None = None
     """What operators are to learn of this request. In an operation of transaction kind `write` a handler that returns
     has recorded it in its transaction, and the adapter logs it after the commit. In all other cases, and where the

@@ -1,4 +1,4 @@
-"""The log's line of a request says where it came from and, as far as that is known, from whom."""
+"""A request's line in the log has the client's address and, where known, the ids of the caller."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_an_application(service: Service, lines: Lines) -> None:
 
 
 async def test_a_token_that_has_ended(service: Service, lines: Lines) -> None:
-    """Whose it was is still said; an unknown token is nobody's."""
+    """The line has the ids of its owner; that of an unknown token has none."""
     ids = {"application_id": service.scene.application.application_id, "seller_id": service.seller_id}
     await service.scene.revoke(service.access_token)
     assert await asked(service, lines, "GET", "/terminals/v1/list") == {"status": 401, "address": CLIENT, **ids}

@@ -28,6 +28,7 @@ KIB = 1024
 ANSWER_BYTES = 2_000 * KIB
 """More than the system's buffers hold for a client."""
 
+CONNECTS_MAX = 3
 SOON_SECONDS = 4.0
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 
@@ -199,7 +200,7 @@ def test_who_takes_no_answers_makes_room_before_who_is_idle(run: Any) -> None:
 def test_clients_that_pipeline_and_never_read_lock_no_other_out(
     run: Any, sqlite_url: str, count: int, record_property: Any
 ) -> None:
-    """Twice as many as there may be connections: a kept connection is always served, and so are nearly all new ones."""
+    """Twice as many as there may be connections: a kept connection is always served, and so is every new client."""
 
     async def body() -> None:
         database = await open_database(sqlite_url)
@@ -214,8 +215,7 @@ def test_clients_that_pipeline_and_never_read_lock_no_other_out(
                 await asyncio.sleep(0.3)
             record_property("answered_of_tried", f"{answered} / {tried}")
             assert tried >= 6
-            # A new connection may be evicted before its request is read; then its client connects again.
-            assert answered >= 0.8 * tried
+            assert answered == tried
             assert len([line for line in logged if line["event"] != "request"]) <= 3
         await database.close()
 
@@ -230,7 +230,14 @@ async def _serve_others(service: Service, kept: Any, request: bytes) -> tuple[in
         tried += 2
         await kept.send(request)
         answered += (await kept.answer()).status == 404
-        with contextlib.suppress(ConnectionResetError):
-            answered += (await exchange(service, request)).status == 404
+        answered += await _is_served(service, request)
         await asyncio.sleep(0.01)
     return answered, tried
+
+
+async def _is_served(service: Service, request: bytes) -> bool:
+    """Return whether a new client is answered; one that is evicted before its request is read connects again."""
+    for _ in range(CONNECTS_MAX):
+        with contextlib.suppress(ConnectionResetError):
+            return (await exchange(service, request)).status == 404
+    return False

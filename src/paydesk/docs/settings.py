@@ -61,8 +61,8 @@ Of one access token at most {WAITING_PER_TOKEN_MAX} requests wait for events at 
 one more is answered 429.
 
 At most {THREADS} passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once,
-strangers before sellers who are known. A wrong password is told on the half second of its try, a wrong client secret
-on the hundredth, so that time says nothing about either. Bounds of requests and connections are among the
+those from unknown addresses first. A wrong password is answered on the half second of its try, a wrong client
+secret on the hundredth, so that time says nothing about either. Bounds of requests and connections are among the
 [settings](settings.md).
 
 A seller's session ends `session_hours` after sign-in (default {_FIELDS["session_hours"].default}) and after

@@ -62,7 +62,7 @@ class AddressRefused(OSError):
         self.host, self.address = host, address
 
     def event(self, subject: str, application_id: int, **facts: Any) -> OperatorEvent:
-        """Return the event that tells operators of it; of the URL it has the host alone."""
+        """Return the operator event of this refusal; of the URL it has the host alone."""
         return OperatorEvent(
             "webhook_address_refused",
             subject,
