@@ -84,7 +84,7 @@ def _arguments() -> argparse.Namespace:
 def _sizes(arguments: argparse.Namespace) -> Sizes:
     """A free terminal for each create that can be made, those of the warm-up too."""
     creates = int(CREATES_PER_SECOND_MAX * arguments.seconds * (arguments.runs + 1))
-    return Sizes(terminals=max(creates, TERMINALS_MIN), chains=1)
+    return Sizes(terminals=max(creates, TERMINALS_MIN), families=1)
 
 
 @contextlib.contextmanager
@@ -109,7 +109,7 @@ def _service(
     with tempfile.TemporaryDirectory(prefix="paydesk-growth-") as name:
         folder, port = Path(name), free_port()
         seed = folder / "seed.json"
-        arguments = [url, str(port), str(seed), str(sizes.terminals), str(sizes.chains)]
+        arguments = [url, str(port), str(seed), str(sizes.terminals), str(sizes.families)]
         command = [sys.executable, "-m", "bench.service", *arguments]
         if orders:
             with started(command, port, "/noop"):
@@ -129,7 +129,7 @@ def _running(port: int, process: subprocess.Popen[bytes], folder: Path, sizes: S
     shutil.copy(folder / "seed.json", own)
     running = Running(f"http://127.0.0.1:{port}", process, own, sizes)
     ids = [bulk.order_id(number) for number in random.sample(numbers, min(len(numbers), ANY))]
-    known = {"orders": ids, "chains_per_run": 1, "terminals": sizes.terminals - sizes.pollers}
+    known = {"orders": ids, "families_per_run": 1, "terminals": sizes.terminals - sizes.pollers}
     (own / "seed.lua").write_text("return " + lua({**running.seeded, **known}))
     return running
 

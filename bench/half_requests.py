@@ -25,7 +25,7 @@ from bench.running import Running, service
 from bench.seed import Sizes
 from paydesk import node
 
-SIZES = Sizes(terminals=2_000, chains=32)
+SIZES = Sizes(terminals=2_000, families=32)
 HEAD = "POST /v1/orders HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n"
 SETTLE_SECONDS = 6.0
 """Longer than a request may take to arrive: by then sockets are ended and begin anew all the time."""
@@ -43,7 +43,7 @@ def main() -> None:
         find_wrk()
         with (
             tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder,
-            service(f"sqlite:{folder}/bench.db", SIZES, chains_per_run=1) as running,
+            service(f"sqlite:{folder}/bench.db", SIZES, families_per_run=1) as running,
         ):
             rows = _measure(running, arguments)
     except BenchError as error:

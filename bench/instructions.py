@@ -38,7 +38,7 @@ DATABASES = ("sqlite", "postgresql")
 WARM_UP, FEW, MANY = 100, 200, 1_200
 """Requests before anything is compared, in the short run, in the long run."""
 
-SIZES = Sizes(terminals=WARM_UP + MANY + 100, chains=64, pollers=16)
+SIZES = Sizes(terminals=WARM_UP + MANY + 100, families=64, pollers=16)
 _COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
@@ -161,7 +161,7 @@ class _Client:
 
     def __init__(self, host: str, port: int, seeded: dict[str, Any]) -> None:
         self._host, self._port, self._seeded = host, port, seeded
-        self._numbers, self._order_id, self._chains = iter(range(SIZES.terminals)), "", seeded["refresh_tokens"]
+        self._numbers, self._order_id, self._families = iter(range(SIZES.terminals)), "", seeded["refresh_tokens"]
 
     async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
@@ -200,11 +200,11 @@ class _Client:
         return await self._call("POST", "/v1/orders", 201, headers, body)
 
     async def refresh(self) -> None:
-        """Refresh the tokens of one chain after the other."""
-        token = self._chains.pop(0)
+        """Refresh the tokens of one family after the other."""
+        token = self._families.pop(0)
         body = {name: self._seeded[name] for name in ("client_id", "client_secret")}
         body |= {"grant_type": "refresh_token", "refresh_token": token}
-        self._chains.append((await self._call("POST", "/oauth/token", 200, "", body))["refresh_token"])
+        self._families.append((await self._call("POST", "/oauth/token", 200, "", body))["refresh_token"])
 
     def _bearer(self) -> str:
         return f"Authorization: Bearer {self._seeded['access_token']}\r\n"

@@ -27,7 +27,7 @@ from bench.running import Running, service
 from bench.seed import Sizes
 from paydesk import node
 
-SIZES = Sizes(terminals=2_000, chains=32, pollers=1)
+SIZES = Sizes(terminals=2_000, families=32, pollers=1)
 REQUEST = "GET /v1/orders/{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n"
 SETTLE_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
@@ -85,7 +85,7 @@ def _measure(checkouts: dict[str, Path], arguments: argparse.Namespace) -> dict[
         for name, checkout in checkouts.items():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="paydesk-bench-"))
             url = f"sqlite:{folder}/bench.db"
-            services[name] = stack.enter_context(service(url, SIZES, chains_per_run=1, checkout=checkout))
+            services[name] = stack.enter_context(service(url, SIZES, families_per_run=1, checkout=checkout))
         for number in range(arguments.runs):
             console.print(f"round {number + 1} of {arguments.runs} …")
             for name, running in services.items():

@@ -87,13 +87,13 @@ class Plan:
         return max((count for count in self.connections if count <= LOGGED_AT), default=min(self.connections))
 
     @property
-    def chains_per_run(self) -> int:
-        """A chain of tokens for each connection; wrk asks for one request that it doesn't send."""
+    def families_per_run(self) -> int:
+        """A family of tokens for each connection; wrk asks for one request that it doesn't send."""
         return max(self.connections) + 8
 
     @property
     def refresh_runs(self) -> int:
-        """Every run has chains of its own, and so has the warm-up."""
+        """Every run has families of its own, and so has the warm-up."""
         return self.runs * len(self.connections) + 1
 
     def terminals(self, database: str) -> int:

@@ -125,11 +125,11 @@ def _measure(under_load: Servers, plan: Plan, kept: Kept, database: str, steps: 
 
 @contextlib.contextmanager
 def _servers(plan: Plan, kept: Kept, database: str, terminals: int | None) -> Iterator[Servers]:
-    sizes = Sizes(terminals or plan.terminals(database), plan.chains_per_run * plan.refresh_runs)
+    sizes = Sizes(terminals or plan.terminals(database), plan.families_per_run * plan.refresh_runs)
     if database == "sqlite":
         with (
             tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder,
-            service(f"sqlite:{Path(folder)}/bench.db", sizes, plan.chains_per_run) as running,
+            service(f"sqlite:{Path(folder)}/bench.db", sizes, plan.families_per_run) as running,
         ):
             yield Servers(running, {"service": running.one})
         return
@@ -138,7 +138,7 @@ def _servers(plan: Plan, kept: Kept, database: str, terminals: int | None) -> It
     with contextlib.ExitStack() as stack:
         stack.callback(postgres.end)
         url = postgres.create_database("bench")
-        running = stack.enter_context(service(url, sizes, plan.chains_per_run))
+        running = stack.enter_context(service(url, sizes, plan.families_per_run))
         pgbench = Pgbench(postgres, url, running)
         loaders: dict[str, Loader] = {
             "service": running.one,
@@ -155,7 +155,7 @@ def _peers(plan: Plan, postgres: Postgres, stack: contextlib.ExitStack) -> dict[
     loaders: dict[str, Loader] = {}
     if "oidc-provider" in wanted:
         url = postgres.create_database("oidc_provider")
-        peer = servers.oidc_provider(url, plan.chains_per_run, plan.refresh_runs)
+        peer = servers.oidc_provider(url, plan.families_per_run, plan.refresh_runs)
         loaders["oidc-provider"] = stack.enter_context(peer).one
         postgres.settle(url)
     if "prism" in wanted:

@@ -1,4 +1,4 @@
-"""The service under load: started, seeded, warmed; and which of its terminals and chains are used already."""
+"""The service under load: started, seeded, warmed; and which of its terminals and families are used already."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Running:
         self._seed, self._log = folder / "seed.lua", folder / "seed.log"
         self._terminals = sizes.terminals - sizes.pollers
 
-    def prepare(self, chains_per_run: int) -> None:
+    def prepare(self, families_per_run: int) -> None:
         """Orders to get, made over the interface; terminals that have polled; and the seed for the load."""
         token = self.seeded["access_token"]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             self.orders = list(pool.map(lambda number: create_order(self.url, token, number), range(1, ORDERS + 1)))
             list(pool.map(lambda device: poll_once(self.url, device), self.seeded["devices"]))
         self.used = ORDERS + 1
-        known = {"orders": self.orders, "chains_per_run": chains_per_run, "terminals": self._terminals}
+        known = {"orders": self.orders, "families_per_run": families_per_run, "terminals": self._terminals}
         self._seed.write_text("return " + lua({**self.seeded, **known}))
 
     def one(self, script: str, connections: int, seconds: float) -> Measured:
@@ -97,7 +97,7 @@ class Running:
 def service(
     database_url: str,
     sizes: Sizes,
-    chains_per_run: int,
+    families_per_run: int,
     *,
     checkout: Path | None = None,
     variables: Mapping[str, str] | None = None,
@@ -109,7 +109,7 @@ def service(
     python = str(checkout / ".venv" / "bin" / "python") if checkout else sys.executable
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
         folder, port = Path(name), free_port()
-        arguments = [database_url, str(port), str(folder / "seed.json"), str(sizes.terminals), str(sizes.chains)]
+        arguments = [database_url, str(port), str(folder / "seed.json"), str(sizes.terminals), str(sizes.families)]
         with started(
             [python, "-m", "bench.service", *arguments],
             port,
@@ -118,7 +118,7 @@ def service(
             folder=checkout,
         ) as process:
             running = Running(f"http://127.0.0.1:{port}", process, folder, sizes)
-            running.prepare(chains_per_run)
+            running.prepare(families_per_run)
             yield running
 
 

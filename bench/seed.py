@@ -1,4 +1,4 @@
-"""What a run of the load finds in the database: a terminal for every create, a chain of tokens for every connection."""
+"""What a run of the load finds in the database: a terminal for every create, a family of tokens for every connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIFETIMES = Lifetimes(15_552_000, 15_552_000)
 TERMINAL_PREFIX = "NEWLAND_N950__N"
 FIRST_SERIAL = 100_000_000
 TERMINALS_PER_STEP = 50_000
-CHAINS_PER_STEP = 64
+FAMILIES_PER_STEP = 64
 
 # A digit a column: as many rows as the bounds ask for in one statement, the same on both databases.
 _DIGITS = "(SELECT 0 AS d UNION ALL " + " UNION ALL ".join(f"SELECT {digit}" for digit in range(1, 10)) + ")"
@@ -41,7 +41,7 @@ class Sizes:
     """How much is seeded: the last `pollers` of the terminals poll, no order is made for them."""
 
     terminals: int = 400_000
-    chains: int = 4_096
+    families: int = 4_096
     pollers: int = 512
 
 
@@ -54,19 +54,19 @@ async def seed(database: Database, now_ms: int, sizes: Sizes = ENOUGH) -> dict[s
     for first in range(0, sizes.terminals, TERMINALS_PER_STEP):
         count = min(TERMINALS_PER_STEP, sizes.terminals - first)
         await database.write(partial(_terminals, seeded=seeded, first=first, count=count))
-    chain = {**seeded["chain"], "now_ms": now_ms}
-    chains: list[Pair] = []
-    while len(chains) < sizes.chains:
-        count = min(CHAINS_PER_STEP, sizes.chains - len(chains))
-        chains += await database.write(partial(_chains, chain=chain, count=count))
-    seller_id = seeded["chain"]["seller_id"]
+    family = {**seeded["family"], "now_ms": now_ms}
+    families: list[Pair] = []
+    while len(families) < sizes.families:
+        count = min(FAMILIES_PER_STEP, sizes.families - len(families))
+        families += await database.write(partial(_families, family=family, count=count))
+    seller_id = seeded["family"]["seller_id"]
     devices = await database.write(lambda tx: _devices(tx, seller_id, now_ms, sizes))
     return {
-        "client_id": str(seeded["chain"]["application_id"]),
+        "client_id": str(seeded["family"]["application_id"]),
         "client_secret": seeded["client_secret"],
         "seller_id": seller_id,
-        "access_token": chains[0].access_token,
-        "refresh_tokens": [pair.refresh_token for pair in chains],
+        "access_token": families[0].access_token,
+        "refresh_tokens": [pair.refresh_token for pair in families],
         "devices": devices,
     }
 
@@ -88,12 +88,12 @@ async def _parties(tx: Transaction, now_ms: int) -> dict[str, Any]:
     store = await places.create_store(tx, seller.seller_id, "Store", now_ms)
     pos = await places.create_pos(tx, seller.seller_id, store.store_id, "POS", "Till", now_ms)
     assert pos is not None
-    chain = {"application_id": application.application_id, "seller_id": seller.seller_id, "scope": SCOPE}
-    return {"chain": chain, "client_secret": secret.reveal(), "store_id": store.store_id, "pos_id": pos.pos_id}
+    family = {"application_id": application.application_id, "seller_id": seller.seller_id, "scope": SCOPE}
+    return {"family": family, "client_secret": secret.reveal(), "store_id": store.store_id, "pos_id": pos.pos_id}
 
 
-async def _chains(tx: Transaction, chain: dict[str, Any], count: int) -> list[Pair]:
-    return [await issuing.mint_chain(tx, KEYS, live=False, lifetimes=LIFETIMES, **chain) for _ in range(count)]
+async def _families(tx: Transaction, family: dict[str, Any], count: int) -> list[Pair]:
+    return [await issuing.mint_family(tx, KEYS, live=False, lifetimes=LIFETIMES, **family) for _ in range(count)]
 
 
 async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -> list[dict[str, str]]:
@@ -109,4 +109,4 @@ async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -
 
 async def _terminals(tx: Transaction, seeded: dict[str, Any], first: int, count: int) -> None:
     places_of = (seeded["store_id"], seeded["pos_id"])
-    await tx.run(INSERT_TERMINALS, seeded["chain"]["seller_id"], *places_of, FIRST_SERIAL + first, count)
+    await tx.run(INSERT_TERMINALS, seeded["family"]["seller_id"], *places_of, FIRST_SERIAL + first, count)

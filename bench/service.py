@@ -1,6 +1,6 @@
 """The service that is measured: the application of `paydesk serve`, with a no-op route beside it, seeded for the load.
 
-`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS CHAINS]` serves until SIGTERM; with SEED_FILE there, the
+`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS FAMILIES]` serves until SIGTERM; with SEED_FILE there, the
 database has been seeded. The no-op route goes through the same server and the same router and does nothing: what the
 service costs is told as a ratio to it. SIGUSR1 turns the log of requests on, into SEED_FILE with the ending `.log`;
 SIGUSR2 turns it off and removes the file.
@@ -87,7 +87,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
 
 
 def _sizes(arguments: list[str]) -> Sizes:
-    return Sizes(terminals=int(arguments[0]), chains=int(arguments[1])) if arguments else seed.ENOUGH
+    return Sizes(terminals=int(arguments[0]), families=int(arguments[1])) if arguments else seed.ENOUGH
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from bench.running import Running, service
 from bench.seed import Sizes
 from paydesk import node
 
-SIZES = Sizes(terminals=600, chains=1, pollers=1)
+SIZES = Sizes(terminals=600, families=1, pollers=1)
 REQUESTS = b"GET /v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3 HTTP/1.1\r\nHost: %s\r\n\r\n" * 1_000
 GET = "GET /v1/orders/{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n"
 CLIENTS = 8

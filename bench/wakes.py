@@ -218,7 +218,7 @@ async def _seed(url: str, terminals: int) -> dict[str, Any]:
     try:
         now_ms = SystemClock().now_ms()
         await migrate(database, now_ms)
-        return await seed.seed(database, now_ms, seed.Sizes(terminals=terminals, chains=1, pollers=terminals))
+        return await seed.seed(database, now_ms, seed.Sizes(terminals=terminals, families=1, pollers=terminals))
     finally:
         await database.close()
 

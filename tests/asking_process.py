@@ -12,7 +12,7 @@ from paydesk.acquiring.acquirers import configured
 from paydesk.clock import MovableClock
 from paydesk.keys import Keys
 from paydesk.orders import inquiries, reversals
-from paydesk.orders.asking import AskingWorker
+from paydesk.orders.asking import JobWorker
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.workers import WorkerContext
@@ -24,8 +24,8 @@ async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
     clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
     acquirers = configured(database, clock, acquirer="none")
     context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
-    asking = AskingWorker(context, inquiries.WORK, wall=wall)
-    giving_back = AskingWorker(context, reversals.WORK, wall=wall)
+    asking = JobWorker(context, inquiries.JOB, wall=wall)
+    giving_back = JobWorker(context, reversals.JOB, wall=wall)
     while await asking.step() + await giving_back.step():
         pass
     await database.close()

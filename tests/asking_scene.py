@@ -13,7 +13,7 @@ from paydesk.acquiring.acquirers import Acquirers
 from paydesk.clock import Clock
 from paydesk.keys import Keys
 from paydesk.orders import inquiries, reversals
-from paydesk.orders.asking import AskingWorker
+from paydesk.orders.asking import JobWorker
 from paydesk.orders.store import Order
 from paydesk.storage.database import Row
 from paydesk.workers import WorkerContext
@@ -83,13 +83,13 @@ def context_of(desk: Desk, acquirers: Acquirers) -> WorkerContext:
 async def inquire(desk: Desk, acquirer: ToldAcquirer | None, *, wall: Clock | None = None) -> int:
     """One turn of the worker of inquiries; how many it made."""
     context = context_of(desk, Acquirers(test=acquirer))
-    return await AskingWorker(context, inquiries.WORK, wall=wall).step()
+    return await JobWorker(context, inquiries.JOB, wall=wall).step()
 
 
 async def give_back(desk: Desk, acquirer: ToldAcquirer | None, *, wall: Clock | None = None) -> int:
     """One turn of the worker of reversals; how many it tried."""
     context = context_of(desk, Acquirers(test=acquirer))
-    return await AskingWorker(context, reversals.WORK, wall=wall).step()
+    return await JobWorker(context, reversals.JOB, wall=wall).step()
 
 
 async def unknown(desk: Desk) -> Order:

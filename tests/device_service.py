@@ -57,7 +57,7 @@ class DeviceService:
         self.leases: dict[str, Lease] = {}
         self.calls: list[tuple[str, JsonObject]] = []
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
-        self.grant_seconds = 60.0
+        self.permit_seconds = 60.0
         self.behind_seconds = 0.0
         self.verdicts: dict[str, str] = {}
         self.charges: dict[str, JsonObject] = {}
@@ -200,7 +200,7 @@ class DeviceService:
             return _refused(409, "order_canceled")
         if not lease.granted:
             lease.granted = True
-            lease.until = self._now(self.grant_seconds)
+            lease.until = self._now(self.permit_seconds)
         return web.json_response({"go": True, "until": lease.until})
 
     async def _acquirer(self, request: web.Request) -> web.Response:

@@ -13,7 +13,7 @@ from paydesk.orders import expiry
 from paydesk.retention import Sweep
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.terminals import untold
+from paydesk.terminals import missed_wakeups
 from paydesk.workers import WorkerContext
 from recording_database import RecordingDatabase
 from refund_scene import DECLINED, LATE_DECLINED, paid, refund, work
@@ -130,7 +130,7 @@ async def _workers(database: Database, clock: MovableClock) -> None:
     context = _context(database, clock)
     for one in (expiry.expire_step, expiry.silent_step, expiry.unknown_step):
         assert await one(context) == 1
-    await untold.walk(context, asyncio.Event())
+    await missed_wakeups.walk(context, asyncio.Event())
     await relay.sweep(context, asyncio.Event())
     async with worker(database, clock, webhook_retry_seconds=(1,)) as delivering:
         await step(delivering)

@@ -9,7 +9,7 @@ from typing import Any
 
 from paydesk.clock import Clock, SystemClock
 from paydesk.settings import Settings
-from paydesk.storage.connect import open_database, wakes_carried
+from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 from service import Service, running
 
@@ -30,7 +30,7 @@ async def two_nodes(
     """
     clock = clock or SystemClock()
     async with (
-        wakes_carried(database_url, database),
+        notifications_published(database_url, database),
         running(database, clock=clock, settings=settings, state=state) as first,
     ):
         if database.name == "sqlite":
@@ -39,7 +39,7 @@ async def two_nodes(
         other = await open_database(database_url)
         try:
             async with (
-                wakes_carried(wakes_url or database_url, other),
+                notifications_published(wakes_url or database_url, other),
                 running(other, clock=clock, settings=settings, state=state) as second,
             ):
                 yield first, replace(first, base_url=second.base_url, database=other)

@@ -34,14 +34,14 @@ class RecordingTransaction:
         self._asked[sql] = args
         return self._tx.run(sql, *args)
 
-    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """At the end."""
         self._asked[sql] = args
-        self._tx.then(sql, *args, wake=wake)
+        self._tx.defer(sql, *args, notify=notify)
 
-    def wake(self, topic: str) -> None:
+    def notify(self, topic: str) -> None:
         """After the commit."""
-        self._tx.wake(topic)
+        self._tx.notify(topic)
 
 
 class RecordingDatabase:

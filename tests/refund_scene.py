@@ -12,9 +12,9 @@ from paydesk.acquiring.acquirer import Approved, Outcome, Payment
 from paydesk.acquiring.acquirers import Acquirers
 from paydesk.app import acquirers_of
 from paydesk.clock import Clock
-from paydesk.orders.asking import AskingWorker
+from paydesk.orders.asking import JobWorker
 from paydesk.orders.refund_store import Refund
-from paydesk.orders.refund_worker import WORK
+from paydesk.orders.refund_worker import JOB
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.workers import WorkerContext
@@ -124,12 +124,12 @@ class Teller:
 
 def worker(
     service: Service, *, wall: Clock | None = None, settings: Settings | None = None, teller: Teller | None = None
-) -> AskingWorker[Refund]:
+) -> JobWorker[Refund]:
     """The worker of a service that runs without it."""
     settings = settings or Settings()
     acquirers = teller.acquirers if teller is not None else acquirers_of(settings, service.database, service.clock)
     context = WorkerContext(service.database, settings, service.clock, KEYS, acquirers=acquirers)
-    return AskingWorker(context, WORK, wall=wall)
+    return JobWorker(context, JOB, wall=wall)
 
 
 async def work(service: Service, **options: Any) -> int:

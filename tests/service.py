@@ -282,7 +282,7 @@ async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = AL
     """A new access token of the scene's seller for its application."""
 
     async def work(tx: Transaction) -> str:
-        pair = await issuing.mint_chain(
+        pair = await issuing.mint_family(
             tx,
             KEYS,
             application_id=scene.application.application_id,

@@ -1,5 +1,5 @@
 // oidc-provider as one would run it: production mode, PostgreSQL, opaque tokens, every refresh token used once.
-// `node oidc_provider.mjs DATABASE_URL PORT CONNECTIONS CHAINS SEED_FILE` seeds the chains, writes what the load needs
+// `node oidc_provider.mjs DATABASE_URL PORT CONNECTIONS FAMILIES SEED_FILE` seeds the families, writes what the load needs
 // to know, and serves until SIGTERM.
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { Provider } from 'oidc-provider';
 import { Adapter, connect } from './adapter.mjs';
 
-const [url, port, connections, chains, seedFile] = process.argv.slice(2);
+const [url, port, connections, families, seedFile] = process.argv.slice(2);
 const SCOPE = 'offline_access read write';
 const LIFETIME_SECONDS = 15_552_000;
 const AT_ONCE = 50;
@@ -53,7 +53,7 @@ async function mintChains(count) {
 }
 
 await connect(url, Number(connections));
-const refreshTokens = await mintChains(Number(chains));
+const refreshTokens = await mintChains(Number(families));
 writeFileSync(seedFile, JSON.stringify({ client_id: 'bench', client_secret: secret, refresh_tokens: refreshTokens }));
 const server = provider.listen(Number(port), '127.0.0.1');
 process.on('SIGTERM', () => {

@@ -87,16 +87,16 @@ class Peer:
 
 
 @contextlib.contextmanager
-def oidc_provider(database_url: str, chains_per_run: int, runs: int) -> Iterator[Peer]:
-    """oidc-provider on a database of its own, with chains of tokens for so many runs."""
+def oidc_provider(database_url: str, families_per_run: int, runs: int) -> Iterator[Peer]:
+    """oidc-provider on a database of its own, with families of tokens for so many runs."""
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
         seed, port = Path(name) / "seed.json", free_port()
-        numbers = (str(port), str(POOL_CONNECTIONS), str(chains_per_run * runs))
+        numbers = (str(port), str(POOL_CONNECTIONS), str(families_per_run * runs))
         command = ["node", str(HERE / "oidc_provider.mjs"), database_url, *numbers, str(seed)]
         with started(command, port, "/.well-known/openid-configuration", _production()) as process:
             seeded = json.loads(seed.read_text())
             script = seed.with_suffix(".lua")
-            script.write_text("return " + lua({**seeded, "chains_per_run": chains_per_run}))
+            script.write_text("return " + lua({**seeded, "families_per_run": families_per_run}))
             yield Peer(f"http://127.0.0.1:{port}", process.pid, script)
 
 

@@ -23,7 +23,7 @@ from paydesk.http.request import Request, host_name
 from paydesk.keys import Keys
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.proven import ProvenClients
+from paydesk.oauth.proven import AuthenticationCache
 from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
@@ -76,7 +76,7 @@ def build_app(
             "readiness": Readiness(database, keys, clock),
             "reporter": Reporter(bounded),
             "acquirers": acquirers_of(settings, database, clock),
-            "proven_clients": ProvenClients(database.signals, settings.bearer_cache_seconds),
+            "proven_clients": AuthenticationCache(database.signals, settings.bearer_cache_seconds),
             **_throttles(settings, database.signals),
             **state,
         },
@@ -134,7 +134,7 @@ class PathEndpoint(Refusing):
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is not None:
             return endpoint(scope, receive, send)
-        refusal = METHOD_NOT_ALLOWED.because(f"no {scope['method']} here", headers=(("allow", self._allow),))
+        refusal = METHOD_NOT_ALLOWED.with_reason(f"no {scope['method']} here", headers=(("allow", self._allow),))
         return self.refuse(scope, send, refusal, "page" if self._is_page else None)
 
 
@@ -153,7 +153,7 @@ class NotFound(Refusing):
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 404."""
         del receive
-        return self.refuse(scope, send, NOT_FOUND.because("no such path"))
+        return self.refuse(scope, send, NOT_FOUND.with_reason("no such path"))
 
 
 def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class Minting:
             return {"access_token": known["access_token"], "refresh_token": known["refresh_token"]}
         lifetimes = Lifetimes(self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds)
         pair = await self.database.write(
-            lambda tx: issuing.mint_chain(
+            lambda tx: issuing.mint_family(
                 tx,
                 self.keys,
                 application_id=self.demo.application.application_id,

@@ -17,18 +17,18 @@ class ErrorKind:
 
     code: str
     status: int
-    sentence: str
+    message: str
 
-    def because(
+    def with_reason(
         self,
         reason: str,
         *details: str,
         message: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
-        was_good: bool = False,
+        credential_was_valid: bool = False,
     ) -> Refusal:
         """A refusal of this kind. `reason` is for the log, `details` and `message` are for the caller."""
-        return Refusal(self, reason, details, message, headers, was_good=was_good)
+        return Refusal(self, reason, details, message, headers, credential_was_valid=credential_was_valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Refusal(Exception):
     faults: tuple[Fault, ...] = field(default=())
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further members of the error's body."""
-    was_good: bool = False
+    credential_was_valid: bool = False
     """Whether the credential that is refused was a good one once, and so is nobody's guess."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the request's line in the log."""
@@ -66,7 +66,7 @@ class Refusal(Exception):
     @property
     def public_message(self) -> str:
         """The sentence that the caller reads."""
-        return self.message or self.kind.sentence
+        return self.message or self.kind.message
 
 
 JSON_SYNTAX_ERROR = ErrorKind("json_syntax_error", 400, "The body is not well-formed JSON in UTF-8.")

@@ -20,7 +20,7 @@ KEY_BYTES = 32
 DISTINCT_BYTES_MIN = 17
 """Of 32 random bytes fewer are distinct in one key of 10^14. The same 16 bytes twice are 16 distinct ones."""
 
-SAY_AGAIN_SECONDS = 60.0
+LOG_INTERVAL_SECONDS = 60.0
 
 
 class KeysError(Exception):
@@ -30,7 +30,7 @@ class KeysError(Exception):
 class KeyMissing(Exception):
     """This node lacks the key that another node has made something with: 503, never a refusal."""
 
-    sentence = "This node lacks a server key; nothing was done. Other nodes may have it."
+    message = "This node lacks a server key; nothing was done. Other nodes may have it."
 
     def __init__(self, version: int, reason: str) -> None:
         super().__init__(reason)
@@ -85,7 +85,7 @@ class Keys:
     def is_news(self, version: int) -> bool:
         """Whether this was not asked of a version for a minute: what is missed all the time is logged now and then."""
         now, said = self._monotonic(), self._said.get(version)
-        if said is not None and now < said + SAY_AGAIN_SECONDS:
+        if said is not None and now < said + LOG_INTERVAL_SECONDS:
             return False
         self._said[version] = now
         return True

@@ -15,7 +15,7 @@ LONGER_SHARE = 24
 """It is kept by this part longer, so that not every time must be written down and told to the others."""
 
 
-class Known:
+class RecentAddresses:
     """Who was where within `seconds`, or a little longer: each subject's places, the latest kept. With zero nobody.
 
     With `signals` other nodes hear of it under the topic `<name>:<subject>:<place>`, and this one of what they know: a
@@ -56,7 +56,7 @@ class Known:
             return
         self._put(subject, place)
         if self._signals is not None:
-            self._signals.wake_elsewhere((f"{self._prefix}{subject}:{place}",))
+            self._signals.publish((f"{self._prefix}{subject}:{place}",))
 
     def _heard(self, topic: str) -> None:
         subject, _, place = topic.removeprefix(self._prefix).partition(":")

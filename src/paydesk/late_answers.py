@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from paydesk.storage.database import Transaction
 
-MINE = """
+BY_KEY = """
 WHERE seller_id = $1 AND application_id = $2 AND live = $3 AND operation = $4 AND object_id = $5
   AND idempotency_key = $6"""
 
 # Without an answer -> answered, for good.
-FIX = f"UPDATE idempotency_keys SET status = $7, answer = $8 {MINE} AND answer IS NULL"
+COMPLETE = f"UPDATE idempotency_keys SET status = $7, answer = $8 {BY_KEY} AND answer IS NULL"
 
 
 class Key(NamedTuple):
@@ -34,9 +34,9 @@ class Key(NamedTuple):
         return f"answer:{hashlib.sha256(repr(tuple(self)).encode()).hexdigest()[:32]}"
 
 
-async def fix(tx: Transaction, key: Key, status: int, body: bytes) -> bool:
+async def complete(tx: Transaction, key: Key, status: int, body: bytes) -> bool:
     """Fix the key's answer and wake who waits for it; False where it has one, which stays."""
-    fixed = await tx.run(FIX, *key, status, body) > 0
-    if fixed:
-        tx.wake(key.topic)
-    return fixed
+    completed = await tx.run(COMPLETE, *key, status, body) > 0
+    if completed:
+        tx.notify(key.topic)
+    return completed

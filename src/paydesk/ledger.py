@@ -53,7 +53,7 @@ async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
     """Everything that must hold and does not, at most `FINDINGS_MAX`. Without `now_ms` it is the database's time."""
     now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
     found = await _sweep(database, orders.NEXT_ORDERS, "", ORDER_RULES, now)
-    found += await _sweep(database, tokens.NEXT_CHAINS, b"", tokens.PAGE_RULES, now)
+    found += await _sweep(database, tokens.NEXT_FAMILIES, b"", tokens.PAGE_RULES, now)
     found += await database.read(lambda tx: _broken(tx, WHOLE_RULES, (), now), heavy=True)
     return found[:FINDINGS_MAX]
 

@@ -20,7 +20,7 @@ from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
 from paydesk.signals import Signals
 from paydesk.storage.bounded import BoundedDatabase
-from paydesk.storage.connect import open_database, wakes_carried
+from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 
 YOUNG_OBJECTS_MAX = 10_000
@@ -50,7 +50,7 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
         timeout_seconds=settings.database_timeout_seconds,
     )
     try:
-        async with wakes_carried(settings.database_url, database):
+        async with notifications_published(settings.database_url, database):
             yield database
     finally:
         await database.close()

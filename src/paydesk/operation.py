@@ -126,7 +126,7 @@ class End(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ThreePhase:
     """How an operation is handled that asks a stranger, who may be slow or silent: no transaction waits for him.
 
     `begin` is a unit of work that commits the intent with the idempotency key, or refuses. `ask` runs in no
@@ -152,7 +152,7 @@ class Operation:
     name: str
     summary: str
     surface: Surface
-    handler: Handler | Steps
+    handler: Handler | ThreePhase
     status: int = 200
     further_statuses: tuple[int, ...] = ()
     """Other statuses of success, with the same body; 204 has none."""
@@ -167,7 +167,7 @@ class Operation:
     query: tuple[Query, ...] = ()
     headers: tuple[Query, ...] = ()
     """Headers of its own, for the docs."""
-    touches: Callable[[Call], Iterable[str]] | None = None
+    conflict_keys: Callable[[Call], Iterable[str]] | None = None
     """All that a `write` may change or lock, by name: it may share a transaction with those that touch other things."""
     idempotent: bool = False
     path_pattern: str = ""

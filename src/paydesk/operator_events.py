@@ -177,7 +177,7 @@ class Reporter:
         counted.occurrences = 0
         try:
             is_new = await self._database.write(
-                lambda tx: record_repeatable(tx, event, now_ms, occurrences), touches=(f"operator_event:{key}",)
+                lambda tx: record_repeatable(tx, event, now_ms, occurrences), conflict_keys=(f"operator_event:{key}",)
             )
         except (Unavailable, Locked):
             return None

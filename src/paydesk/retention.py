@@ -122,7 +122,7 @@ class Sweep:
         while pruned == self._step_rows_max and not self._stop.is_set():
             pruned = await self._step(partial(self._prune, seller_id=seller_id, now_ms=self._context.clock.now_ms()))
             self.rows += pruned
-        await self._chains(seller_id)
+        await self._families(seller_id)
 
     async def _prune(self, tx: Transaction, seller_id: int, now_ms: int) -> int:
         left = self._step_rows_max
@@ -132,20 +132,20 @@ class Sweep:
                 left -= await rule.prune(tx, seller_id, before_ms, left)
         return self._step_rows_max - left
 
-    async def _chains(self, seller_id: int) -> None:
-        page, after = tokens.CHAINS_PER_PAGE, b""
-        while page == tokens.CHAINS_PER_PAGE and not self._stop.is_set():
-            read = partial(tokens.page_of_chains, seller_id=seller_id, after=after)
-            chains = await self._context.database.read(read, heavy=True)
-            for chain in chains:
-                await self._chain(seller_id, chain)
-            page, after = len(chains), chains[-1].chain_id if chains else b""
+    async def _families(self, seller_id: int) -> None:
+        page, after = tokens.FAMILIES_PER_PAGE, b""
+        while page == tokens.FAMILIES_PER_PAGE and not self._stop.is_set():
+            read = partial(tokens.page_of_families, seller_id=seller_id, after=after)
+            families = await self._context.database.read(read, heavy=True)
+            for family in families:
+                await self._family(seller_id, family)
+            page, after = len(families), families[-1].family_id if families else b""
 
-    async def _chain(self, seller_id: int, chain: tokens.ChainAge) -> None:
-        pruned = self._step_rows_max if chain.is_due(self._tokens_before_ms()) else 0
+    async def _family(self, seller_id: int, family: tokens.FamilyAge) -> None:
+        pruned = self._step_rows_max if family.is_due(self._tokens_before_ms()) else 0
         while pruned == self._step_rows_max and not self._stop.is_set():
             before_ms, limit = self._tokens_before_ms(), self._step_rows_max
-            work = partial(tokens.prune_chain, seller_id=seller_id, chain=chain, before_ms=before_ms, limit=limit)
+            work = partial(tokens.prune_family, seller_id=seller_id, family=family, before_ms=before_ms, limit=limit)
             pruned = await self._step(work)
             self.rows += pruned
 

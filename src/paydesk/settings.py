@@ -154,7 +154,7 @@ class Settings(BaseModel):
         description="`extended` tells an expired order as `expired` and one of unknown outcome as `action_required`, in"
         " answers, searches and notifications; the same on all nodes.",
     )
-    grant_seconds: Positive = Field(60, description="A terminal may go to the acquirer so long after the grant.")
+    permit_seconds: Positive = Field(60, description="A terminal may go to the acquirer so long after the grant.")
     unknown_after_seconds: Positive = Field(
         40, description="No outcome so long after the grant: `check_on_terminal` and an inquiry."
     )

@@ -3,7 +3,7 @@
 A wake is a hint that something may have changed, never a fact: whoever is woken looks in the database, and whoever is
 not finds out without it, later. Topics are strings: `deliveries`, `money`, `clock`, `stop`, `unheard`, `applications`,
 `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`, `events:<feed>`, `reads:<feed>`,
-`elsewhere:<feed>`, `answer:<digest of an idempotency key>`, `chain:<chain_id>`, `authorization:<authorization_id>`,
+`elsewhere:<feed>`, `answer:<digest of an idempotency key>`, `family:<family_id>`, `authorization:<authorization_id>`,
 `known-client:<client>:<address>`, `known-seller:<digest>:<address>`.
 """
 
@@ -35,12 +35,12 @@ class Signals:
         self._listeners.append((prefix, listener))
         self._listeners_of.clear()
 
-    def wake(self, topics: Collection[str]) -> None:
+    def notify(self, topics: Collection[str]) -> None:
         """Wake everybody who waits on one of the topics, on every node."""
-        self.wake_here(topics)
-        self.wake_elsewhere(topics)
+        self.notify_local(topics)
+        self.publish(topics)
 
-    def wake_here(self, topics: Iterable[str]) -> None:
+    def notify_local(self, topics: Iterable[str]) -> None:
         """Wake who waits on this node."""
         for topic in topics:
             for waiter in self._waiters.pop(topic, ()):
@@ -57,7 +57,7 @@ class Signals:
             self._listeners_of[kind] = listeners
         return listeners
 
-    def wake_elsewhere(self, topics: Collection[str]) -> None:
+    def publish(self, topics: Collection[str]) -> None:
         """Wake who waits on the other nodes, soon and perhaps never."""
         if self.carry is not None:
             self.carry(topics)
@@ -65,7 +65,7 @@ class Signals:
     def stop(self) -> None:
         """The node ends: who waits on `stop` is woken, and whoever sees `stopping` begins to wait no more."""
         self.stopping = True
-        self.wake_here(("stop",))
+        self.notify_local(("stop",))
 
     def waited_on(self) -> tuple[str, ...]:
         """The topics that somebody waits on."""
@@ -102,7 +102,7 @@ class Waiter:
     def __exit__(self, *_: object) -> None:
         self._signals.forget(self._topics, self._waiter)
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Wake this one alone."""
         if not self._waiter.done():
             self._waiter.set_result(None)

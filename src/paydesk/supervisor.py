@@ -21,7 +21,7 @@ from paydesk.node import StartRefused
 from paydesk.settings import Settings
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
-CALM_SECONDS = 30.0
+BACKOFF_RESET_SECONDS = 30.0
 HOLD_SECONDS = 1.0
 """What waits to be let in by a process that died waits no longer than this: after it the others have its share."""
 
@@ -182,7 +182,7 @@ class Supervisor:
             if pause > HOLD_SECONDS:
                 place.close()
             await asyncio.sleep(pause)
-            calm = loop.time() - process.began > CALM_SECONDS
+            calm = loop.time() - process.began > BACKOFF_RESET_SECONDS
             pause = PAUSE_SECONDS_MIN if calm else min(pause * 2, PAUSE_SECONDS_MAX)
 
     async def _deploy_when_asked(self) -> None:

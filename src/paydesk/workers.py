@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from paydesk import retention
-from paydesk.acquiring.acquirers import NOBODY, Acquirers
+from paydesk.acquiring.acquirers import NO_ACQUIRERS, Acquirers
 from paydesk.clock import Clock
 from paydesk.events import relay
 from paydesk.health import clock as health_clock
@@ -18,12 +18,12 @@ from paydesk.orders import expiry, inquiries, refund_worker, reversals, wording
 from paydesk.settings import Settings
 from paydesk.storage import statistics
 from paydesk.storage.database import Database, Locked, Unavailable
-from paydesk.terminals import untold
+from paydesk.terminals import missed_wakeups
 from paydesk.webhooks import delivery
 
 STOP_SECONDS_MAX = 4.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.2, 15.0
-CALM_SECONDS = 60.0
+BACKOFF_RESET_SECONDS = 60.0
 
 log = structlog.get_logger("workers")
 
@@ -37,7 +37,7 @@ class WorkerContext:
     clock: Clock
     keys: Keys
     loopback_allowed: bool = False
-    acquirers: Acquirers = NOBODY
+    acquirers: Acquirers = NO_ACQUIRERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ WORKERS = (
     Worker("orders.refunds", refund_worker.run),
     Worker("orders.inquiries", inquiries.run),
     Worker("orders.reversals", reversals.run),
-    Worker("terminals.untold", untold.run),
+    Worker("terminals.missed_wakeups", missed_wakeups.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
     Worker("events.relay", relay.run),
@@ -93,7 +93,7 @@ async def supervise(worker: Worker, context: WorkerContext, stop: asyncio.Event)
             pause = PAUSE_SECONDS_MIN
         except Exception:
             log.exception("worker failed", worker=worker.name)
-        if loop.time() - started > CALM_SECONDS:
+        if loop.time() - started > BACKOFF_RESET_SECONDS:
             pause = PAUSE_SECONDS_MIN
         await _pause(pause, stop)
         pause = min(pause * 2, PAUSE_SECONDS_MAX)

@@ -141,7 +141,7 @@ async def refused(client: Client, kind: ErrorKind, method: str, *given: Any, **o
     """The client raises the class that it has for the status, with the code and the sentence of this kind."""
     with pytest.raises(Refused) as raised:
         await told(client, method, *given, **options)
-    assert raised.value.args == (CLASSES[kind.status], kind.status, kind.code, kind.sentence)
+    assert raised.value.args == (CLASSES[kind.status], kind.status, kind.code, kind.message)
 
 
 CLASSES = {

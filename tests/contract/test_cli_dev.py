@@ -517,7 +517,7 @@ def test_data_in_use(tmp_path: Path) -> None:
         beside = command("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=url)
         assert beside.returncode == 1
         assert "in use by another Paydesk process" in beside.stderr
-        looked = command("doctor", "--ledger", folder=tmp_path, PAYDESK_DATABASE_URL=url)
+        looked = command("doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=url)
         assert (looked.returncode, looked.stdout) == (0, "Nothing is wrong.\n")
 
 

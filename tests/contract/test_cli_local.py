@@ -147,7 +147,7 @@ def test_migrate_and_doctor(database_url: str, tmp_path: Path) -> None:
     variables = {"PAYDESK_DATABASE_URL": database_url}
     migrated = command("migrate", "--json", folder=tmp_path, **variables)
     assert json.loads(migrated.stdout) == {"applied": []}
-    checked = command("doctor", "--ledger", "--json", folder=tmp_path, **variables)
+    checked = command("doctor", "--invariants", "--json", folder=tmp_path, **variables)
     assert checked.returncode == 0, checked.stderr
     assert json.loads(checked.stdout) == {"findings": []}
 
@@ -165,7 +165,7 @@ def test_operator(database_url: str, tmp_path: Path) -> None:
 
 def test_no_tables(tmp_path: Path) -> None:
     """Before the tables are there, it is said what to run."""
-    for arguments in (("operators", "create", "--name", "ana"), ("doctor", "--ledger")):
+    for arguments in (("operators", "create", "--name", "ana"), ("doctor", "--invariants")):
         ended = command(*arguments, folder=tmp_path)
         assert (ended.returncode, ended.stdout) == (1, "")
         assert "paydesk migrate" in ended.stderr

@@ -166,7 +166,7 @@ async def test_an_approval_takes_the_grant_while_nothing_stands_against_it(desk:
     order = await desk.order()
     answered(await desk.report(order, APPROVED))
     assert await moves(desk, order) == ["create", "acknowledge", "approve"]
-    assert (await desk.now(order)).granted_ms is not None
+    assert (await desk.now(order)).permitted_ms is not None
 
 
 async def test_a_result_repeated_is_the_stored_answer(desk: Desk) -> None:

@@ -49,7 +49,7 @@ async def recorded(desk: Desk) -> tuple[dict[str, Any], str]:
 
 
 async def test_of_unknown_fields_the_names_alone_are_stored(desk: Desk) -> None:
-    """Known fields stay as evidence; of the others no value reaches a table."""
+    """RecentAddresses fields stay as evidence; of the others no value reaches a table."""
     order = await desk.granted()
     card = {**CARD, "expiry": "2512", "cvv": "737"}
     assert refused(await desk.report(order, {**APPROVED, **CANARIES, "card": card})) == "result_conflict"

@@ -15,7 +15,7 @@ from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk import ledger
 from paydesk.clock import MovableClock
 from paydesk.events import relay, store
-from paydesk.events.handlers import LOOK_AGAIN_SECONDS
+from paydesk.events.handlers import POLL_INTERVAL_SECONDS
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.oauth import applications
 from paydesk.oauth.applications import Application
@@ -94,7 +94,7 @@ async def test_requests_whose_client_is_gone_do_not_wait(service: Service) -> No
     for request in waiting:
         request.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    async with asyncio.timeout(LOOK_AGAIN_SECONDS[1] + 5):
+    async with asyncio.timeout(POLL_INTERVAL_SECONDS[1] + 5):
         while (await read(service, start, wait=1)).status == 429:  # noqa: ASYNC110 - no event says so
             await asyncio.sleep(0.5)
 

@@ -232,7 +232,7 @@ async def test_a_clock_that_jumps(database: Database) -> None:
 
 async def _refresh_token(service: Service) -> str:
     pair = await service.database.write(
-        lambda tx: issuing.mint_chain(
+        lambda tx: issuing.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

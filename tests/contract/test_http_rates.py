@@ -85,7 +85,7 @@ async def test_a_token_is_told_by_its_rate_what_comes_before_and_after(desk: Des
     reply = await desk.service.request("POST", "/v1/orders", data=b"{", key="k" * 65)
     assert reply.code == "too_many_requests"
     await desk.service.scene.run("UPDATE sellers SET suspended_ms = 1")
-    desk.service.database.signals.wake(("sellers",))
+    desk.service.database.signals.notify(("sellers",))
     assert (await desk.get()).code == "forbidden"
 
 
@@ -118,7 +118,7 @@ async def test_who_holds_a_token_that_has_ended_learns_of_it(desk: Desk) -> None
         "UPDATE access_tokens SET expires_ms = $1 WHERE seller_id = $2", now_ms, stranger.seller_id
     )
     await desk.service.scene.run(
-        "UPDATE token_chains SET revoked_ms = $1 WHERE seller_id = $2", now_ms, desk.service.seller_id
+        "UPDATE token_families SET revoked_ms = $1 WHERE seller_id = $2", now_ms, desk.service.seller_id
     )
     assert await desk.statuses(7, stranger.access_token) == [401] * 6 + [429]
     assert await desk.statuses(7) == [401] * 6 + [429]

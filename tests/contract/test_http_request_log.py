@@ -99,7 +99,7 @@ async def test_a_terminal(service: Service, lines: Lines) -> None:
     path, token = f"/device/v1/next?boot_id={device.boot_id}", device.terminal.token
     assert await asked(service, lines, "GET", path, token=token) == {"status": 204, "address": CLIENT, **ids}
     await service.scene.run("UPDATE device_tokens SET revoked_ms = 1")
-    service.database.signals.wake((f"device:{device.terminal.id}",))
+    service.database.signals.notify((f"device:{device.terminal.id}",))
     assert await asked(service, lines, "GET", path, token=token) == {"status": 401, "address": CLIENT, **ids}
 
 

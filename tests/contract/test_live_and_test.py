@@ -163,7 +163,7 @@ async def test_a_token_of_one_kind_never_meets_the_other(service: Service, name:
     await KEPT_APART[name](mine, other)
 
 
-async def test_a_chain_keeps_its_kind(service: Service) -> None:
+async def test_a_family_keeps_its_kind(service: Service) -> None:
     """What `test_token` chose at the exchange no refresh changes, and the access tokens of the two are told apart."""
     scene, other_kind = service.scene, {"true": "false", "false": "true"}
     scene.clock = service.clock  # type: ignore[assignment]  # it is only asked the time

@@ -87,7 +87,7 @@ async def test_an_unknown_token_is_looked_up_again(scene: Scene, bearers: Bearer
     assert await refused(bearers, "PDT-x", now_ms) == (401, "unknown token")
 
 
-async def test_a_token_outlives_the_refresh_of_its_chain(scene: Scene, bearers: Bearers) -> None:
+async def test_a_token_outlives_the_refresh_of_its_family(scene: Scene, bearers: Bearers) -> None:
     """The access token of a refreshed generation is good to its own end."""
     body = await scene.tokens()
     await scene.answer(scene.refresh(body["refresh_token"]))
@@ -104,14 +104,14 @@ async def test_an_expired_token_stays_expired(scene: Scene, bearers: Bearers) ->
     assert await refused(Bearers(scene.database, CACHE_SECONDS), token, now_ms) == (401, "expired")
 
 
-async def test_a_revoked_chain_stops_at_once(scene: Scene, bearers: Bearers) -> None:
-    """On its node the cache forgets the chain with the commit that revokes it, and no other chain."""
+async def test_a_revoked_family_stops_at_once(scene: Scene, bearers: Bearers) -> None:
+    """On its node the cache forgets the family with the commit that revokes it, and no other family."""
     token, other = [(await scene.tokens())["access_token"] for _ in range(2)]
     now_ms = scene.clock.now_ms()
     for good in (token, other):
         await bearers.caller(good, now_ms)
-    chain_id = await scene.value("SELECT chain_id FROM token_chains ORDER BY chain_id LIMIT 1")
-    await write(scene, lambda tx: store.revoke_chain(tx, scene.seller.seller_id, chain_id, now_ms, "test"))
+    family_id = await scene.value("SELECT family_id FROM token_families ORDER BY family_id LIMIT 1")
+    await write(scene, lambda tx: store.revoke_family(tx, scene.seller.seller_id, family_id, now_ms, "test"))
     outcomes = []
     for either in (token, other):
         try:
@@ -164,6 +164,6 @@ async def test_another_node_may_be_seconds_behind(scene: Scene, bearers: Bearers
     token = (await scene.tokens())["access_token"]
     now_ms = scene.clock.now_ms()
     await bearers.caller(token, now_ms)
-    await scene.run("UPDATE token_chains SET revoked_ms = 1")
+    await scene.run("UPDATE token_families SET revoked_ms = 1")
     await bearers.caller(token, now_ms + SECOND_MS)
     assert await refused(Bearers(scene.database, 0), token, now_ms) == (401, "revoked")

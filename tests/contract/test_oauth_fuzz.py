@@ -105,7 +105,7 @@ class World:
 
 @pytest.fixture
 async def world(sqlite_url: str) -> AsyncIterator[World]:
-    """One application with a live chain and codes, and another with a chain; at the end, what came of all of it."""
+    """One application with a live family and codes, and another with a family; at the end, what came of all of it."""
     database, clock = await open_database(sqlite_url), MovableClock()
     unlimited = Settings(
         client_requests_per_second=0, client_failures_per_minute=0, client_failures_per_minute_address=0
@@ -127,7 +127,7 @@ async def world(sqlite_url: str) -> AsyncIterator[World]:
         secrets = (scene.secret, other.secret, refresh_token, *world.given, *world.others_tokens)
         assert not [line for line in lines if any(secret in str(line) for secret in secrets)]
         assert not [line for line in lines if line["event"] in ("defect", "undeclared")]
-        for table in ("token_chains", "access_tokens"):
+        for table in ("token_families", "access_tokens"):
             assert await scene.value(f"SELECT count(*) FROM {table} WHERE revoked_ms IS NOT NULL") == 0
         if LONG:
             print(dict(world.answers))  # noqa: T201 - who asks for a long run wants to know
@@ -135,7 +135,7 @@ async def world(sqlite_url: str) -> AsyncIterator[World]:
 
 
 def is_refresh(world: World, body: Mapping[str, Any]) -> bool:
-    """Whether the body asks for the successor of the chain's one token."""
+    """Whether the body asks for the successor of the family's one token."""
     return (
         body.get("grant_type") == "refresh_token"
         and body.get("refresh_token") in (world.refresh_token, world.successor["refresh_token"])

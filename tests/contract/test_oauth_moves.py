@@ -1,4 +1,4 @@
-"""What the service does with a chain is what the table of its moves says: every state against all that can happen."""
+"""What the service does with a family is what the table of its moves says: every state against all that can happen."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Outcome = Answer | Refusal | None
 COLUMNS_OF_A_CODE = """SELECT c.exchanged_ms, c.expired_ms, t.revoked_ms, t.expired_ms, a.withdrawn_ms
     FROM codes c
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
-    LEFT JOIN token_chains t ON t.seller_id = c.seller_id AND t.chain_id = c.chain_id
+    LEFT JOIN token_families t ON t.seller_id = c.seller_id AND t.family_id = c.family_id
     WHERE c.seller_id = $1 AND c.digest = $2"""
 AUTHORIZATION_OF_A_CODE = "SELECT authorization_id FROM codes WHERE seller_id = $1 AND digest = $2"
 
 
 @dataclass
 class Life:
-    """One chain, from its code on, and the tokens of its generations, the oldest first. It began at `began_ms`."""
+    """One family, from its code on, and the tokens of its generations, the oldest first. It began at `began_ms`."""
 
     scene: Scene
     code: str
@@ -48,7 +48,7 @@ class Life:
         return self.scene.call(self.scene.exchange(self.code), self.began_ms + after_ms)
 
     def refresh(self, generation: int, after_ms: int) -> Awaitable[Outcome]:
-        """Redeem the refresh token of a generation; a chain that never was has a token that nobody knows."""
+        """Redeem the refresh token of a generation; a family that never was has a token that nobody knows."""
         token = self.generations[generation]["refresh_token"] if self.generations else "TG-" + "0" * 40 + "-1"
         return self.scene.call(self.scene.refresh(token), self.began_ms + after_ms)
 
@@ -68,7 +68,7 @@ class Life:
 
 
 async def begin(scene: Scene) -> Life:
-    """A chain that is nothing yet but a code."""
+    """A family that is nothing yet but a code."""
     return Life(scene, await scene.code(), scene.clock.now_ms())
 
 
@@ -126,7 +126,7 @@ LIVES: dict[State, Callable[[Scene], Awaitable[Life]]] = {
 
 @dataclass(frozen=True)
 class Event:
-    """Something that can happen to a chain, and the moves that it may be, of which a state has one or none."""
+    """Something that can happen to a family, and the moves that it may be, of which a state has one or none."""
 
     name: str
     happens: Callable[[Life], Awaitable[Outcome]]

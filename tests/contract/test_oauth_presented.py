@@ -57,7 +57,7 @@ async def test_an_access_token_is_described(scene: Scene) -> None:
 
 
 async def test_a_refresh_token_is_described_and_is_no_bearer(scene: Scene) -> None:
-    """It has the scope of its chain, whatever its access token was narrowed to, and no token_type."""
+    """It has the scope of its family, whatever its access token was narrowed to, and no token_type."""
     first = await scene.tokens(test_token=True)
     scene.clock.advance(DAY_MS)
     second = await scene.answer(scene.refresh(first["refresh_token"], scope="read"))
@@ -70,7 +70,7 @@ async def test_a_refresh_token_is_described_and_is_no_bearer(scene: Scene) -> No
 
 
 async def test_a_revoked_access_token_ends_alone(scene: Scene) -> None:
-    """The rest of its chain goes on, and so does the next access token."""
+    """The rest of its family goes on, and so does the next access token."""
     body = await scene.tokens()
     await scene.revoke(body["access_token"])
     assert not await works(scene, body["access_token"])
@@ -81,13 +81,13 @@ async def test_a_revoked_access_token_ends_alone(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("generation", [0, 2])
-async def test_a_revoked_refresh_token_ends_its_chain(scene: Scene, generation: int) -> None:
-    """Also a used one; nothing of the chain is good any more, and other chains are."""
-    other, chain = await scene.tokens(), [await scene.tokens()]
+async def test_a_revoked_refresh_token_ends_its_family(scene: Scene, generation: int) -> None:
+    """Also a used one; nothing of the family is good any more, and other families are."""
+    other, family = await scene.tokens(), [await scene.tokens()]
     for _ in range(2):
-        chain.append(await scene.answer(scene.refresh(chain[-1]["refresh_token"])))
-    await scene.revoke(chain[generation]["refresh_token"])
-    for body in chain:
+        family.append(await scene.answer(scene.refresh(family[-1]["refresh_token"])))
+    await scene.revoke(family[generation]["refresh_token"])
+    for body in family:
         refused = await scene.refusal(scene.refresh(body["refresh_token"]))
         assert refused == ("invalid_grant", "refresh token revoked: by the application")
         assert not await works(scene, body["access_token"])
@@ -115,16 +115,16 @@ async def test_revoking_twice_is_no_error(scene: Scene, kind: str) -> None:
     await scene.revoke(token)
     scene.clock.advance(SECOND_MS)
     await scene.revoke(token)
-    table = "access_tokens" if kind == "access_token" else "token_chains"
+    table = "access_tokens" if kind == "access_token" else "token_families"
     assert await scene.value(f"SELECT revoked_ms FROM {table}") == START_MS
 
 
 async def test_a_refresh_token_stays_revoked_for_its_first_reason(scene: Scene) -> None:
-    """The reason that the log has is the one that ended the chain."""
+    """The reason that the log has is the one that ended the family."""
     token = (await scene.tokens())["refresh_token"]
-    await scene.run("UPDATE token_chains SET revoked_ms = 1, revoked_reason = 'refresh token replayed'")
+    await scene.run("UPDATE token_families SET revoked_ms = 1, revoked_reason = 'refresh token replayed'")
     await scene.revoke(token)
-    assert await scene.value("SELECT revoked_reason FROM token_chains") == "refresh token replayed"
+    assert await scene.value("SELECT revoked_reason FROM token_families") == "refresh token replayed"
 
 
 async def test_what_is_unknown_is_answered_all_the_same(scene: Scene) -> None:
@@ -193,11 +193,11 @@ async def test_a_used_refresh_token_is_not_active_though_it_may_be_repeated(scen
     [
         "UPDATE sellers SET suspended_ms = {}",
         "UPDATE authorizations SET withdrawn_ms = {}",
-        "UPDATE token_chains SET revoked_ms = {}",
+        "UPDATE token_families SET revoked_ms = {}",
     ],
 )
 async def test_what_takes_a_tokens_force_makes_it_inactive(scene: Scene, sql: str) -> None:
-    """A suspended seller, a consent that was withdrawn, a revoked chain; and nothing is changed by asking."""
+    """A suspended seller, a consent that was withdrawn, a revoked family; and nothing is changed by asking."""
     body = await scene.tokens()
     for kind in ("access_token", "refresh_token"):
         await scene.run(sql.format(1))

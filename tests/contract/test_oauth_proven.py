@@ -8,7 +8,7 @@ import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
 from paydesk.oauth import applications
-from paydesk.oauth.proven import ProvenClients
+from paydesk.oauth.proven import AuthenticationCache
 from paydesk.operation import Answer
 from paydesk.storage.database import Database, Work
 
@@ -19,14 +19,14 @@ SOMEWHERE_ELSE = "https://elsewhere.example/callback"
 async def scene(database: Database) -> Scene:
     """A node that remembers clients, and one who has shown its secret a moment ago."""
     made = await make_scene(database)
-    made.state = {"proven_clients": ProvenClients(database.signals, 5)}
+    made.state = {"proven_clients": AuthenticationCache(database.signals, 5)}
     await made.tokens()
     return made
 
 
 def known(scene: Scene, *, after_ms: int = 0) -> bool:
     """Whether the node still takes the client's own credentials from memory."""
-    proven: ProvenClients = scene.state["proven_clients"]
+    proven: AuthenticationCache = scene.state["proven_clients"]
     now_ms = scene.clock.now_ms() + after_ms
     return proven.find(str(scene.application.application_id), scene.secret, now_ms) is not None
 
@@ -100,7 +100,7 @@ async def test_nobody_is_refused_for_what_is_remembered(scene: Scene) -> None:
 
 
 async def test_a_refusal_undoes_nothing_twice(scene: Scene) -> None:
-    """What is refused from memory and again from the rows changes nothing; the chain goes on."""
+    """What is refused from memory and again from the rows changes nothing; the family goes on."""
     tokens = await scene.tokens()
     refusal = await scene.refusal(scene.refresh(tokens["refresh_token"], scope="read other"))
     assert refusal == ("invalid_scope", "scope is unknown")
@@ -109,9 +109,9 @@ async def test_a_refusal_undoes_nothing_twice(scene: Scene) -> None:
 
 async def test_what_was_read_before_a_change_is_not_remembered(scene: Scene) -> None:
     """A change that comes while the rows are on their way to memory keeps them out of it."""
-    proven, application = ProvenClients(scene.database.signals, 5), scene.application
+    proven, application = AuthenticationCache(scene.database.signals, 5), scene.application
     client_id = str(application.application_id)
     before = proven.changes
-    scene.database.signals.wake(("applications",))
+    scene.database.signals.notify(("applications",))
     proven.remember(client_id, application, b"d" * 32, None, changes=before)
     assert proven.find(client_id, scene.secret, DAY_MS) is None

@@ -53,8 +53,8 @@ class Desk:
         """Many guesses at once, and what they were answered."""
         return [status for status, _ in [await self.junk(client_id, address) for _ in range(count)]]
 
-    async def chain(self, address: str = HOME) -> dict[str, Any]:
-        """The body that refreshes a new chain, whose first tokens came from the address."""
+    async def family(self, address: str = HOME) -> dict[str, Any]:
+        """The body that refreshes a new family, whose first tokens came from the address."""
         self.scene.clock = MovableClock()
         reply = await self.send(self.scene.exchange(await self.scene.code()), address)
         assert reply.status == 200, reply
@@ -127,12 +127,12 @@ async def test_junk_from_elsewhere_locks_nobody_out(desk: Desk) -> None:
     """Strangers flood with the client's number from many addresses: the client, new to this node, notices nothing."""
     for number in range(5):
         await desk.flood(desk.client_id, f"203.0.113.{number}")
-    assert (await desk.send(await desk.chain())).status == 200
+    assert (await desk.send(await desk.family())).status == 200
 
 
 async def test_junk_from_the_clients_own_address_locks_it_not_out(desk: Desk) -> None:
     """Where the client has authenticated within the day it goes on, and guesses at others go on being refused."""
-    body = await desk.chain()
+    body = await desk.family()
     assert await desk.flood(desk.client_id) == [400] * 12
     assert await desk.flood(UNKNOWN) == [429] * 12
     reply = await desk.send(body)
@@ -145,7 +145,7 @@ async def test_junk_from_the_clients_own_address_locks_it_not_out(desk: Desk) ->
 
 async def test_the_day_ends(desk: Desk) -> None:
     """Who was not seen there for longer than a day waits like a stranger, and elsewhere always did."""
-    body = await desk.chain()
+    body = await desk.family()
     await desk.flood(desk.client_id, NEIGHBOUR)
     assert (await desk.send(body, NEIGHBOUR)).status == 429
     desk.hand.advance(25 * 3600 + 1)
@@ -157,7 +157,7 @@ async def test_the_day_ends(desk: Desk) -> None:
 
 async def test_what_is_no_failed_authentication_counts_nothing(desk: Desk) -> None:
     """Malformed requests, refused codes and refresh tokens of a client that is itself are no guesses at a secret."""
-    body = {**await desk.chain(), "refresh_token": "TG-1"}
+    body = {**await desk.family(), "refresh_token": "TG-1"}
     for _ in range(4):
         assert (await desk.send(body)).code == "invalid_grant"
         assert (await desk.send({"client_id": UNKNOWN})).code == "invalid_request"
@@ -196,7 +196,7 @@ async def test_where_no_client_id_can_be_read_row_2_answers(desk: Desk) -> None:
 
 async def test_a_client_has_its_burst_and_its_rate(desk: Desk) -> None:
     """Twenty at once, of which the first tokens were one; then one more each tenth of a second."""
-    body = await desk.chain()
+    body = await desk.family()
     answers = [await desk.send(body) for _ in range(20)]
     assert [answer.status for answer in answers] == [200] * 19 + [429]
     assert answers[-1].headers["retry-after"] == "1"
@@ -209,11 +209,11 @@ async def test_a_client_has_its_burst_and_its_rate(desk: Desk) -> None:
 
 async def test_too_often_comes_after_the_secret_and_before_the_suspension(desk: Desk) -> None:
     """Row 6 stands between: a wrong secret is refused as ever, and a suspended client is told to wait first."""
-    body = await desk.chain()
+    body = await desk.family()
     for _ in range(19):
         assert (await desk.send(body)).status == 200
     await desk.scene.run("UPDATE applications SET suspended_ms = 1")
-    desk.service.database.signals.wake(("applications",))
+    desk.service.database.signals.notify(("applications",))
     assert (await desk.send(body)).code == "local_rate_limited"
     assert await desk.junk(desk.client_id) == (400, "invalid_client")
     desk.hand.advance(0.1)
@@ -223,7 +223,7 @@ async def test_too_often_comes_after_the_secret_and_before_the_suspension(desk: 
 
 async def test_many_at_once_count_as_many(desk: Desk) -> None:
     """Sixty refreshes at the same time: twenty less the first are answered, on either database."""
-    body = await desk.chain()
+    body = await desk.family()
     answers = await asyncio.gather(*(desk.send(body) for _ in range(60)))
     assert sorted(answer.status for answer in answers) == [200] * 19 + [429] * 41
 
@@ -242,7 +242,7 @@ async def test_zero_is_off(database: Database) -> None:
     rates = ClientRates(pair_per_minute=0, address_per_minute=0, requests_per_second=0, known_hours=0)
     async with open_desk(database, rates) as desk:
         assert await desk.flood(desk.client_id, count=40) == [400] * 40
-        body = await desk.chain()
+        body = await desk.family()
         answers = await asyncio.gather(*(desk.send(body) for _ in range(150)))
         assert {answer.status for answer in answers} == {200}
 
@@ -268,7 +268,7 @@ async def test_a_client_known_to_one_node_is_known_to_all(postgres_url: str) -> 
     async with closing(database), two_nodes(database, postgres_url, settings=settings) as (first, second):
         one, other = (Desk(node, HandClock(), ClientThrottle(RATES)) for node in (first, second))
         assert await other.flood(other.client_id, count=4) == [400, 400, 400, 429]
-        body = await one.chain()
+        body = await one.family()
         for _ in range(150):
             reply = await other.send(body)
             if reply.status == 200:

@@ -79,7 +79,7 @@ async def test_without_offline_access_there_is_no_refresh_token(scene: Scene) ->
     assert await scene.value("SELECT count(*) FROM refresh_tokens") == 0
 
 
-async def test_scope_narrows_the_chain_on_exchange(scene: Scene) -> None:
+async def test_scope_narrows_the_family_on_exchange(scene: Scene) -> None:
     """What was left out on exchange cannot be had by a refresh."""
     body = await scene.tokens(scope="read offline_access")
     assert body["scope"] == "offline_access read"
@@ -88,7 +88,7 @@ async def test_scope_narrows_the_chain_on_exchange(scene: Scene) -> None:
 
 
 async def test_scope_narrows_one_access_token_on_refresh(scene: Scene) -> None:
-    """The next refresh has all of the chain's scopes again."""
+    """The next refresh has all of the family's scopes again."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"], scope="read"))
     assert second["scope"] == "read"
@@ -136,8 +136,8 @@ async def test_a_repeat_is_honest_for_a_minute_after_the_successors_own_refresh(
     await scene.answer(scene.refresh(third["refresh_token"]))
 
 
-async def test_a_replay_ends_the_chain(scene: Scene) -> None:
-    """A minute after the successor's own refresh the used token is a replay, and nothing of the chain is left."""
+async def test_a_replay_ends_the_family(scene: Scene) -> None:
+    """A minute after the successor's own refresh the used token is a replay, and nothing of the family is left."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     third = await scene.answer(scene.refresh(second["refresh_token"]))
@@ -245,10 +245,10 @@ async def test_an_older_key_still_makes_the_same_tokens(scene: Scene) -> None:
     assert await scene.answer(scene.refresh(second["refresh_token"])) == third
 
 
-async def test_a_minted_chain_is_like_an_exchanged_one(scene: Scene) -> None:
+async def test_a_minted_family_is_like_an_exchanged_one(scene: Scene) -> None:
     """What the seed of a developer's machine mints can be refreshed."""
     pair = await scene.database.write(
-        lambda tx: issuing.mint_chain(
+        lambda tx: issuing.mint_family(
             tx,
             scene.keys,
             application_id=scene.application.application_id,
@@ -269,7 +269,7 @@ async def test_no_token_is_kept_in_clear(scene: Scene) -> None:
     code = await scene.code()
     body = await scene.answer(scene.exchange(code))
     rows: list[Any] = []
-    for table in ("codes", "token_chains", "refresh_tokens", "access_tokens", "application_secrets"):
+    for table in ("codes", "token_families", "refresh_tokens", "access_tokens", "application_secrets"):
         rows += await scene.database.read(lambda tx, table=table: tx.all(f"SELECT * FROM {table}"))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
     kept = repr([tuple(row) for row in rows])
     for secret in (code, body["access_token"], body["refresh_token"], scene.secret):

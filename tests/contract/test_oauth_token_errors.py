@@ -98,7 +98,7 @@ SUSPEND_SELLER = changed("UPDATE sellers SET suspended_ms = 1")
 WITHDRAW = changed("UPDATE authorizations SET withdrawn_ms = 1")
 TAKE_OFFLINE_ACCESS = changed("UPDATE applications SET scopes = 'read write'")
 TAKE_REDIRECT_URI = changed("UPDATE applications SET redirect_uris = '[]'")
-REVOKE = changed("UPDATE token_chains SET revoked_ms = 1, revoked_reason = 'by the seller'")
+REVOKE = changed("UPDATE token_families SET revoked_ms = 1, revoked_reason = 'by the seller'")
 
 UNKNOWN_CLIENT = given(client_id="1234567890123456")
 Row = tuple[float, Spoil, str, str]
@@ -163,7 +163,7 @@ OF_A_REFRESH: list[Row] = [
     (8, given(refresh_token="TG-" + "0" * 40 + "-1160535239"), "invalid_grant", "unknown refresh token"),
     (8, given(refresh_token="TG-"), "invalid_grant", "unknown refresh token"),
     (8, code_as_refresh_token, "invalid_grant", "unknown refresh token"),
-    (8.5, given(test_token=True), "invalid_request", "test_token differs from the chain's kind"),
+    (8.5, given(test_token=True), "invalid_request", "test_token differs from the family's kind"),
     (11, REVOKE, "invalid_grant", "refresh token revoked: by the seller"),
     (11, replayed, "invalid_grant", "refresh token replayed"),
     (11, much_later, "invalid_grant", "refresh token expired"),
@@ -177,7 +177,7 @@ def numbered(rows: list[Row]) -> list[Any]:
 
 
 async def a_body(scene: Scene, flow: str) -> Body:
-    """A request without a fault, for a code or a chain that lacks `write`."""
+    """A request without a fault, for a code or a family that lacks `write`."""
     code = await scene.code(scope="offline_access read")
     if flow == "exchange":
         return scene.exchange(code)
@@ -243,7 +243,7 @@ IN_ORDER_OF_A_REFRESH: list[tuple[Spoil, str]] = [
     (UNKNOWN_CLIENT, "unknown client"),
     (SUSPEND_APPLICATION, "application suspended"),
     (given(refresh_token="TG-1"), "unknown refresh token"),
-    (given(test_token=True), "test_token differs from the chain's kind"),
+    (given(test_token=True), "test_token differs from the family's kind"),
     (SUSPEND_SELLER, "seller suspended"),
     (TAKE_OFFLINE_ACCESS, "offline_access taken from the application"),
     (REVOKE, "refresh token revoked: by the seller"),

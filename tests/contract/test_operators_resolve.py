@@ -105,7 +105,7 @@ async def test_an_approval_after_the_operators_decline_is_given_back(database: D
         failed = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
         acquirer.say(SAID)
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         reversal = await until(service, order_id, status="reversed")
         assert acquirer.reversed_keys == [reversal["id"]]
         assert reversal["confirmed"] == "approved"
@@ -121,7 +121,7 @@ async def test_what_is_being_undone_can_end_as_declined_alone(database: Database
         order_id = await unknown(service, device)
         await until(service, order_id, attempts=1)
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversing")
         path = f"orders/{order_id}/resolve"
         reply = await person.ask("POST", path, {"outcome": "approved", "reason": REASON})
@@ -129,7 +129,7 @@ async def test_what_is_being_undone_can_end_as_declined_alone(database: Database
         await person.did("POST", path, {"outcome": "declined", "reason": REASON})
         acquirer.answer(UNDONE)
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         assert (await until(service, order_id, status="ended"))["outcome"] == "not_found"
 
 

@@ -137,7 +137,7 @@ async def test_not_while_the_acquirer_is_asked(database: Database, clock: Movabl
         acquirer.answer(UNDONE)
         acquirer.meanwhile = meanwhile
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversed")
         assert answers == [(409, "the acquirer is being asked at this moment; try again in a minute")]
         assert await audited(service) == []
@@ -174,7 +174,7 @@ async def test_not_while_the_order_is_open(database: Database, clock: MovableClo
         order_id = await unknown(service, device)
         await until(service, order_id, attempts=1)
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversing")
         assert (await device.approve(order_id[3:])).code == "result_conflict"
         reversal = await until(service, order_id, status="pending", attempts=1)
@@ -185,10 +185,10 @@ async def test_not_while_the_order_is_open(database: Database, clock: MovableClo
         assert reply.details == ["nobody knows yet whether it is the order's payment; end the order first"]
         acquirer.answer(UNDONE)
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         await until(service, order_id, status="ended")
         clock.advance(TEN_MINUTES_MS)
-        service.database.signals.wake(["clock"])
+        service.database.signals.notify(["clock"])
         await until(service, order_id, status="not_found")
 
 

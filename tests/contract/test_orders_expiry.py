@@ -29,7 +29,7 @@ async def service(database: Database, clock: MovableClock) -> AsyncIterator[Serv
 def _advance(service: Service, clock: MovableClock, by_ms: int) -> None:
     """As `POST /dev/clock` does."""
     clock.advance(by_ms)
-    service.database.signals.wake(["clock"])
+    service.database.signals.notify(["clock"])
 
 
 async def _until_canceled(service: Service, order_id: str) -> dict[str, Any]:

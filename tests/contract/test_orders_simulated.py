@@ -105,7 +105,7 @@ async def test_every_status_from_the_terminal(service: Service) -> None:
         answered = await device.post(f"/leases/{order_id[3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
         assert answered.status == 200
         ended_by = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"
-        assert await service.scene.value(ended_by, service.seller_id, order_id[3:]) == "taken_over"
+        assert await service.scene.value(ended_by, service.seller_id, order_id[3:]) == "detached"
 
 
 async def test_a_terminal_is_granted_nothing_while_it_is_paid(

@@ -19,7 +19,7 @@ from service import KEYS, Service, running
 from webhooks_scene import receiver, step, subscribe, worker
 
 Words = Literal["plain", "extended"]
-FURTHER = {"expired": "expired", "check_on_terminal": "action_required"}
+EXTENDED = {"expired": "expired", "check_on_terminal": "action_required"}
 """The status that a detail has of its own where statuses are extended."""
 SECOND_MS = 1000
 NAMED = {"any": (), "further": ("order.expired", "order.action_required"), "canceled": ("order.canceled",)}
@@ -132,13 +132,13 @@ async def _asked(service: Service, roles: dict[str, str], told: Told) -> None:
             told.found["cancel_detail"] = refused.details
     for order in (await service.request("GET", "/v1/orders?sort_order=asc")).body["data"]:
         told.add("search", roles[order["id"]], order)
-    for asked in wording.EVER_TOLD:
+    for asked in wording.ALL_LABELS:
         reply = await service.request("GET", f"/v1/orders?status={asked}")
         listed = reply.body.get("data", [])
         told.found[asked] = sorted(roles[order["id"]] for order in listed) if reply.status == 200 else [reply.code]
         for order in listed:
             assert order["status"] == asked
-    for detail in FURTHER:
+    for detail in EXTENDED:
         reply = await service.request("GET", f"/v1/orders?status_detail={detail}")
         told.same[f"detail {detail}"] = sorted(roles[order["id"]] for order in reply.body["data"])
 
@@ -161,7 +161,7 @@ async def _rows(service: Service, roles: dict[str, str], told: Told, names: dict
 
 
 def _in_more_words(told: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    return [(role, FURTHER.get(detail, plain), detail) for role, plain, detail in told]
+    return [(role, EXTENDED.get(detail, plain), detail) for role, plain, detail in told]
 
 
 async def test_every_surface_tells_the_same_in_more_words(database: Database) -> None:
@@ -212,7 +212,7 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
         "failed": ["failed"],
         "refunded": [],
     }
-    assert {asked: plain.found[asked] for asked in wording.EVER_TOLD} == {
+    assert {asked: plain.found[asked] for asked in wording.ALL_LABELS} == {
         **common,
         "at_terminal": ["at_terminal", "check"],
         "canceled": ["canceled", "created", "expired"],
@@ -220,7 +220,7 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
         "action_required": ["property_value"],
         "created": [],
     }
-    assert {asked: extended.found[asked] for asked in wording.EVER_TOLD} == {
+    assert {asked: extended.found[asked] for asked in wording.ALL_LABELS} == {
         **common,
         "at_terminal": ["at_terminal"],
         "canceled": ["canceled", "created"],
@@ -236,8 +236,8 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
 def test_what_is_told_is_chosen_once() -> None:
     """Every status and detail has one word; what was chosen last is told."""
     wording.choose("extended")
-    assert wording.told() == wording.EVER_TOLD
-    assert {detail: wording.status_told("-", detail) for detail in FURTHER} == FURTHER
+    assert wording.told() == wording.ALL_LABELS
+    assert {detail: wording.status_told("-", detail) for detail in EXTENDED} == EXTENDED
     wording.choose("plain")
     assert wording.told() == status.STATUSES
     assert wording.status_told("canceled", "expired") == "canceled"

@@ -62,7 +62,7 @@ class Watched:
         """The id of the only authorization, as `GET /operator/v1/grants` has it."""
         scene = self.service.scene
         sql = (
-            "SELECT a.authorization_id FROM token_chains c JOIN authorizations a ON a.seller_id = c.seller_id"
+            "SELECT a.authorization_id FROM token_families c JOIN authorizations a ON a.seller_id = c.seller_id"
             " AND a.authorization_id = c.authorization_id WHERE c.seller_id = $1 AND c.revoked_ms IS NOT NULL"
         )
         return f"{await scene.value(sql, scene.seller.seller_id)}-{scene.seller.seller_id}"

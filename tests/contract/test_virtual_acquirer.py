@@ -108,7 +108,7 @@ async def test_who_may_ask(service: Service, terminal: Terminal) -> None:
     live = await service.terminal(live=True)
     assert (await _ask(service, live, _body())).status == 403
     await service.scene.run("UPDATE device_tokens SET revoked_ms = 1 WHERE seller_id = $1", service.seller_id)
-    service.database.signals.wake([f"device:{terminal.id}"])
+    service.database.signals.notify([f"device:{terminal.id}"])
     assert (await _ask(service, terminal, _body())).status == 401
     assert await _book(service) == []
 

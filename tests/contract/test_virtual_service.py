@@ -112,7 +112,7 @@ async def test_a_held_order_expires(service: Service, fleet: Fleet, clock: Movab
     order_id = await _create(service, terminal, expiration_time="PT30S")
     await _until(service, order_id, "at_terminal")
     clock.advance(31_000)
-    service.database.signals.wake(["clock", "expiry"])
+    service.database.signals.notify(["clock", "expiry"])
     order = await _until(service, order_id, "canceled")
     assert order["status_detail"] == "expired"
     await fleet.set_script(terminal.id, "approve:0s")

@@ -223,20 +223,20 @@ def _kind(live: bool) -> str:  # noqa: FBT001 - private
 
 def tokens(records: Records, facts: Facts) -> Iterator[str]:
     """Promise 8: one successor a refresh token, nobody locked out, and nothing made that nobody asked for."""
-    for number, chain in enumerate(records.chains, start=1):
-        for step, (_, answers) in enumerate(chain.steps, start=1):
+    for number, family in enumerate(records.families, start=1):
+        for step, (_, answers) in enumerate(family.steps, start=1):
             if len(answers) > 1:
                 yield f"application {number}, refresh {step}: one token had {len(answers)} successors"
-        if chain.refused:
-            yield f"application {number} was locked out at refresh {len(chain.steps) + 1}: {chain.refused[0]}"
-        if chain.works_at_the_end is not True:
+        if family.refused:
+            yield f"application {number} was locked out at refresh {len(family.steps) + 1}: {family.refused[0]}"
+        if family.works_at_the_end is not True:
             yield f"application {number}: its newest tokens do not work"
-        stands = facts.chains.get(chain.newest_refresh_token)
+        stands = facts.families.get(family.newest_refresh_token)
         if stands is None:
             yield f"application {number}: its newest refresh token is not kept"
-        elif (stands.generation, stands.newest) != (len(chain.steps) + 1, len(chain.steps) + 1):
+        elif (stands.generation, stands.newest) != (len(family.steps) + 1, len(family.steps) + 1):
             yield (
-                f"application {number} refreshed {len(chain.steps)} times; "
+                f"application {number} refreshed {len(family.steps)} times; "
                 f"its token is of generation {stands.generation}, the newest {stands.newest}"
             )
 

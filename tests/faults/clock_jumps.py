@@ -139,7 +139,7 @@ async def _token(service: InProcessService, body: dict[str, Any]) -> Reply:
 
 async def _pair(service: InProcessService) -> Pair:
     async def work(tx: Transaction) -> Pair:
-        return await issuing.mint_chain(
+        return await issuing.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

@@ -23,7 +23,7 @@ from postgres_server import PostgresServer
 
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 15.0
-LOOK_AGAIN_SECONDS = 0.02
+POLL_INTERVAL_SECONDS = 0.02
 TRUSTED_MS_MAX = 60_000
 # Attempts are short and soon repeated, so that a run sees the whole of a notification's life, and of an outcome that
 # nobody knows.
@@ -76,7 +76,7 @@ class Node:
         """Wait until it answers."""
         async with asyncio.timeout(START_SECONDS_MAX):
             while not self.up:  # noqa: ASYNC110 - another process gives no sign of its own
-                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     def kill(self) -> None:
         """`kill -9`; it is started again at once."""
@@ -89,7 +89,7 @@ class Node:
         self.kill()
         async with asyncio.timeout(START_SECONDS_MAX):
             while self._process is killed:  # noqa: ASYNC110 - the same
-                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                await asyncio.sleep(POLL_INTERVAL_SECONDS)
         await self.until_up()
 
     async def crash_at(self, label: str, times: int) -> None:
@@ -126,7 +126,7 @@ class Node:
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + END_SECONDS_MAX
         while (status := process.poll()) is None and time.monotonic() < deadline:  # noqa: ASYNC110 - the same
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
         await self.close()
         return -1 if status is None else status
 
@@ -150,7 +150,7 @@ class Node:
             while process.poll() is None:
                 # A connection that is accepted by a stopped process would say nothing of it.
                 self.up = self.up or await self._answers()
-                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                await asyncio.sleep(POLL_INTERVAL_SECONDS)
             self.up = False
 
     async def _answers(self) -> bool:

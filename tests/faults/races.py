@@ -77,7 +77,7 @@ async def _rounds(race: Race, database: Database, database_url: str, rounds: int
             if race.against_time:
                 await asyncio.sleep(SPREAD_SECONDS / 2)
                 clock.advance(JUMP_MS)
-                database.signals.wake(["clock"])
+                database.signals.notify(["clock"])
             outcomes.update(await under_way)
     return outcomes
 

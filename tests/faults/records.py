@@ -80,8 +80,8 @@ class ChargeRecord:
 
 
 @dataclass
-class ChainRecord:
-    """An application's chain of tokens: for each refresh token all answers, the first token first."""
+class FamilyRecord:
+    """An application's family of tokens: for each refresh token all answers, the first token first."""
 
     first_refresh_token: str
     steps: list[tuple[str, set[tuple[str, str]]]] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Records:
     results: list[ResultRecord] = field(default_factory=list)
     refunds: list[RefundRecord] = field(default_factory=list)
     charges: list[ChargeRecord] = field(default_factory=list)
-    chains: list[ChainRecord] = field(default_factory=list)
+    families: list[FamilyRecord] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     sellers: dict[str, int] = field(default_factory=dict)
     """Whose each terminal is."""

@@ -66,7 +66,7 @@ async def cast(
             test += [await _terminal(database, scene, tokens) for _ in range(devices // SELLERS)]
             live += [await _terminal(database, scene, tokens[::-1], live=True) for _ in range(live_devices // SELLERS)]
             for _ in range(applications // SELLERS):
-                pair = await _chain(database, scene)
+                pair = await _family(database, scene)
                 assert pair.refresh_token is not None, "offline_access is granted"
                 made.applications.append(ApplicationSeed(scene.credentials(), pair.refresh_token))
     finally:
@@ -77,7 +77,7 @@ async def cast(
 
 
 async def _token(database: Database, scene: Scene, *, live: bool) -> str:
-    return (await _chain(database, scene, live=live)).access_token
+    return (await _family(database, scene, live=live)).access_token
 
 
 async def _subscribe(database: Database, inbox: Inbox, scene: Scene, number: int) -> None:
@@ -92,10 +92,10 @@ async def _subscribe(database: Database, inbox: Inbox, scene: Scene, number: int
         inbox.know(path, *known, failing, (seller_id, live))
 
 
-async def _chain(database: Database, scene: Scene, *, live: bool = False) -> Pair:
+async def _family(database: Database, scene: Scene, *, live: bool = False) -> Pair:
     now_ms = SystemClock().now_ms()
     return await database.write(
-        lambda tx: issuing.mint_chain(
+        lambda tx: issuing.mint_family(
             tx,
             KEYS,
             application_id=scene.application.application_id,

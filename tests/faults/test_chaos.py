@@ -66,4 +66,4 @@ async def _hold(plan: Plan, url: str, folder: Path, server: PostgresServer | Non
     assert run.violations == []
     assert run.counts, "something was broken"
     assert len(run.records.orders) > 0, "something was done"
-    assert all(chain.steps for chain in run.records.chains), "every application got new tokens"
+    assert all(family.steps for family in run.records.families), "every application got new tokens"

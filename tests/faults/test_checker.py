@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from faults import checker
-from faults.records import Arrival, ChainRecord, ChargeRecord, KeyRecord, Records, RefundRecord, ResultRecord
-from faults.truth import BookFact, ChainFact, Event, Facts, OrderFact, RefundFact, ResultFact
+from faults.records import Arrival, ChargeRecord, FamilyRecord, KeyRecord, Records, RefundRecord, ResultRecord
+from faults.truth import BookFact, Event, Facts, FamilyFact, OrderFact, RefundFact, ResultFact
 
 PAID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CANCELED = "ORD01J67CQQH5904WDBVZEM4JMEP4"
@@ -51,8 +51,8 @@ def sound() -> Scene:
     facts.keys["cancel_order", CANCELED, "k3"] = (200, b"{}")
     records.refunds.append(RefundRecord(PAID, "REF1", "10.00", "processed"))
     facts.refunds["REF1"] = RefundFact(PAID, "10.00", 1000, "processed", 2490, 1000)
-    records.chains.append(ChainRecord("TG-0", [("TG-0", {("A-1", "TG-1")})], works_at_the_end=True))
-    facts.chains["TG-1"] = ChainFact(2, 2, "")
+    records.families.append(FamilyRecord("TG-0", [("TG-0", {("A-1", "TG-1")})], works_at_the_end=True))
+    facts.families["TG-1"] = FamilyFact(2, 2, "")
     return records, facts
 
 
@@ -193,23 +193,23 @@ def _refuse_without_recording(records: Records, facts: Facts) -> None:
 
 
 def _give_two_successors(records: Records, facts: Facts) -> None:
-    facts.chains["TG-2"] = facts.chains["TG-1"]
-    records.chains[0].steps[0][1].add(("A-2", "TG-2"))
+    facts.families["TG-2"] = facts.families["TG-1"]
+    records.families[0].steps[0][1].add(("A-2", "TG-2"))
 
 
 def _lock_out(records: Records, facts: Facts) -> None:
     del facts
-    records.chains[0].refused.append("400 invalid_grant")
+    records.families[0].refused.append("400 invalid_grant")
 
 
 def _break_the_newest(records: Records, facts: Facts) -> None:
     del facts
-    records.chains[0].works_at_the_end = False
+    records.families[0].works_at_the_end = False
 
 
 def _refresh_behind_its_back(records: Records, facts: Facts) -> None:
     del records
-    facts.chains["TG-1"] = ChainFact(2, 3, "")
+    facts.families["TG-1"] = FamilyFact(2, 3, "")
 
 
 def _deliver_nothing(records: Records, facts: Facts) -> None:
@@ -365,7 +365,7 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "a token has two successors": (_give_two_successors, "tokens"),
     "an application is locked out": (_lock_out, "tokens"),
     "the newest tokens do not work": (_break_the_newest, "tokens"),
-    "a chain goes on by itself": (_refresh_behind_its_back, "tokens"),
+    "a family goes on by itself": (_refresh_behind_its_back, "tokens"),
     "what counts as delivered never arrived": (_deliver_nothing, "deliveries"),
     "an event is announced to nobody": (_announce_nothing, "deliveries"),
     "what never was is told": (_tell_what_never_was, "deliveries"),

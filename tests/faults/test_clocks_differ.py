@@ -28,7 +28,7 @@ RECOVERY_SECONDS_MAX = 30.0
 
 HARM = """
 SELECT (SELECT COUNT(*) FROM orders WHERE status <> 'created'),
-       (SELECT COUNT(*) FROM token_chains WHERE expired_ms IS NOT NULL OR revoked_ms IS NOT NULL),
+       (SELECT COUNT(*) FROM token_families WHERE expired_ms IS NOT NULL OR revoked_ms IS NOT NULL),
        (SELECT COUNT(*) FROM access_tokens WHERE expired_ms IS NOT NULL OR revoked_ms IS NOT NULL),
        (SELECT COUNT(*) FROM idempotency_keys)"""
 
@@ -118,7 +118,7 @@ async def test_a_node_that_is_not_ready_says_by_how_much(nodes: Cluster, service
 
 async def _family(service: Service) -> Family:
     async def work(tx: Transaction) -> Pair:
-        return await issuing.mint_chain(
+        return await issuing.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

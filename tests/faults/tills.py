@@ -13,7 +13,7 @@ from faults.scene import TerminalSeed
 
 BUSY = "already_queued_order_on_terminal"
 PATIENCE_SECONDS = 12.0
-LOOK_AGAIN_SECONDS = 0.15
+POLL_INTERVAL_SECONDS = 0.15
 FINAL = ("processed", "failed", "canceled", "refunded")
 PART = "10.00"
 NOT_REFUNDED = ("cannot_refund_order", "order_already_refunded", "refund_amount_exceeds", "refund_in_progress")
@@ -81,7 +81,7 @@ class Till:
             if record.ending == "refused" or self.stop.is_set():
                 return None
             # An attempt may still be on its way: only an order tells for certain what became of the key.
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     async def _create_again(self, record: KeyRecord, order: OrderRecord) -> None:
         """The same request once more, long after it was answered."""
@@ -100,7 +100,7 @@ class Till:
                     return
                 await self._cancel(order, at_terminal=True)
                 deadline, asked = deadline + PATIENCE_SECONDS, True
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     async def _look(self, order: OrderRecord) -> str:
         floor, asked_at = order.highest_version, time.monotonic()

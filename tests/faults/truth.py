@@ -13,7 +13,7 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import store as webhooks
 
 ORDERS = """
-SELECT order_id, terminal_id, external_reference, status, status_detail, payment_status_detail, version, granted_ms,
+SELECT order_id, terminal_id, external_reference, status, status_detail, payment_status_detail, version, permitted_ms,
        reference_id, live FROM orders"""
 
 EVENTS = """
@@ -115,8 +115,8 @@ class RefundFact:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainFact:
-    """Where a refresh token stands: its generation, its chain's newest, and whether the chain was revoked."""
+class FamilyFact:
+    """Where a refresh token stands: its generation, its family's newest, and whether the family was revoked."""
 
     generation: int
     newest: int
@@ -134,11 +134,11 @@ class Facts:
     book: dict[str, BookFact] = field(default_factory=dict)
     """By the order that each payment is of."""
     deliveries: dict[tuple[str, int, str], str] = field(default_factory=dict)
-    chains: dict[str, ChainFact] = field(default_factory=dict)
+    families: dict[str, FamilyFact] = field(default_factory=dict)
 
 
 async def read(database: Database, records: Records) -> Facts:
-    """Read it off; of the chains, how those of the records stand."""
+    """Read it off; of the families, how those of the records stand."""
     return await database.read(lambda tx: _read(tx, records), heavy=True)
 
 
@@ -172,13 +172,13 @@ async def _read(tx: Transaction, records: Records) -> Facts:
         )
     for order_id, version, subscription_id, status in await tx.all(DELIVERIES):
         facts.deliveries[order_id, version, subscription_id] = status
-    for chain in records.chains:
-        token = chain.newest_refresh_token
+    for family in records.families:
+        token = family.newest_refresh_token
         seller_id = ids.seller_of(token)
         stands = await oauth.find_refresh_token(tx, seller_id, token) if seller_id is not None else None
         if stands is not None:
             revoked = stands.revoked_reason or ""
-            facts.chains[token] = ChainFact(stands.generation, stands.newest_generation, revoked)
+            facts.families[token] = FamilyFact(stands.generation, stands.newest_generation, revoked)
     return facts
 
 

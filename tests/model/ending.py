@@ -56,13 +56,13 @@ async def settle(shop: Shop) -> None:
     for terminal in range(len(shop.orders)):
         await _look_at_all(shop, terminal, deadline)
     await shop.refresh(1)
-    shop.chain.works_at_the_end = True
+    shop.family.works_at_the_end = True
 
 
 async def _tell_of_charges(shop: Shop) -> None:
     """Whoever charged a card and was never let do so says it at last."""
     for terminal, orders in enumerate(shop.orders):
-        for order_id in set(orders) & set(shop.purse.untold()):
+        for order_id in set(orders) & set(shop.purse.missed_wakeups()):
             number = shop.next_number()
             amount_minor = shop.notes.amounts[order_id]
             await shop.perform(
@@ -174,7 +174,7 @@ def _secrets_in(shop: Shop, content: bytes) -> list[str]:
     named = {f"device token {number}": seed.device_token for number, seed in enumerate(shop.seeds)}
     named |= {f"access token {number}": seed.access_token for number, seed in enumerate(shop.seeds)}
     named["client secret"] = shop.application.credentials["client_secret"]
-    for number, (_, given) in enumerate(shop.chain.steps):
+    for number, (_, given) in enumerate(shop.family.steps):
         for access_token, refresh_token in given:
             named |= {f"refreshed access {number}": access_token, f"refreshed refresh {number}": refresh_token}
     return [name for name, secret in named.items() if secret.encode() in content]

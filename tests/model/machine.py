@@ -169,7 +169,7 @@ class Orders(RuleBasedStateMachine):
             return "created"
         if live.state == status.CHECK_ON_TERMINAL:
             return "unknown"
-        if live.granted_ms:
+        if live.permitted_ms:
             return "granted"
         return "canceling" if live.state == status.CANCELLATION_REQUESTED else "taken"
 

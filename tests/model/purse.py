@@ -86,7 +86,7 @@ class Purse:
             return CARDS.get(op.content, "visa_approved")
         return "visa_approved" if op.content == "approved" else ""
 
-    def untold(self) -> list[str]:
+    def missed_wakeups(self) -> list[str]:
         """Orders whose approval only their terminals can tell of: nobody had let them charge, or they had said no."""
         reported = {op.order_id for op in self.notes.results if op.content == "approved" and op.reference_id}
         given_up = {op.order_id for op in self.notes.results if op.content in ("declined", "canceled")}

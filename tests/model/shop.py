@@ -18,7 +18,7 @@ from faults import inbox, scene
 from faults.clocked_node import write_offset
 from faults.cluster import VARIABLES
 from faults.inbox import Inbox
-from faults.records import ChainRecord
+from faults.records import FamilyRecord
 from faults.scene import ApplicationSeed
 from model.explaining import Event, explained
 from model.figures import Figures
@@ -81,8 +81,8 @@ class Shop:
         self.records.sellers = {seed.terminal_id: seed.seller for seed in everybody.terminals}
         self.records.live = {seed.terminal_id for seed in everybody.terminals if seed.live}
         self.application: ApplicationSeed = everybody.applications[0]
-        self.chain = ChainRecord(self.application.refresh_token)
-        self.records.chains.append(self.chain)
+        self.family = FamilyRecord(self.application.refresh_token)
+        self.records.families.append(self.family)
         self.worlds = [{World(0, seed.live)} for seed in self.seeds]
         self.orders += [[] for _ in self.seeds]
         self.sessions = [0 for _ in self.seeds]
@@ -266,7 +266,7 @@ class Shop:
 
     async def refresh(self, times: int) -> None:
         """The application's next tokens, asked for as often at once: all are the same."""
-        token = self.chain.newest_refresh_token
+        token = self.family.newest_refresh_token
         body = {**self.application.credentials, "grant_type": "refresh_token", "refresh_token": token}
         attempt = partial(self.ask, "POST", "/oauth/token", body, {})
         answers = [
@@ -274,12 +274,12 @@ class Shop:
             for one in await asyncio.gather(*(attempt() for _ in range(times)))
         ]
         assert {answer.status for answer in answers} == {200}, answers
-        self.chain.steps.append((token, {(one.body["access_token"], one.body["refresh_token"]) for one in answers}))
+        self.family.steps.append((token, {(one.body["access_token"], one.body["refresh_token"]) for one in answers}))
         probe = await self._probe()
         assert probe.status == 404, probe
 
     async def _probe(self) -> Answer:
-        token = next(iter(self.chain.steps[-1][1]))[0]
+        token = next(iter(self.family.steps[-1][1]))[0]
         path, headers = f"/v1/orders/ORD{'0' * 26}", {"Authorization": f"Bearer {token}"}
         return await self.repeated(partial(self.ask, "GET", path, None, headers))
 

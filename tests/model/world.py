@@ -116,7 +116,7 @@ class Order:
     state: State = status.CREATED
     version: int = 1
     leased: int = 0
-    granted_ms: int = 0
+    permitted_ms: int = 0
     asked_ms: int = 0
     checked_ms: int = 0
     refunded_minor: int = 0
@@ -155,7 +155,7 @@ class Order:
 
     def may_expire(self) -> bool:
         """Whether its time still matters."""
-        return self.state in status.EXPIRE.sources and not self.granted_ms
+        return self.state in status.EXPIRE.sources and not self.permitted_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +199,8 @@ def drifted(world: World, latest_ms: int) -> set[World]:
 def _due(order: Order, latest_ms: int) -> Iterator[Order]:
     if order.may_expire() and order.expires_ms <= latest_ms:
         yield order.to(status.EXPIRED)
-    if order.granted_ms and order.state in BEFORE_CHECK and order.granted_ms + UNKNOWN_MS <= latest_ms:
-        yield order.to(status.CHECK_ON_TERMINAL, checked_ms=order.granted_ms + UNKNOWN_MS)
+    if order.permitted_ms and order.state in BEFORE_CHECK and order.permitted_ms + UNKNOWN_MS <= latest_ms:
+        yield order.to(status.CHECK_ON_TERMINAL, checked_ms=order.permitted_ms + UNKNOWN_MS)
     if order.state == status.CHECK_ON_TERMINAL and not order.is_live:
         yield from _inquired(order, latest_ms)
     if order.state == status.CANCELLATION_REQUESTED and order.asked_ms + SILENCE_MS <= latest_ms:
@@ -220,7 +220,7 @@ def _due(order: Order, latest_ms: int) -> Iterator[Order]:
 def _inquired(order: Order, latest_ms: int) -> Iterator[Order]:
     """What the acquirer, who is asked again and again, may have said by then."""
     if order.charged == "approved" and order.known_from_ms <= latest_ms:
-        yield order.to(status.PROCESSED, granted_ms=order.granted_ms or 1)
+        yield order.to(status.PROCESSED, permitted_ms=order.permitted_ms or 1)
     elif order.charged and order.known_from_ms <= latest_ms:
         yield order.to(FAILED[order.charged])
     if may_be_undone(order, latest_ms):
@@ -320,7 +320,7 @@ def _standing(order: Order, at: Moment) -> Standing:
         return "created"
     if order.state == status.CHECK_ON_TERMINAL:
         return "unknown"
-    if order.granted_ms:
+    if order.permitted_ms:
         return "granted"
     if order.expires_ms <= at.now_ms:
         return "overdue"
@@ -345,7 +345,7 @@ def _cancel(order: Order, op: Op, at: Moment, _: int) -> Step:
     if order.state == status.CREATED:
         canceled = order.to(status.CANCELED_BY_API)
         yield canceled, Told(200, shown=canceled.shown)
-    elif op.kind == "ask_back" and order.state == status.AT_TERMINAL and not order.granted_ms:
+    elif op.kind == "ask_back" and order.state == status.AT_TERMINAL and not order.permitted_ms:
         asked = order.to(status.CANCELLATION_REQUESTED, asked_ms=at.after_ms)
         yield asked, Told(202, shown=asked.shown)
     elif op.kind == "ask_back" and order.state in BEFORE_CHECK:
@@ -363,7 +363,7 @@ def _ack(order: Order, _: Op, __: Moment, session: int) -> Step:
         yield order, Told(409, "order_canceled" if order.state.status == "canceled" else "order_finished")
     elif order.leased == session:
         yield order, Told(200, shown=order.told)
-    elif order.state == status.AT_TERMINAL and not order.granted_ms:
+    elif order.state == status.AT_TERMINAL and not order.permitted_ms:
         yield replace(order, leased=session), Told(200, shown=order.told)
     elif order.state == status.CANCELLATION_REQUESTED:
         yield order.to(status.CANCELED_BY_API), Told(409, "order_canceled")
@@ -381,7 +381,7 @@ def _progress(order: Order, op: Op, at: Moment, session: int) -> Step:
     elif order.leased != session or order.state != status.AT_TERMINAL:
         yield order, Told(409, "order_canceled")
     else:
-        yield replace(order, granted_ms=order.granted_ms or at.after_ms), Told(200)
+        yield replace(order, permitted_ms=order.permitted_ms or at.after_ms), Told(200)
 
 
 def _give_back(order: Order, _: Op, __: Moment, ___: int) -> Step:
@@ -390,7 +390,7 @@ def _give_back(order: Order, _: Op, __: Moment, ___: int) -> Step:
         yield canceled, Told(200, shown=canceled.told)
     elif not order.live:
         yield order, Told(200, shown=order.told)
-    elif order.state == status.AT_TERMINAL and not order.granted_ms:
+    elif order.state == status.AT_TERMINAL and not order.permitted_ms:
         yield order, Told(409, "cancel_not_requested")
     else:
         yield order, Told(409, "order_granted")
@@ -453,10 +453,10 @@ def _ended(order: Order, op: Op) -> Order | None:
     """The order with the outcome that the result says; None where nothing is ended by it."""
     if op.content == "declined":
         return order.to(FAILED[op.detail])
-    if op.content == "canceled" and order.state in BEFORE_CHECK and not order.granted_ms:
+    if op.content == "canceled" and order.state in BEFORE_CHECK and not order.permitted_ms:
         return order.to(status.CANCELED_ON_TERMINAL)
-    if op.content == "approved" and (order.granted_ms or order.state == status.AT_TERMINAL):
-        return order.to(status.PROCESSED, granted_ms=order.granted_ms or 1)
+    if op.content == "approved" and (order.permitted_ms or order.state == status.AT_TERMINAL):
+        return order.to(status.PROCESSED, permitted_ms=order.permitted_ms or 1)
     return None
 
 

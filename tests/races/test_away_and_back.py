@@ -220,7 +220,7 @@ async def test_a_refresh_whose_commit_is_lost(cut: tuple[Service, CutWire], how:
 
 async def _refresh_token(service: Service) -> str:
     pair = await service.database.write(
-        lambda tx: issuing.mint_chain(
+        lambda tx: issuing.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

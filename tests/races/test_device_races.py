@@ -54,7 +54,7 @@ async def test_authorizing_excludes_cancel_and_expiry(desk: Desk) -> None:
         other = status.REQUEST_CANCEL if number % 2 else status.EXPIRE
         granted, ended = await asyncio.gather(desk.progress(order, "authorizing"), desk.move(other, order))
         assert done(granted) != (ended is not None)
-        assert ((await desk.now(order)).granted_ms is not None) == done(granted)
+        assert ((await desk.now(order)).permitted_ms is not None) == done(granted)
         await desk.report(order, DECLINED)
 
 

@@ -112,11 +112,11 @@ async def test_a_thousand_expire_at_once_to_the_second(database: Database, datab
         await _orders(service, at[:ORDERS], EXPIRATION_TIME, taken=AT_TERMINAL)
         await _orders(service, at[ORDERS:], "PT31S")
         clock.advance(EXPIRATION_MS - 1)
-        database.signals.wake(["clock"])
+        database.signals.notify(["clock"])
         await asyncio.sleep(MOMENT_SECONDS)
         assert (await _rows(database, LIVE))[0][0] == ORDERS + SHORTLY_LATER
         clock.advance(1)
-        database.signals.wake(["clock"])
+        database.signals.notify(["clock"])
         seconds = await _until_live(database, SHORTLY_LATER)
         print(f"{database.name}: {ORDERS} expired in {seconds:.2f} s")  # noqa: T201 - the figure of a run with -s
         ended = {row[:3]: row[3] for row in map(tuple, await _rows(database, ENDED))}
@@ -127,7 +127,7 @@ async def test_a_thousand_expire_at_once_to_the_second(database: Database, datab
         }
         assert [tuple(row) for row in await _rows(database, ENDED_BY)] == [("expired", "expiry", AT_TERMINAL)]
         clock.advance(1000)
-        database.signals.wake(["clock"])
+        database.signals.notify(["clock"])
         await _until_live(database, 0)
     assert await ledger.check(database) == []
 
@@ -206,7 +206,7 @@ async def test_a_clock_that_jumps_ends_nothing(database: Database) -> None:
         before = [tuple(row) for row in await _rows(database, EVERYTHING)]
         for offset_ms in (-HOUR_MS, 24 * HOUR_MS, -40 * 24 * HOUR_MS, 400 * 24 * HOUR_MS):
             wall.offset_ms = offset_ms
-            database.signals.wake(["clock"])
+            database.signals.notify(["clock"])
             await asyncio.sleep(MOMENT_SECONDS)
             ready = await service.request("GET", "/readyz", token=None)
             jumped = f"the wall clock jumped by {offset_ms // 1000} s since this process started"

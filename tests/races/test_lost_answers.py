@@ -30,12 +30,12 @@ TILLS = 4
 BACK_SECONDS_MAX = 40.0
 CUTS: tuple[Cut, ...] = ("before", "after")
 
-CHAIN = "SELECT generation, revoked_ms FROM token_chains WHERE seller_id = $1"
+FAMILY = "SELECT generation, revoked_ms FROM token_families WHERE seller_id = $1"
 TOKENS = "SELECT generation FROM refresh_tokens WHERE seller_id = $1 ORDER BY generation"
 
 
 class Till:
-    """An application with one chain of tokens, which now and then hears no answer. `held` is what it has stored."""
+    """An application with one family of tokens, which now and then hears no answer. `held` is what it has stored."""
 
     def __init__(self, nodes: tuple[Service, Service], scene: Scene, choices: random.Random) -> None:
         self._nodes, self._scene, self._choices = nodes, scene, choices
@@ -84,7 +84,7 @@ class Till:
         return (await self._generation())[0] > self.answered + 1
 
     async def _generation(self) -> tuple[int, int | None]:
-        row = await self._scene.database.read(lambda tx: tx.one(CHAIN, self._scene.seller.seller_id))
+        row = await self._scene.database.read(lambda tx: tx.one(FAMILY, self._scene.seller.seller_id))
         assert row is not None
         return row[0], row[1]
 
@@ -144,7 +144,7 @@ async def test_a_node_that_loses_its_database_gets_on(postgres_url: str, tmp_pat
             till, lost = Till((service, service), scene, choices), 0
             await till.begin()
             for _ in range(TIMES // 10):
-                cut.plan(choices.choice(CUTS), choices.choice((b"token_chains", b"COMMIT", b"")))
+                cut.plan(choices.choice(CUTS), choices.choice((b"token_families", b"COMMIT", b"")))
                 await till.get_on()
                 lost += cut.times == 0
             cut.times = 0

@@ -20,7 +20,7 @@ from paydesk.storage import postgres_wakes
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.postgres_wakes import Relay
-from paydesk.terminals import gateway, untold
+from paydesk.terminals import gateway, missed_wakeups
 from paydesk.terminals import store as terminals
 from service import Device, Reply, Service, running
 
@@ -30,7 +30,7 @@ NEVER_SECONDS = 600.0
 MEMORY_SECONDS_MAX, REQUEST_SECONDS_MAX = 5.0, 3.0
 """So long may a node that hears nothing take a revoked token for good, and so long may it take to say so."""
 
-WHAT_ENDS = ("chain", "authorization", "seller", "application")
+WHAT_ENDS = ("family", "authorization", "seller", "application")
 """What can end, or suspend, what an access token is good for."""
 
 Nodes = tuple[Service, Service]
@@ -39,7 +39,7 @@ Nodes = tuple[Service, Service]
 @pytest.fixture
 def hints_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker that looks without a hint is not there."""
-    monkeypatch.setattr(untold, "WALK_SECONDS", NEVER_SECONDS)
+    monkeypatch.setattr(missed_wakeups, "WALK_SECONDS", NEVER_SECONDS)
 
 
 @pytest.fixture
@@ -139,9 +139,9 @@ async def test_a_poll_that_has_just_begun_is_ended_by_none_elsewhere() -> None:
     terminals_polling = gateway.Gateway(signals, lambda: next(now))
     first = terminals_polling.arrived("T")
     assert terminals_polling.begin(first), "its first poll here: others are told"
-    signals.wake_here(("moved:T",))
+    signals.notify_local(("moved:T",))
     assert (first.over, terminals_polling.begin(first)) == (False, False)
-    signals.wake_here(("moved:T",))
+    signals.notify_local(("moved:T",))
     assert (first.over, terminals_polling.begin(first)) == (True, False), "what was ended stays so"
     back = terminals_polling.arrived("T")
     assert terminals_polling.begin(back), "it has come back: others are told"
@@ -173,7 +173,7 @@ def long_memory() -> Settings:
 async def test_what_is_revoked_on_one_node_is_refused_on_the_other(
     opened: Database, postgres_url: str, long_memory: Settings, what: str
 ) -> None:
-    """A chain of tokens, a consent withdrawn, a seller or an application suspended: by the hint, before memory ends."""
+    """A family of tokens, a consent withdrawn, a seller or an application suspended: by the hint, before memory ends."""
     async with two_nodes(opened, postgres_url, settings=long_memory) as nodes:
         assert await accepts(nodes[1])
         await _revoke(nodes[0], what)
@@ -183,10 +183,14 @@ async def test_what_is_revoked_on_one_node_is_refused_on_the_other(
 async def _revoke(service: Service, what: str) -> None:
     now_ms = service.clock.now_ms()
     match what:
-        case "chain":
-            chain = await service.database.read(lambda tx: tx.one("SELECT chain_id FROM token_chains WHERE live = 1"))
-            assert chain is not None
-            await service.database.write(lambda tx: store.revoke_chain(tx, service.seller_id, chain[0], now_ms, "test"))
+        case "family":
+            family = await service.database.read(
+                lambda tx: tx.one("SELECT family_id FROM token_families WHERE live = 1")
+            )
+            assert family is not None
+            await service.database.write(
+                lambda tx: store.revoke_family(tx, service.seller_id, family[0], now_ms, "test")
+            )
         case "authorization":
             for found in await service.database.read(lambda tx: authorizations.find_of_seller(tx, service.seller_id)):
                 work = partial(
@@ -267,7 +271,7 @@ async def test_after_a_new_connection_nothing_is_missed(
         await until(lambda: _is_cut(wire))
         # It may have been forgotten once more by a connection that came about just before the cut.
         assert await accepts(nodes[1])
-        await _revoke(nodes[0], "chain")
+        await _revoke(nodes[0], "family")
         await asyncio.sleep(0.3)
         assert await accepts(nodes[1]), "it has not heard of it"
         wire.plan(cut, b"", times=0)
@@ -298,7 +302,7 @@ async def test_wakes_go_to_the_others_once(postgres_url: str) -> None:
         async with Relay(postgres_url, here):
             own = await heard_by(here)
             topics = [f"terminal:NEWLAND_N950__{number:016}" for number in range(1000)]
-            here.wake([*topics, "order:ORD1", "deliveries", "clock", "stop", "sellers"])
+            here.notify([*topics, "order:ORD1", "deliveries", "clock", "stop", "sellers"])
         await until(lambda: _is_in("sellers", heard))
         assert heard == [*topics, "sellers"]
         assert own == [*topics, "order:ORD1", "deliveries", "clock", "stop", "sellers", "unheard"], "once, by itself"
@@ -313,14 +317,14 @@ async def test_a_flood_of_wakes_stays_bounded(postgres_url: str, tmp_path: Path)
     flood = Signals()
     async with Relay(f"postgresql://paydesk@/paydesk?host={tmp_path}", flood) as relay:
         for number in range(3 * postgres_wakes.TOPICS_MAX):
-            flood.wake((f"terminal:{number}",))
+            flood.notify((f"terminal:{number}",))
             assert len(relay._topics) <= postgres_wakes.TOPICS_MAX
     there, here = Signals(), Signals()
     async with Relay(postgres_url, there):
         await heard_by(there)
         with there.subscribe("terminal:7") as waiter:
             async with Relay(postgres_url, here):
-                here.wake(tuple(relay._topics))
+                here.notify(tuple(relay._topics))
             assert await waiter.wait(20), "everybody looks again"
         assert "terminal:7" not in relay._topics, "it was among those that did not fit"
 

@@ -1,4 +1,4 @@
-"""A code mints once, a refresh token has one successor, and a revoked chain has none: however many ask at once."""
+"""A code mints once, a refresh token has one successor, and a revoked family has none: however many ask at once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ async def scene(database: Database) -> Scene:
 
 
 async def revoke(scene: Scene, refresh_token: str) -> None:
-    """End the chain of a refresh token, as an operator or a replay does."""
+    """End the family of a refresh token, as an operator or a replay does."""
 
     async def work(tx: Transaction) -> None:
         token = await store.find_refresh_token(tx, scene.seller.seller_id, refresh_token)
         assert token is not None
-        await store.revoke_chain(tx, token.chain.seller_id, token.chain.chain_id, scene.clock.now_ms(), "by the test")
+        await store.revoke_family(
+            tx, token.family.seller_id, token.family.family_id, scene.clock.now_ms(), "by the test"
+        )
 
     await scene.database.write(work)
 
@@ -64,19 +66,19 @@ async def while_it_is_committed(scene: Scene, work: Work[Any], refresh: dict[str
 
 
 async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Scene) -> None:
-    """The one statement that makes the successor looks again when it gets the chain."""
+    """The one statement that makes the successor looks again when it gets the family."""
     refresh_token = (await scene.tokens())["refresh_token"]
     token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
     assert token is not None
-    chain = token.chain
+    family = token.family
     outcome = await while_it_is_committed(
         scene,
-        lambda tx: store.revoke_chain(tx, chain.seller_id, chain.chain_id, scene.clock.now_ms(), "by the test"),
+        lambda tx: store.revoke_family(tx, family.seller_id, family.family_id, scene.clock.now_ms(), "by the test"),
         scene.refresh(refresh_token),
     )
     assert isinstance(outcome, Refusal)
     assert outcome.reason == "refresh token revoked: by the test"
-    assert await scene.value("SELECT generation FROM token_chains") == 1
+    assert await scene.value("SELECT generation FROM token_families") == 1
 
 
 async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: Scene) -> None:
@@ -84,13 +86,13 @@ async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: 
     refresh_token = (await scene.tokens())["refresh_token"]
     token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
     assert token is not None
-    chain = token.chain
+    family = token.family
     outcome = await while_it_is_committed(
-        scene, lambda tx: store.expire_chain(tx, chain, 1, scene.clock.now_ms()), scene.refresh(refresh_token)
+        scene, lambda tx: store.expire_family(tx, family, 1, scene.clock.now_ms()), scene.refresh(refresh_token)
     )
     assert isinstance(outcome, Refusal)
     assert outcome.reason == "refresh token expired"
-    assert await scene.value("SELECT generation FROM token_chains") == 1
+    assert await scene.value("SELECT generation FROM token_families") == 1
 
 
 async def test_a_code_mints_once(scene: Scene) -> None:
@@ -101,7 +103,7 @@ async def test_a_code_mints_once(scene: Scene) -> None:
     reasons = Counter(outcome.reason for outcome in outcomes if isinstance(outcome, Refusal))
     assert len(answers) == 1
     assert reasons == {"code exchanged already": MANY - 1}
-    assert await scene.value("SELECT count(*) FROM token_chains") == 1
+    assert await scene.value("SELECT count(*) FROM token_families") == 1
     caller = await Bearers(scene.database, 0).caller(answers[0].body["access_token"], scene.clock.now_ms())
     assert caller.seller_id == scene.seller.seller_id
     await scene.answer(scene.refresh(answers[0].body["refresh_token"]))
@@ -112,7 +114,7 @@ async def test_a_refresh_token_has_one_successor(scene: Scene) -> None:
     refresh = scene.refresh((await scene.tokens())["refresh_token"])
     answers = await asyncio.gather(*(scene.answer(refresh) for _ in range(MANY)))
     assert all(answer == answers[0] for answer in answers)
-    assert await scene.value("SELECT generation FROM token_chains") == 2
+    assert await scene.value("SELECT generation FROM token_families") == 2
     assert await scene.value("SELECT count(*) FROM access_tokens") == 2
     await scene.answer(scene.refresh(answers[0]["refresh_token"]))
 
@@ -126,11 +128,11 @@ async def test_scopes_that_differ_do_not_make_two_successors(scene: Scene) -> No
     refused = {outcome.kind.code for outcome in outcomes if isinstance(outcome, Refusal)}
     assert len(answered) == 1
     assert refused == {"invalid_scope"}
-    assert await scene.value("SELECT revoked_ms FROM token_chains") is None
+    assert await scene.value("SELECT revoked_ms FROM token_families") is None
 
 
 async def test_refresh_and_revoke_exclude_each_other(scene: Scene) -> None:
-    """After a revocation no token of the chain is good, whichever came first."""
+    """After a revocation no token of the family is good, whichever came first."""
     for _ in range(8):
         first = await scene.tokens()
         refreshes = [scene.call(scene.refresh(first["refresh_token"])) for _ in range(4)]
@@ -142,7 +144,7 @@ async def test_refresh_and_revoke_exclude_each_other(scene: Scene) -> None:
                 await Bearers(scene.database, 0).caller(body["access_token"], scene.clock.now_ms())
 
 
-async def test_replays_at_once_end_the_chain_once(scene: Scene) -> None:
+async def test_replays_at_once_end_the_family_once(scene: Scene) -> None:
     """Every one is refused, the reason is written once, and the newest token is dead."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
@@ -151,7 +153,7 @@ async def test_replays_at_once_end_the_chain_once(scene: Scene) -> None:
     replays = [scene.call(scene.refresh(first["refresh_token"])) for _ in range(MANY)]
     outcomes = await asyncio.gather(*replays, scene.call(scene.refresh(third["refresh_token"])))
     assert all(isinstance(outcome, Refusal) for outcome in outcomes[:MANY])
-    assert await scene.value("SELECT revoked_reason FROM token_chains") == "refresh token replayed"
+    assert await scene.value("SELECT revoked_reason FROM token_families") == "refresh token replayed"
     assert (await scene.refusal(scene.refresh(third["refresh_token"])))[0] == "invalid_grant"
 
 

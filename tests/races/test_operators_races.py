@@ -51,7 +51,7 @@ async def test_a_change_does_not_undo_another(service: Service, owner: Operator)
     number = int(made["client_id"])
 
     async def rename(tx: Transaction) -> None:
-        held = await applications.hold(tx, number)
+        held = await applications.lock(tx, number)
         assert held is not None
         await applications.change(
             tx,
@@ -76,7 +76,7 @@ async def test_a_secret_too_many_is_not_made_meanwhile(service: Service, owner: 
     number, now_ms = int(path.rpartition("/")[2]), service.clock.now_ms()
 
     async def add(tx: Transaction) -> None:
-        await applications.hold(tx, number)
+        await applications.lock(tx, number)
         await applications.add_secret(tx, number, now_ms)
 
     refused = await while_it_is_committed(service, add, owner.refused("POST", f"{path}/secrets"))

@@ -43,7 +43,7 @@ async def test_an_order_granted_since_it_was_read_does_not_expire(database: Data
         assert read is not None
         assert (await device.authorizing(order["id"][3:])).status == 200
         now = await database.write(lambda tx: store.expire_overdue(tx, read, read.expires_ms))
-        assert now.granted_ms is not None
+        assert now.permitted_ms is not None
         assert (await device.approve(order["id"][3:])).status == 200
         assert (await service.get(order["id"]))["status"] == "processed"
     assert await ledger.check(database) == []

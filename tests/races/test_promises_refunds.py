@@ -190,7 +190,7 @@ async def test_a_repeat_on_another_node_is_woken(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not have to look again to learn of the answer."""
-    monkeypatch.setattr(in_steps, "LOOK_AGAIN_SECONDS", 60)
+    monkeypatch.setattr(in_steps, "POLL_INTERVAL_SECONDS", 60)
     monkeypatch.setattr(in_steps, "REPEAT_WAITS_SECONDS_MAX", 60)
     teller = Teller(closed=True)
     async with two_nodes(database, database_url, state={"acquirers": teller.acquirers}) as (one, other):

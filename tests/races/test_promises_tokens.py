@@ -16,7 +16,7 @@ from service import Reply, Service
 pytestmark = pytest.mark.usefixtures("batching")
 
 MANY = 64
-CHAINS = 20
+FAMILIES = 20
 CODES = 5
 TOLD_SECONDS_MAX = 10.0
 REPEAT_MS = 60_000
@@ -57,11 +57,11 @@ async def _exchange_at_once(nodes: tuple[Service, Service]) -> None:
 
 
 async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str) -> None:
-    """64 refreshes of one token bring the same tokens 64 times, and these live; so it goes for many chains at once."""
+    """64 refreshes of one token bring the same tokens 64 times, and these live; so it goes for many families at once."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
         nodes[0].scene.clock = clock
-        await asyncio.gather(*(_refresh_at_once(nodes) for _ in range(CHAINS)))
+        await asyncio.gather(*(_refresh_at_once(nodes) for _ in range(FAMILIES)))
     assert await ledger.check(database) == []
 
 
@@ -77,7 +77,7 @@ async def _refresh_at_once(nodes: tuple[Service, Service]) -> None:
     assert await lives(service, first["access_token"]), "a refresh leaves the earlier access token alone"
 
 
-async def test_a_replay_ends_its_chain_whoever_refreshes(database: Database, database_url: str) -> None:
+async def test_a_replay_ends_its_family_whoever_refreshes(database: Database, database_url: str) -> None:
     """Replays beside refreshes of the newest token: these bring one successor or none, and then nothing is left."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:

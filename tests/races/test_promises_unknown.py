@@ -124,7 +124,9 @@ async def test_an_operator_against_the_acquirer(desk: Desk) -> None:
                 await resolving.resolve(tx, held, "declined", now_ms, after_seconds=600, can_ask=True)
 
             with contextlib.suppress(Refusal):
-                await desk.database.write(work, touches=[f"order:{order.order_id}", f"terminal:{order.terminal_id}"])
+                await desk.database.write(
+                    work, conflict_keys=[f"order:{order.order_id}", f"terminal:{order.terminal_id}"]
+                )
 
         await race(number, inquire(desk, acquirer), resolve())
         ended = await desk.now(order)

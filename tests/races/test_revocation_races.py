@@ -1,4 +1,4 @@
-"""A refresh races the revocation of its chain, on two nodes: whatever comes out, nothing of the chain works after."""
+"""A refresh races the revocation of its family, on two nodes: whatever comes out, nothing of the family works after."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def race(nodes: tuple[Service, Service], tokens: Tokens, revoked: str) -> 
     return [reply.body for reply in replies if reply.status == 200]
 
 
-async def test_after_a_revocation_nothing_of_the_chain_works(database: Database, database_url: str) -> None:
+async def test_after_a_revocation_nothing_of_the_family_works(database: Database, database_url: str) -> None:
     """Refreshes are answered the same tokens or invalid_grant, and nothing else; afterwards all of them are dead."""
     async with two_nodes(database, database_url) as nodes:
         scene = in_time(nodes[0])
@@ -78,7 +78,7 @@ async def test_after_a_revocation_nothing_of_the_chain_works(database: Database,
 
 
 async def test_an_access_token_that_is_revoked_while_it_is_used(database: Database, database_url: str) -> None:
-    """Whoever was let in was let in; afterwards nobody is, and the chain goes on."""
+    """Whoever was let in was let in; afterwards nobody is, and the family goes on."""
     async with two_nodes(database, database_url) as nodes:
         scene = in_time(nodes[0])
         for _ in range(ROUNDS):

@@ -68,7 +68,7 @@ async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
     async def work(tx: Transaction) -> int:
         token = await store.find_refresh_token(tx, scene.seller.seller_id, refresh_token)
         assert token is not None
-        of_successor = (await store.find_generations(tx, token.chain, token.generation + 2)).get(token.generation + 2)
+        of_successor = (await store.find_generations(tx, token.family, token.generation + 2)).get(token.generation + 2)
         if of_successor is None:
             return DAY_MS
         return of_successor.created_ms + REPEAT_MS - 1 - scene.clock.now_ms()
@@ -93,7 +93,7 @@ async def test_four_processes_never_lock_themselves_out(database: Database, data
                 allowed_ms = await repeatable_ms(scene, json.loads(file.read_text())["refresh_token"])
                 behind += allowed_ms < DAY_MS
                 clock.advance(allowed_ms)
-        made = await scene.value("SELECT max(generation) FROM token_chains WHERE revoked_ms IS NULL")
+        made = await scene.value("SELECT max(generation) FROM token_families WHERE revoked_ms IS NULL")
     print(f"{made} generations in {ROUNDS * PROCESSES * REFRESHES_A_ROUND} refreshes; {behind} times it was behind")  # noqa: T201 - the figures of a run with -s
     assert 1 < made <= ROUNDS * PROCESSES * REFRESHES_A_ROUND, "they never met"
     assert await ledger.check(database, clock.now_ms()) == []

@@ -44,7 +44,7 @@ def raising(number: int, *, then: Exception | None = None) -> Work[int]:
         assert after[0] == before[0] + 1
         if then is not None:
             raise then
-        tx.wake(f"counter:{number}")
+        tx.notify(f"counter:{number}")
         value: int = after[0]
         return value
 
@@ -67,7 +67,7 @@ async def transactions(database: PostgresDatabase) -> int:
 
 async def test_works_that_touch_different_things_share_commits(postgres: PostgresDatabase) -> None:
     """Forty works need few transactions, and each has its own answer."""
-    answers = await asyncio.gather(*(postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(COUNT)))
+    answers = await asyncio.gather(*(postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)))
     assert answers == [1] * COUNT
     assert await values(postgres) == dict.fromkeys(range(COUNT), 1)
     assert await transactions(postgres) <= 4
@@ -75,7 +75,7 @@ async def test_works_that_touch_different_things_share_commits(postgres: Postgre
 
 async def test_works_that_touch_the_same_come_one_after_the_other(postgres: PostgresDatabase) -> None:
     """A read and a write of forty works on one counter lose no update."""
-    answers = await asyncio.gather(*(postgres.write(raising(7), touches=("n:7",)) for _ in range(COUNT)))
+    answers = await asyncio.gather(*(postgres.write(raising(7), conflict_keys=("n:7",)) for _ in range(COUNT)))
     assert sorted(answers) == list(range(1, COUNT + 1))
 
 
@@ -83,7 +83,7 @@ async def test_a_refusal_after_a_write_is_undone_alone(postgres: PostgresDatabas
     """The neighbours are kept, and nothing of the one that refused."""
     works = [raising(n, then=Refused() if n % 10 == 3 else None) for n in range(COUNT)]
     answers = await asyncio.gather(
-        *(postgres.write(work, touches=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
+        *(postgres.write(work, conflict_keys=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [Refused if n % 10 == 3 else int for n in range(COUNT)]
     assert await values(postgres) == {n: 1 for n in range(COUNT) if n % 10 != 3}
@@ -98,8 +98,8 @@ async def test_a_statement_that_fails_takes_nobody_along(postgres: PostgresDatab
     async def awaits_a_stranger(_: Transaction) -> None:
         await asyncio.sleep(0)
 
-    broken = [postgres.write(divides, touches=("x",)), postgres.write(awaits_a_stranger, touches=("y",))]
-    good = [postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(COUNT)]
+    broken = [postgres.write(divides, conflict_keys=("x",)), postgres.write(awaits_a_stranger, conflict_keys=("y",))]
+    good = [postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)]
     first, second, *answers = await asyncio.gather(*broken, *good, return_exceptions=True)
     assert isinstance(first, asyncpg.DivisionByZeroError)
     assert isinstance(second, WorkError)
@@ -119,8 +119,8 @@ async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: P
     try:
         async with stranger.transaction():
             await stranger.execute("UPDATE counters SET value = 100 WHERE n = 0")
-            waiting = asyncio.create_task(postgres.write(adds_one, touches=("n:0",)))
-            others = (postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(1, COUNT))
+            waiting = asyncio.create_task(postgres.write(adds_one, conflict_keys=("n:0",)))
+            others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(1, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 1)
             assert not waiting.done()
         assert await waiting == 101
@@ -136,9 +136,9 @@ async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: P
             await stranger.execute("UPDATE counters SET value = 100 WHERE n < 4")
             waiting = []
             for n in range(4):
-                waiting.append(asyncio.create_task(postgres.write(raising(n), touches=(f"n:{n}",))))
+                waiting.append(asyncio.create_task(postgres.write(raising(n), conflict_keys=(f"n:{n}",))))
                 await asyncio.sleep(0.01)
-            others = (postgres.write(raising(n), touches=(f"n:{n}",)) for n in range(4, COUNT))
+            others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(4, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
             assert not any(work.done() for work in waiting)
         # What each has read before, or what the stranger left.
@@ -153,7 +153,7 @@ async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: Postg
     postgres.signals.listen("counter:", woken.append)
     works = [raising(n, then=Refused() if n == 5 else None) for n in range(10)]
     await asyncio.gather(
-        *(postgres.write(work, touches=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
+        *(postgres.write(work, conflict_keys=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
     )
     await asyncio.sleep(0)
     assert sorted(woken) == sorted(f"counter:{n}" for n in range(10) if n != 5)

@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from node_process import free_port
-from paydesk.storage.connect import open_database, wakes_carried
+from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import ReadOnly, Unavailable
 from paydesk.storage.postgres_hosts import HOST_SECONDS_MAX, hosts_of
 from postgres_server import PostgresServer
@@ -126,7 +126,7 @@ async def test_wakes_find_the_primary(postgres_server: PostgresServer, postgres_
     url = _behind(postgres_url, (standby, 5432))
     database = await open_database(url)
     with structlog.testing.capture_logs() as logged:
-        async with wakes_carried(url, database), asyncio.timeout(10):
+        async with notifications_published(url, database), asyncio.timeout(10):
             while not database.signals.are_carried:  # noqa: ASYNC110 - a task of its own connects
                 await asyncio.sleep(0.01)
     assert "wakes are carried" in [line["event"] for line in logged]

@@ -84,7 +84,7 @@ async def test_a_work_that_fails_is_undone_alone(file: Path, failing: str, runs:
 
     async def work(tx: Transaction, number: int) -> str:
         ran[number] += 1
-        tx.wake(f"work:{number}")
+        tx.notify(f"work:{number}")
         if number != 1:
             await tx.run(ADD, f"A__{number}", 1)
             return f"done {number}"

@@ -92,13 +92,13 @@ async def _race(
 
         def all_told() -> bool:
             clock.advance(50)
-            database.signals.wake(["clock"])
+            database.signals.notify(["clock"])
             return sum(len(versions) for versions in order_of_arrival.values()) >= ORDERS * VERSIONS
 
         await scene.until(all_told, 30)
         stop.set()
         for node in nodes:
-            node.signals.wake(["stop"])
+            node.signals.notify(["stop"])
         await asyncio.gather(*running)
         for order in orders:
             assert order_of_arrival[order] == list(range(1, VERSIONS + 1))

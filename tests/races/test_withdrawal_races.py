@@ -265,7 +265,7 @@ async def test_withdrawing_while_something_is_delivered(
                 await asyncio.sleep(0.01)
         stop.set()
         for node in nodes:
-            node.signals.wake(["stop"])
+            node.signals.notify(["stop"])
         await asyncio.gather(*running)
     statuses = [one.status for one in await hooks.deliveries(database, order)]
     assert statuses == ["delivered", "withdrawn", "withdrawn"]

@@ -14,9 +14,9 @@ PROVEN = "tests/contract/test_oauth_proven.py"
 OAUTH_RACES = "tests/races/test_oauth_races.py"
 TOKENS = "tests/races/test_promises_tokens.py"
 
-GUARD = '{lifecycle.REFRESH.guard("token_chains")}'
+GUARD = '{lifecycle.REFRESH.guard("token_families")}'
 CLAIM = f"""
-    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND {GUARD}""\"
+    WHERE seller_id = $1 AND family_id = $2 AND generation = $3 AND {GUARD}""\"
 
 # open -> expired"""
 
@@ -54,7 +54,7 @@ TOKEN_MUTANTS = (
         "A code mints once",
         "a code that comes again later leaves its tokens alone",
         CODE_GRANT,
-        '    if await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again"):\n',
+        '    if await store.revoke_family(call.tx, seller_id, code.family_id, call.now_ms, "code presented again"):\n',
         "    if False:\n",
         TOKEN,
         "presented_again_later and sqlite",
@@ -109,7 +109,7 @@ TOKEN_MUTANTS = (
         "a code with a challenge is exchanged without a verifier",
         CODE_GRANT,
         "    elif not request.code_verifier:\n"
-        '        raise INVALID_GRANT.because("code_verifier is missing")\n'
+        '        raise INVALID_GRANT.with_reason("code_verifier is missing")\n'
         "    elif",
         "    elif request.code_verifier and",
         TOKEN_ERRORS,
@@ -137,7 +137,7 @@ TOKEN_MUTANTS = (
         "Tokens are given to who knows the secret",
         "any secret of a known client is taken",
         "oauth/applications.py",
-        "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _NOBODYS_DIGEST)]\n",
+        "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]\n",
         "    matching = rows\n",
         TOKEN_ERRORS,
         "is_refused and secret and differs and sqlite",
@@ -174,7 +174,7 @@ TOKEN_MUTANTS = (
         "who hears no answer is refused",
         REFRESH_GRANT,
         "        return await _repeat(call, request, application, token)\n",
-        '        raise INVALID_GRANT.because("used")\n',
+        '        raise INVALID_GRANT.with_reason("used")\n',
         "tests/races/test_lost_answers.py",
         "hears_nothing and sqlite",
     ),
@@ -188,8 +188,8 @@ TOKEN_MUTANTS = (
         "successor and postgres",
     ),
     Mutant(
-        "A replayed refresh token ends its chain",
-        "a replay is refused and the chain goes on",
+        "A replayed refresh token ends its family",
+        "a replay is refused and the family goes on",
         REFRESH_GRANT,
         '    if application.on_replay == "revoke":\n',
         '    if application.on_replay == "end":\n',
@@ -197,7 +197,7 @@ TOKEN_MUTANTS = (
         "a_replay_ends and sqlite",
     ),
     Mutant(
-        "A replayed refresh token ends its chain",
+        "A replayed refresh token ends its family",
         "a used token is repeated for ever",
         REFRESH_GRANT,
         "    if token.newest_generation > token.generation + 1:\n",
@@ -206,8 +206,8 @@ TOKEN_MUTANTS = (
         "a_replay_ends and sqlite",
     ),
     Mutant(
-        "A replayed refresh token ends its chain",
-        "an application that is set to refuse loses its chain all the same",
+        "A replayed refresh token ends its family",
+        "an application that is set to refuse loses its family all the same",
         REFRESH_GRANT,
         '    if application.on_replay == "revoke":\n',
         "    if application.on_replay:\n",
@@ -215,16 +215,16 @@ TOKEN_MUTANTS = (
         "only_refused_where and sqlite",
     ),
     Mutant(
-        "A replayed refresh token ends its chain",
-        "the end of the chain is undone with the refusal",
+        "A replayed refresh token ends its family",
+        "the end of the family is undone with the refusal",
         REFRESH_GRANT,
-        '    return INVALID_GRANT.because("refresh token replayed")\n',
-        '    raise INVALID_GRANT.because("refresh token replayed")\n',
+        '    return INVALID_GRANT.with_reason("refresh token replayed")\n',
+        '    raise INVALID_GRANT.with_reason("refresh token replayed")\n',
         TOKEN,
         "a_replay_ends and sqlite",
     ),
     Mutant(
-        "A revoked chain has no successor",
+        "A revoked family has no successor",
         "a refresh that waited for a revocation makes one",
         "oauth/store.py",
         CLAIM,
@@ -254,10 +254,10 @@ TOKEN_MUTANTS = (
         "What was refused as expired stays so",
         "the refusal of an expired refresh token is not written down",
         REFRESH_GRANT,
-        '    return INVALID_GRANT.because("refresh token expired") if written',
+        '    return INVALID_GRANT.with_reason("refresh token expired") if written',
         "    if written:\n"
-        '        raise INVALID_GRANT.because("refresh token expired")\n'
-        '    return INVALID_GRANT.because("") if written',
+        '        raise INVALID_GRANT.with_reason("refresh token expired")\n'
+        '    return INVALID_GRANT.with_reason("") if written',
         TOKEN,
         "stays_expired and sqlite",
     ),
@@ -274,7 +274,7 @@ TOKEN_MUTANTS = (
         "A token has no more than was granted",
         "a refresh may ask for what the seller did not grant",
         REFRESH_GRANT,
-        "    scope = narrow(token.chain.scope, request.scope)\n",
+        "    scope = narrow(token.family.scope, request.scope)\n",
         "    scope = narrow(application.scopes, request.scope)\n",
         TOKEN_ERRORS,
         "refresh_is_refused and wider and sqlite",
@@ -283,10 +283,10 @@ TOKEN_MUTANTS = (
         "A token has no more than was granted",
         "what was left out at the exchange comes back with a refresh",
         "oauth/store.py",
-        "        int(chain.live),\n        chain.scope,\n",
-        '        int(chain.live),\n        "offline_access read write",\n',
+        "        int(family.live),\n        family.scope,\n",
+        '        int(family.live),\n        "offline_access read write",\n',
         TOKEN,
-        "narrows_the_chain and sqlite",
+        "narrows_the_family and sqlite",
     ),
     Mutant(
         "A token has no more than was granted",
@@ -299,7 +299,7 @@ TOKEN_MUTANTS = (
     ),
     Mutant(
         "Live and test never meet",
-        "a refresh changes the kind of its chain's tokens",
+        "a refresh changes the kind of its family's tokens",
         REFRESH_GRANT,
         "    _kind_stays(request, token)\n",
         "",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import paydesk
-from paydesk.acquiring.acquirers import NOBODY, configured
+from paydesk.acquiring.acquirers import NO_ACQUIRERS, configured
 from paydesk.acquiring.simulator import Simulator
 from paydesk.app import acquirers_of
 from paydesk.clock import SystemClock
@@ -25,7 +25,7 @@ async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqli
         assert isinstance(acquirers.of(False), Simulator)
         assert isinstance(acquirers.of(True), Simulator) == live
         assert acquirers.of(True) is not acquirers.of(False)
-    assert NOBODY.of(False) is NOBODY.of(True) is None
+    assert NO_ACQUIRERS.of(False) is NO_ACQUIRERS.of(True) is None
     await database.close()
 
 

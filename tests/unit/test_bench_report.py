@@ -143,12 +143,12 @@ def test_without_peers_pgbench_stays() -> None:
     assert not {"Prism: create", "oidc-provider: refresh"} & names
 
 
-def test_terminals_and_chains_suffice() -> None:
-    """There are more of them than the quickest machine uses up: every create and every chain has its own."""
+def test_terminals_and_families_suffice() -> None:
+    """There are more of them than the quickest machine uses up: every create and every family has its own."""
     plan = Plan(connections=(1, 256), seconds=2, runs=5)
     assert plan.terminals("sqlite") > 5 * 2 * (5_000 + 20_000)
     assert plan.terminals("postgres") > 2 * 5 * 2 * (5_000 + 20_000)
-    assert plan.chains_per_run > 256
+    assert plan.families_per_run > 256
     assert plan.refresh_runs == 5 * 2 + 1
 
 

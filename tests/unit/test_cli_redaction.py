@@ -149,8 +149,13 @@ def test_failed_requests_are_errors_at_every_level(stream: io.StringIO, log_form
     for level, lines in (("warning", 1), ("info", 4)):
         stream.truncate(stream.seek(0))
         logs.configure(log_format, stream, level)  # type: ignore[arg-type]  # both are levels
-        not_ready = NOT_READY.because("draining")
-        for refusal in (None, NOT_FOUND.because("no such path"), not_ready, SERVICE_UNAVAILABLE.because("disk full")):
+        not_ready = NOT_READY.with_reason("draining")
+        for refusal in (
+            None,
+            NOT_FOUND.with_reason("no such path"),
+            not_ready,
+            SERVICE_UNAVAILABLE.with_reason("disk full"),
+        ):
             _request_line("/v1/orders", refusal)
         written = stream.getvalue().splitlines()
         assert len(written) == lines
@@ -162,7 +167,7 @@ def test_request_lines(stream: io.StringIO) -> None:
     """A request's line is JSON with the fields that structlog would write, in the same order."""
     logs.configure("json", stream)
     structlog.get_logger("request").info("request", method="GET")
-    _request_line("/v1/orders", NOT_FOUND.because("no such path"))
+    _request_line("/v1/orders", NOT_FOUND.with_reason("no such path"))
     other, line = map(json.loads, stream.getvalue().splitlines())
     assert list(line)[:4] == list(other)
     assert (line["level"], line["event"], line["path"], line["status"]) == ("info", "request", "/v1/orders", 404)
@@ -174,7 +179,7 @@ def test_request_lines(stream: io.StringIO) -> None:
 def test_request_lines_are_masked(stream: io.StringIO, secret: str) -> None:
     """What a path or a reason carries of a secret is masked in a request's line as everywhere else."""
     logs.configure("json", stream)
-    _request_line(f"/v1/orders/{secret}", NOT_FOUND.because(f"{secret} is unknown"))
+    _request_line(f"/v1/orders/{secret}", NOT_FOUND.with_reason(f"{secret} is unknown"))
     assert secret not in stream.getvalue()
     line = json.loads(stream.getvalue())
     assert "***" in line["path"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hand_clock import HandClock
-from paydesk.known import PLACES_MAX, Known
+from paydesk.known import PLACES_MAX, RecentAddresses
 from paydesk.signals import Signals
 
 HOUR = 3600
@@ -19,7 +19,7 @@ def hand() -> HandClock:
 
 def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
     """There and nowhere else, for as long as promised since the last time and hardly longer; with no time never."""
-    known = Known("known", 24 * HOUR, monotonic=hand)
+    known = RecentAddresses("known", 24 * HOUR, monotonic=hand)
     known.add("a", "here")
     assert known.has("a", "here")
     assert not known.has("a", "there")
@@ -31,7 +31,7 @@ def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
     assert known.has("a", "here")
     hand.advance(HOUR + 1)
     assert not known.has("a", "here")
-    nobody = Known("known", 0, monotonic=hand)
+    nobody = RecentAddresses("known", 0, monotonic=hand)
     nobody.add("a", "here")
     assert not nobody.has("a", "here")
     assert len(nobody) == 0
@@ -39,7 +39,7 @@ def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
 
 def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
     """A subject with very many places keeps its latest ones; the others keep theirs."""
-    known = Known("known", HOUR, entries_max=10 * PLACES_MAX, monotonic=hand)
+    known = RecentAddresses("known", HOUR, entries_max=10 * PLACES_MAX, monotonic=hand)
     known.add("honest", "home")
     for number in range(20 * PLACES_MAX):
         known.add("busy", str(number))
@@ -51,7 +51,7 @@ def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
 
 def test_the_table_is_bounded(hand: HandClock) -> None:
     """With more subjects than there is room for, whoever was not seen for the longest is forgotten."""
-    known = Known("known", HOUR, entries_max=100, monotonic=hand)
+    known = RecentAddresses("known", HOUR, entries_max=100, monotonic=hand)
     for subject in range(1000):
         known.add(str(subject), "home")
         hand.advance(1)
@@ -69,10 +69,12 @@ def test_other_nodes_hear_of_it_once_in_a_while(hand: HandClock) -> None:
     def carry(topics: object) -> None:
         assert isinstance(topics, tuple)
         told.extend(topics)
-        elsewhere.wake_here(topics)
+        elsewhere.notify_local(topics)
 
     here.carry, elsewhere.carry = carry, told.extend
-    known, other = (Known("known-client", 24 * HOUR, signals, monotonic=hand) for signals in (here, elsewhere))
+    known, other = (
+        RecentAddresses("known-client", 24 * HOUR, signals, monotonic=hand) for signals in (here, elsewhere)
+    )
     for _ in range(100):
         known.add("7", "2001:db8:1:2::/64")
         hand.advance(60)
@@ -86,8 +88,8 @@ def test_who_remembers_nobody_neither_tells_nor_hears() -> None:
     """With no time there is nothing that other nodes should know, however often somebody is let in."""
     signals, told = Signals(), list[str]()
     signals.carry = told.extend
-    known = Known("known-client", 0, signals)
+    known = RecentAddresses("known-client", 0, signals)
     known.add("7", "192.0.2.1")
-    signals.wake_here(("known-client:7:192.0.2.1",))
+    signals.notify_local(("known-client:7:192.0.2.1",))
     assert told == []
     assert len(known) == 0

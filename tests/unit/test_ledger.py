@@ -87,7 +87,7 @@ async def _reversal(tx: Transaction, **columns: Any) -> None:
 
 
 async def _token(tx: Transaction, generation: int) -> None:
-    names = {"seller_id": 1, "chain_id": b"c", "generation": generation, "key_version": 1, "created_ms": NOW}
+    names = {"seller_id": 1, "family_id": b"c", "generation": generation, "key_version": 1, "created_ms": NOW}
     await _insert(tx, "access_tokens", **names, digest=b"a%d" % generation, scope="read", expires_ms=NOW)
     await _insert(tx, "refresh_tokens", **names, digest=b"r%d" % generation, expires_ms=NOW)
 
@@ -121,7 +121,7 @@ async def _consents(tx: Transaction) -> None:
 
 
 async def _sound(tx: Transaction) -> None:
-    """An order that was paid and partly refunded, its notifications, its key, and a chain at its second generation.
+    """An order that was paid and partly refunded, its notifications, its key, and a family at its second generation.
 
     And the consents between the seller and the application.
     """
@@ -139,11 +139,11 @@ async def _sound(tx: Transaction) -> None:
     await _refund(tx, "REF3", 700, "failed")
     await _key(tx, status=201, answer=b"{}")
     grant = {"seller_id": 1, "authorization_id": "g1", "application_id": 7, "scope": "read"}
-    await _insert(tx, "token_chains", **grant, chain_id=b"c", live=0, generation=2, created_ms=NOW)
+    await _insert(tx, "token_families", **grant, family_id=b"c", live=0, generation=2, created_ms=NOW)
     await _token(tx, 1)
     await _token(tx, 2)
     code = {"digest": b"d", "redirect_uri": "https://shop.example", "created_ms": NOW, "expires_ms": NOW}
-    await _insert(tx, "codes", **grant, **code, exchanged_ms=NOW, chain_id=b"c")
+    await _insert(tx, "codes", **grant, **code, exchanged_ms=NOW, family_id=b"c")
 
 
 async def _rules_broken(database: Database) -> set[str]:
@@ -194,10 +194,10 @@ BREAKS = {
     "event_stuck": f"UPDATE order_events SET created_ms = {NOW - DAY - 1} WHERE number IS NULL",
     "delivery_overdue": f"UPDATE deliveries SET status = 'pending', created_ms = {NOW - 32 * DAY}",
     "key_without_answer": "UPDATE idempotency_keys SET answer = NULL",
-    "code_without_chain": "UPDATE codes SET chain_id = NULL",
+    "code_without_family": "UPDATE codes SET family_id = NULL",
     "access_tokens_generations": "DELETE FROM access_tokens WHERE generation = 2",
-    "refresh_tokens_generations": "UPDATE token_chains SET generation = 3",
-    "chain_without_tokens": "DELETE FROM access_tokens",
+    "refresh_tokens_generations": "UPDATE token_families SET generation = 3",
+    "family_without_tokens": "DELETE FROM access_tokens",
 }
 
 

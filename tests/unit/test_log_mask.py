@@ -118,7 +118,7 @@ def test_no_secret_is_in_a_line(
     stream.truncate()
     reason = f"{before}{left}{whole}{right}{behind}"
     path = f"/v1/orders/{before}{left}{form(whole)}{right}{behind}"
-    refusal = NOT_FOUND.because(reason)
+    refusal = NOT_FOUND.with_reason(reason)
     request_log.write("GET", path, 404, "own-id", time.perf_counter(), refusal, "203.0.113.9")
     line = json.loads(stream.getvalue())
     for told in (line["path"], urllib.parse.unquote(urllib.parse.unquote(line["path"])), line["reason"]):

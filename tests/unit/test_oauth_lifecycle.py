@@ -1,4 +1,4 @@
-"""The table of the moves of a chain: no gap, no overlap, and no column that the database does not have."""
+"""The table of the moves of a family: no gap, no overlap, and no column that the database does not have."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from paydesk.oauth import lifecycle
 from paydesk.oauth.lifecycle import COLUMNS, MOVES, STATES, Move
 
-OF_A_CHAIN = {lifecycle.REVOKED_AT, lifecycle.EXPIRED_AT}
+OF_A_FAMILY = {lifecycle.REVOKED_AT, lifecycle.EXPIRED_AT}
 
 
 def combinations() -> list[frozenset[str]]:
-    """Every way in which the columns may be filled; where no code was exchanged there is no chain."""
+    """Every way in which the columns may be filled; where no code was exchanged there is no family."""
     sets = [frozenset(some) for count in range(len(COLUMNS) + 1) for some in itertools.combinations(COLUMNS, count)]
-    return [filled for filled in sets if lifecycle.EXCHANGED in filled or not OF_A_CHAIN & filled]
+    return [filled for filled in sets if lifecycle.EXCHANGED in filled or not OF_A_FAMILY & filled]
 
 
 @pytest.mark.parametrize("filled", combinations(), ids=lambda filled: "+".join(sorted(filled)) or "none")
@@ -46,9 +46,9 @@ def test_nothing_that_has_ended_gets_tokens() -> None:
     ("move", "table", "guard"),
     [
         (lifecycle.EXCHANGE, "codes", "exchanged_ms IS NULL AND expired_ms IS NULL"),
-        (lifecycle.REFRESH, "token_chains", "revoked_ms IS NULL AND expired_ms IS NULL"),
-        (lifecycle.EXPIRE, "token_chains", "revoked_ms IS NULL AND expired_ms IS NULL"),
-        (lifecycle.REVOKE, "token_chains", "revoked_ms IS NULL"),
+        (lifecycle.REFRESH, "token_families", "revoked_ms IS NULL AND expired_ms IS NULL"),
+        (lifecycle.EXPIRE, "token_families", "revoked_ms IS NULL AND expired_ms IS NULL"),
+        (lifecycle.REVOKE, "token_families", "revoked_ms IS NULL"),
         (lifecycle.WITHDRAW, "authorizations", "withdrawn_ms IS NULL"),
     ],
     ids=lambda value: value.name if isinstance(value, Move) else "",

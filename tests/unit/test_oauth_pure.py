@@ -13,15 +13,15 @@ from paydesk.keys import KeyMissing, Keys
 from paydesk.oauth import scopes, tokens
 from paydesk.oauth.schemas import TokenAnswer, TokenRequest, body
 from paydesk.oauth.scopes import SCOPES, ScopeError
-from paydesk.oauth.tokens import Chain, Generation
+from paydesk.oauth.tokens import Generation, TokenFamily
 
 KEYS = Keys(2, {1: b"a" * 32, 2: b"b" * 32})
 
 some_scopes = st.lists(st.sampled_from(SCOPES), min_size=1, unique=True)
-chains = st.builds(
-    Chain,
+families = st.builds(
+    TokenFamily,
     seller_id=st.integers(1_000_000_000, 9_999_999_999),
-    chain_id=st.binary(min_size=16, max_size=16),
+    family_id=st.binary(min_size=16, max_size=16),
     application_id=st.integers(10**15, 10**16 - 1),
     live=st.booleans(),
     scope=some_scopes.map(lambda names: scopes.canonical(" ".join(names))),
@@ -74,35 +74,35 @@ def test_a_scope_narrows_or_is_refused(granted: list[str], requested: list[str])
     assert scopes.narrow(of_grant, None) == of_grant
 
 
-@given(chains, generations)
-def test_tokens_have_their_shape(chain: Chain, generation: Generation) -> None:
+@given(families, generations)
+def test_tokens_have_their_shape(family: TokenFamily, generation: Generation) -> None:
     """The prefix of the mode, the application, the hour, the secret part, the seller; the answer is as declared."""
-    pair = tokens.derive(KEYS, chain, generation)
-    prefix = "APP_USR" if chain.live else "TEST"
+    pair = tokens.derive(KEYS, family, generation)
+    prefix = "APP_USR" if family.live else "TEST"
     assert re.fullmatch(
-        rf"{prefix}-{chain.application_id}-[0-9]{{6}}-[0-9a-f]{{32}}-{chain.seller_id}", pair.access_token
+        rf"{prefix}-{family.application_id}-[0-9]{{6}}-[0-9a-f]{{32}}-{family.seller_id}", pair.access_token
     )
     assert tokens.is_access_token(pair.access_token)
-    assert (pair.refresh_token is not None) == ("offline_access" in chain.scope)
+    assert (pair.refresh_token is not None) == ("offline_access" in family.scope)
     if pair.refresh_token is not None:
         assert tokens.is_refresh_token_or_code(pair.refresh_token)
-        assert pair.refresh_token.endswith(f"-{chain.seller_id}")
-    assert pair == tokens.derive(KEYS, chain, generation)
-    public_key = tokens.new_public_key(live=chain.live)
+        assert pair.refresh_token.endswith(f"-{family.seller_id}")
+    assert pair == tokens.derive(KEYS, family, generation)
+    public_key = tokens.new_public_key(live=family.live)
     TokenAnswer.model_validate(body(pair, generation.scope, public_key, generation.created_ms))
 
 
 def test_what_a_token_is_derived_from_makes_it_another() -> None:
-    """Key version, mode, chain and generation each count, and access and refresh tokens have nothing in common."""
-    chain = Chain(1, b"c" * 16, 2, True, "offline_access")
+    """Key version, mode, family and generation each count, and access and refresh tokens have nothing in common."""
+    family = TokenFamily(1, b"c" * 16, 2, True, "offline_access")
     generation = Generation(1, 1, "offline_access", 0, 0)
     variants = [
-        tokens.derive(KEYS, chain, generation),
-        tokens.derive(KEYS, Chain(1, b"d" * 16, 2, True, "offline_access"), generation),
-        tokens.derive(KEYS, Chain(1, b"c" * 16, 2, False, "offline_access"), generation),
-        tokens.derive(KEYS, Chain(1, b"c" * 16, 3, True, "offline_access"), generation),
-        tokens.derive(KEYS, chain, Generation(2, 1, "offline_access", 0, 0)),
-        tokens.derive(KEYS, chain, Generation(1, 2, "offline_access", 0, 0)),
+        tokens.derive(KEYS, family, generation),
+        tokens.derive(KEYS, TokenFamily(1, b"d" * 16, 2, True, "offline_access"), generation),
+        tokens.derive(KEYS, TokenFamily(1, b"c" * 16, 2, False, "offline_access"), generation),
+        tokens.derive(KEYS, TokenFamily(1, b"c" * 16, 3, True, "offline_access"), generation),
+        tokens.derive(KEYS, family, Generation(2, 1, "offline_access", 0, 0)),
+        tokens.derive(KEYS, family, Generation(1, 2, "offline_access", 0, 0)),
     ]
     secrets = [pair.access_token.split("-")[3] for pair in variants]
     secrets += [(pair.refresh_token or "").split("-")[1][:32] for pair in variants]
@@ -112,7 +112,7 @@ def test_what_a_token_is_derived_from_makes_it_another() -> None:
 def test_a_missing_key_is_not_a_refusal() -> None:
     """It is this node's fault, and says so."""
     with pytest.raises(KeyMissing):
-        tokens.derive(KEYS, Chain(1, b"c" * 16, 2, True, "read"), Generation(1, 3, "read", 0, 0))
+        tokens.derive(KEYS, TokenFamily(1, b"c" * 16, 2, True, "read"), Generation(1, 3, "read", 0, 0))
 
 
 def test_codes_and_public_keys_have_their_shape() -> None:
@@ -138,7 +138,7 @@ def test_secrets_do_not_show() -> None:
     )
     assert "hush" not in repr(request)
     assert "h" * 43 not in repr(request)
-    pair = tokens.derive(KEYS, Chain(1, b"c" * 16, 2, True, "read"), Generation(1, 1, "read", 0, 0))
+    pair = tokens.derive(KEYS, TokenFamily(1, b"c" * 16, 2, True, "read"), Generation(1, 1, "read", 0, 0))
     assert pair.access_token not in repr(pair)
 
 

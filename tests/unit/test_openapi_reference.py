@@ -12,7 +12,7 @@ import pytest
 from test_openapi_document import ROWS
 
 from paydesk.http import reference
-from paydesk.operation import Answer, Call, Operation, Steps
+from paydesk.operation import Answer, Call, Operation, ThreePhase
 
 NO_CALL = cast("Call", None)
 
@@ -25,7 +25,7 @@ def rows() -> Sequence[Operation]:
 
 async def _answer(rows: Sequence[Operation], path: str) -> Any:
     (row,) = (row for row in rows if row.path == path)
-    assert not isinstance(row.handler, Steps)
+    assert not isinstance(row.handler, ThreePhase)
     answer = await row.handler(NO_CALL)
     assert isinstance(answer, Answer)
     assert answer.media_type == row.media_type

@@ -59,8 +59,8 @@ def test_only_moves_before_the_grant_cancel_or_expire_an_order_at_its_terminal()
     for move in MOVES:
         cancels = any(target.status == "canceled" for target in move.targets)
         if cancels and any(source.status == "at_terminal" for source in move.sources):
-            assert move.before_grant, move.name
-            assert "granted_ms IS NULL" in move.guard
+            assert move.before_authorization, move.name
+            assert "permitted_ms IS NULL" in move.guard
 
 
 async def test_the_database_takes_these_states_and_no_other(database: Database) -> None:

@@ -53,7 +53,7 @@ GROWING = {
     "deliveries",
     "attempts",
     "codes",
-    "token_chains",
+    "token_families",
     "refresh_tokens",
     "access_tokens",
     "device_tokens",
@@ -65,7 +65,7 @@ GROWING = {
 SMALL_INDEXES = {
     "orders_live_on_terminal",
     "orders_expiring",
-    "orders_granted",
+    "orders_permitted",
     "orders_cancellation_requested",
     "refunds_due",
     "refunds_open",
@@ -78,12 +78,12 @@ SMALL_INDEXES = {
 # Beside the orders, in the form of `bulk`: as many tokens and sessions as tills and terminals leave behind.
 _TOKEN = "SELECT seller_id, CAST(mixed AS bytea), CAST(many AS bytea), 1, 1"
 MORE = (
-    f"""INSERT INTO token_chains (seller_id, chain_id, authorization_id, application_id, live, scope, generation,
+    f"""INSERT INTO token_families (seller_id, family_id, authorization_id, application_id, live, scope, generation,
                                   created_ms)
         SELECT seller_id, CAST(many AS bytea), mixed, 7, 0, 'read', 1, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
-    f"""INSERT INTO refresh_tokens (seller_id, digest, chain_id, generation, key_version, created_ms, expires_ms)
+    f"""INSERT INTO refresh_tokens (seller_id, digest, family_id, generation, key_version, created_ms, expires_ms)
         {_TOKEN}, CAST($4 AS bigint), n FROM {bulk.NUMBERS}""",
-    f"""INSERT INTO access_tokens (seller_id, digest, chain_id, generation, key_version, scope, created_ms, expires_ms)
+    f"""INSERT INTO access_tokens (seller_id, digest, family_id, generation, key_version, scope, created_ms, expires_ms)
         {_TOKEN}, 'read', CAST($4 AS bigint), n FROM {bulk.NUMBERS}""",
     f"""INSERT INTO codes (seller_id, digest, authorization_id, application_id, redirect_uri, scope, created_ms,
                            expires_ms)

@@ -113,7 +113,7 @@ async def test_a_wake_is_heard_after_the_commit(database: Database) -> None:
     with database.signals.subscribe("terminal:A__1") as waiter:
 
         async def work(tx: Transaction) -> None:
-            tx.wake("terminal:A__1")
+            tx.notify("terminal:A__1")
             await tx.run(ADD, "A__1", 1)
 
         async def wait() -> None:
@@ -132,7 +132,7 @@ async def test_a_wake_that_was_undone_is_not_heard(database: Database) -> None:
     database.signals.listen("", heard.append)
 
     async def work(tx: Transaction) -> None:
-        tx.wake("expiry")
+        tx.notify("expiry")
         raise LookupError
 
     with pytest.raises(LookupError):
@@ -236,7 +236,7 @@ async def test_a_transaction_ends_with_its_work(database: Database) -> None:
         with pytest.raises(WorkError):
             await tx.one(COUNT)
         with pytest.raises(WorkError):
-            tx.wake("expiry")
+            tx.notify("expiry")
 
 
 async def test_a_caller_that_leaves_harms_nobody(database: Database) -> None:

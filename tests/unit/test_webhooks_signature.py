@@ -97,5 +97,5 @@ def test_actions_are_those_of_the_table_of_moves() -> None:
     """What can be subscribed is what the moves of orders tell."""
     from paydesk.orders import status, wording
 
-    told = {f"order.{word}" for word in wording.FURTHER.values()}
+    told = {f"order.{word}" for word in wording.EXTENDED.values()}
     assert set(ACTIONS) == {*status.ACTIONS, *told}

@@ -28,8 +28,8 @@ from paydesk.acquiring.acquirers import Acquirers
 from paydesk.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.orders import inquiries, inquiry_store, status
-from paydesk.orders.asking import AskingWorker
-from paydesk.orders.due import Due
+from paydesk.orders.asking import JobWorker
+from paydesk.orders.due import JobQueue
 from paydesk.orders.inquiry_store import Inquiry
 from paydesk.storage.database import Database, Transaction
 
@@ -60,15 +60,15 @@ async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_noth
     order, wall = await unknown(desk), MovableClock(frozen_ms=desk.clock.now_ms())
     watched = WatchedClock(lambda: wall.now_ms() * 1_000_000, lambda: 0)
 
-    class Jumping(Due[Inquiry]):
+    class Jumping(JobQueue[Inquiry]):
         async def sellers(self, tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
             wall.advance(28 * 3_600_000)
-            return await Due.sellers(self, tx, now_ms, wall_ms)
+            return await JobQueue.sellers(self, tx, now_ms, wall_ms)
 
     due = inquiry_store.DUE
     jumping = Jumping(due.sellers_due, due.next_due, due.claim_due, due.row)
     context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
-    worker = AskingWorker(context, replace(inquiries.WORK, due=jumping), wall=wall)
+    worker = JobWorker(context, replace(inquiries.JOB, due=jumping), wall=wall)
     with pytest.raises(ClockJumped):
         await worker.step()
     acquirer.say(SAID)

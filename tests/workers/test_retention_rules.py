@@ -103,9 +103,9 @@ async def _book(tx: Transaction) -> None:
         moved = {"seller_id": SELLER, "kind": "refund", "payment_id": payment_id, **decided}
         await insert(tx, "simulator_movements", movement_key=name, created_ms=ago(1), **moved)
         asked = {"seller_id": SELLER, "ordinal": ordinal, "asked": 1, "created_ms": created_ms}
-        await insert(tx, "simulator_asks", operation="payment", ask_key=name, **asked)
+        await insert(tx, "simulator_requests", operation="payment", request_key=name, **asked)
         if name == "gone":
-            await insert(tx, "simulator_asks", operation="refund", ask_key="kept, the last", **asked)
+            await insert(tx, "simulator_requests", operation="refund", request_key="kept, the last", **asked)
 
 
 @pytest.mark.parametrize("step_rows_max", [1, 100])
@@ -116,7 +116,7 @@ async def test_the_simulated_acquirers_book_forgets_what_is_long_over(database: 
     assert await sweep(database, step_rows_max=step_rows_max) == 3
     assert await names_of(database, "simulator_payments", "terminal_id") == ["kept"]
     assert await names_of(database, "simulator_movements", "movement_key") == ["kept"]
-    assert await names_of(database, "simulator_asks", "ask_key") == ["kept", "kept, the last"]
+    assert await names_of(database, "simulator_requests", "request_key") == ["kept", "kept, the last"]
 
 
 async def test_a_sellers_session_is_forgotten_long_after(database: Database) -> None:
@@ -168,7 +168,7 @@ async def scene(database: Database) -> Scene:
 
 
 async def test_a_replay_is_known_until_the_token_would_have_expired(scene: Scene) -> None:
-    """An old refresh token that was used ends its chain when it comes again, also after many sweeps."""
+    """An old refresh token that was used ends its family when it comes again, also after many sweeps."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     for _ in range(6):
@@ -198,7 +198,7 @@ async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
     assert (await scene.refusal(scene.refresh(tokens[1]["refresh_token"])))[1] == "refresh token replayed"
 
 
-async def test_a_repeat_is_answered_while_its_chain_lives(scene: Scene) -> None:
+async def test_a_repeat_is_answered_while_its_family_lives(scene: Scene) -> None:
     """Whoever lost the answer of a refresh gets it again, however long ago the used token would have expired."""
     first = await scene.tokens()
     scene.clock.advance(179 * DAY_MS)
@@ -227,15 +227,15 @@ async def test_a_repeat_soon_after_a_late_refresh_is_answered(database: Database
 
 async def _end(tx: Transaction, how: str, seller_id: int, now_ms: int) -> None:
     if how == "revoked":
-        await tx.run("UPDATE token_chains SET revoked_ms = $1, revoked_reason = 'test'", now_ms)
+        await tx.run("UPDATE token_families SET revoked_ms = $1, revoked_reason = 'test'", now_ms)
     elif how == "withdrawn":
         for found in await authorizations.find_of_seller(tx, seller_id):
             await withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=found.authorization_id, now_ms=now_ms)
 
 
 @pytest.mark.parametrize("how", ["expired", "revoked", "withdrawn"])
-async def test_a_chain_that_ended_goes_whole(scene: Scene, how: str) -> None:
-    """A chain goes with all its tokens 30 days after it was revoked or withdrawn, or its last token expired."""
+async def test_a_family_that_ended_goes_whole(scene: Scene, how: str) -> None:
+    """A family goes with all its tokens 30 days after it was revoked or withdrawn, or its last token expired."""
     first = await scene.tokens()
     await scene.answer(scene.refresh(first["refresh_token"]))
     if how == "expired":
@@ -244,18 +244,18 @@ async def test_a_chain_that_ended_goes_whole(scene: Scene, how: str) -> None:
     await scene.database.write(lambda tx: _end(tx, how, scene.seller.seller_id, ended_ms))
     scene.clock.advance(30 * DAY_MS)
     await sweep(scene.database, scene.clock)
-    assert await count(scene.database, "token_chains") == 1
+    assert await count(scene.database, "token_families") == 1
     assert await count(scene.database, "access_tokens") == 2
     scene.clock.advance(DAY_MS)
     await sweep(scene.database, scene.clock, step_rows_max=1)
-    for table in ("token_chains", "access_tokens", "refresh_tokens", "codes"):
+    for table in ("token_families", "access_tokens", "refresh_tokens", "codes"):
         assert await count(scene.database, table) == 0, table
     assert await count(scene.database, "authorizations") == 1
     assert await ledger.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None:
-    """When lifetimes were shortened, an older token that is still good keeps its chain."""
+    """When lifetimes were shortened, an older token that is still good keeps its family."""
     scene.settings = Settings(access_token_lifetime_seconds=300 * 86_400)
     first = await scene.tokens()
     scene.settings = Settings(access_token_lifetime_seconds=60, refresh_token_lifetime_seconds=60)
@@ -266,7 +266,7 @@ async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None
     assert await ledger.check(scene.database, scene.clock.now_ms()) == []
     scene.clock.advance(41 * DAY_MS)
     await sweep(scene.database, scene.clock)
-    assert await count(scene.database, "token_chains") == 0
+    assert await count(scene.database, "token_families") == 0
 
 
 async def test_history_stays_and_the_ledger_is_sound(database: Database) -> None:

@@ -143,7 +143,7 @@ async def test_the_worker_sweeps_when_the_clock_is_moved(database: Database, mon
     worker = asyncio.create_task(retention.run(context_of(database, clock), stop))
     try:
         while await _left(database):
-            database.signals.wake(["clock"])
+            database.signals.notify(["clock"])
             await asyncio.sleep(0.01)
     finally:
         stop.set()

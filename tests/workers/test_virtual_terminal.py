@@ -319,7 +319,7 @@ async def test_an_acquirer_that_does_not_take_it(
     bench: Bench, service: DeviceService, answer: int, *, charged: bool, ends: str
 ) -> None:
     """Refused at first, nothing was charged; refused after an answer was lost, or away for good, nobody knows."""
-    service.grant_seconds = 0.5 if answer == 503 else 60
+    service.permit_seconds = 0.5 if answer == 503 else 60
     service.faults["acquirer"].extend((["lost"] if charged else []) + [answer] * 500)
     await bench.start()
     lease = service.offer("L1")
@@ -370,7 +370,7 @@ async def test_a_grant_is_measured_by_the_clock_that_gave_it(bench: Bench, servi
 
 async def test_a_grant_that_is_over_is_not_used(bench: Bench, service: DeviceService) -> None:
     """A go whose time has passed never reaches the acquirer."""
-    service.grant_seconds = -1
+    service.permit_seconds = -1
     await bench.start()
     lease = service.offer("L1")
     await service.until_state(lease, "failed")

@@ -440,7 +440,7 @@ async def test_slow_receivers_do_not_delay_another(database: Database, clock: Mo
             gate.set()
             await scene.until(lambda: len(slow.got) == len(orders))
             stop.set()
-            database.signals.wake(["stop"])
+            database.signals.notify(["stop"])
             await running
 
 
@@ -460,7 +460,7 @@ async def test_stop_gives_claims_back(database: Database, clock: MovableClock, m
         running = asyncio.create_task(worker.run(stop))
         await scene.until(lambda: bool(receiver.got))
         stop.set()
-        database.signals.wake(["stop"])
+        database.signals.notify(["stop"])
         await running
         receiver.answer = scene.ok
         async with scene.worker(database, clock) as successor:
@@ -512,7 +512,7 @@ async def test_worker_runs_by_itself(database: Database, clock: MovableClock) ->
         await scene.announce(database, clock.now_ms(), scene.order_id())
         await scene.until(lambda: bool(receiver.got))
         stop.set()
-        database.signals.wake(["stop"])
+        database.signals.notify(["stop"])
         await running
 
 

@@ -23,7 +23,7 @@ class Acquirers:
         return self.live if live else self.test
 
 
-NOBODY = Acquirers()
+NO_ACQUIRERS = Acquirers()
 
 
 def configured(database: Database, clock: Clock, *, acquirer: str, script: str = "", seed: int = 0) -> Acquirers:

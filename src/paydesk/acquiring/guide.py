@@ -23,7 +23,7 @@ payment is approved, a refund is approved as long as something is left of the pa
 - A payment that is reversed before it arrives is forbidden: it is declined when it comes.
 - Refunds never take more than was approved, and nothing of what was reversed.
 - Refunds of a test payment that never came here, because a test played its terminal by hand, are taken at their word.
-- `paydesk doctor --ledger` holds the book against the orders: each approved payment is an order's, or reversed, or
+- `paydesk doctor --invariants` holds the book against the orders: each approved payment is an order's, or reversed, or
   being asked about or undone, and the refunds of both are the same."""
 
 _CARDS = """\

@@ -94,8 +94,8 @@ class Simulator:
         async def work(tx: Transaction) -> Entry:
             return await store.enter(tx, self._entry(payment, Plan(), now_ms, card))
 
-        touches = _touches("payment", payment, payment.payment_id, is_counted=False)
-        return _outcome(await self._database.write(work, touches=touches))
+        conflict_keys = _touches("payment", payment, payment.payment_id, is_counted=False)
+        return _outcome(await self._database.write(work, conflict_keys=conflict_keys))
 
     async def inquire(self, payment: Payment) -> Truth:
         """What the book says; nothing before a late answer is due."""
@@ -173,8 +173,8 @@ class Simulator:
             if operation == "inquiry" and not is_counted:
                 outcome, delay_ms = await self._database.read(work)
             else:
-                touches = _touches(operation, payment, key, is_counted=is_counted)
-                outcome, delay_ms = await self._database.write(work, touches=touches)
+                conflict_keys = _touches(operation, payment, key, is_counted=is_counted)
+                outcome, delay_ms = await self._database.write(work, conflict_keys=conflict_keys)
         except (Unavailable, Locked) as error:
             return Unknown(f"the book is out of reach: {error}")
         return await self._after(delay_ms, outcome)

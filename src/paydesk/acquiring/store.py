@@ -1,4 +1,4 @@
-"""The SQL of the simulated acquirer's book. Its tables are its own: no order's transaction ever touches them."""
+"""The SQL of the simulated acquirer's book. Its tables are its own: no order's transaction ever conflict_keys them."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ UPDATE simulator_payments SET reversed_ms = $3
    AND ($4 = '' OR reference_id = $4)"""
 
 FIRST_ASK = """
-INSERT INTO simulator_asks (seller_id, operation, ask_key, ordinal, asked, created_ms)
+INSERT INTO simulator_requests (seller_id, operation, request_key, ordinal, asked, created_ms)
 SELECT CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS text), COALESCE(MAX(ordinal), 0) + 1, 0, CAST($4 AS bigint)
-  FROM simulator_asks WHERE seller_id = $1 AND operation = $2
+  FROM simulator_requests WHERE seller_id = $1 AND operation = $2
 ON CONFLICT DO NOTHING"""
 
 ASK = """
-UPDATE simulator_asks SET asked = asked + 1 WHERE seller_id = $1 AND operation = $2 AND ask_key = $3
+UPDATE simulator_requests SET asked = asked + 1 WHERE seller_id = $1 AND operation = $2 AND request_key = $3
 RETURNING ordinal, asked"""
 
 # Out: payments whose id stands before $2, at most $3. Their ids are of their orders' time.
@@ -102,11 +102,11 @@ DELETE FROM simulator_movements WHERE seller_id = $1 AND movement_key IN (WITH o
 
 # Out: requests of one operation from before $3, at most $4, the first ones. The last one stays: numbers go on from it.
 PRUNE_ASKS = """
-DELETE FROM simulator_asks
- WHERE seller_id = $1 AND operation = $2 AND created_ms < $3 AND ask_key IN (WITH old AS MATERIALIZED (
-       SELECT a.ask_key FROM simulator_asks a
+DELETE FROM simulator_requests
+ WHERE seller_id = $1 AND operation = $2 AND created_ms < $3 AND request_key IN (WITH old AS MATERIALIZED (
+       SELECT a.request_key FROM simulator_requests a
         WHERE a.seller_id = $1 AND a.operation = $2
-          AND a.ordinal < (SELECT MAX(n.ordinal) FROM simulator_asks n WHERE n.seller_id = $1 AND n.operation = $2)
+          AND a.ordinal < (SELECT MAX(n.ordinal) FROM simulator_requests n WHERE n.seller_id = $1 AND n.operation = $2)
         ORDER BY a.ordinal LIMIT $4 FOR UPDATE OF a SKIP LOCKED) SELECT * FROM old)"""
 
 

@@ -22,7 +22,7 @@ SecretId = Annotated[
     str, typer.Argument(metavar="SECRET_ID", help="Which secret, of `paydesk apps secrets list CLIENT_ID`.")
 ]
 OnReplay = Annotated[
-    str, typer.Option(metavar="revoke|refuse", help="What a replayed refresh token does to its chain.")
+    str, typer.Option(metavar="revoke|refuse", help="What a replayed refresh token does to its family.")
 ]
 
 

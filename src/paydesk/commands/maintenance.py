@@ -17,7 +17,9 @@ keys = group("Server keys: what tokens and webhook secrets are derived from.")
 T = TypeVar("T")
 
 MIGRATE_EPILOG = examples("PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")
-DOCTOR_EPILOG = examples("paydesk doctor --ledger", "PAYDESK_DATABASE_URL=sqlite:.paydesk/paydesk.db paydesk doctor")
+DOCTOR_EPILOG = examples(
+    "paydesk doctor --invariants", "PAYDESK_DATABASE_URL=sqlite:.paydesk/paydesk.db paydesk doctor"
+)
 OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
 
 NEXT_AFTER_ADDING = (
@@ -56,7 +58,7 @@ def doctor(
     settings: SettingsFile = None,
     *,
     ledger: Annotated[
-        bool, typer.Option("--ledger", help="Check every order, payment, refund and notification too.")
+        bool, typer.Option("--invariants", help="Check every order, payment, refund and notification too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 EPILOG = examples("paydesk pay 24.90", "paydesk pay 10 --terminal PAYDESK_VIRTUAL__7F3A21")
-LOOK_AGAIN_SECONDS = 0.1
+POLL_INTERVAL_SECONDS = 0.1
 WEBHOOK_SECONDS_MAX = 30
 LIVE = ("created", "at_terminal", "action_required")
 STYLES = {"processed": "bold green", "failed": "bold red", "canceled": "yellow", "at_terminal": "cyan"}
@@ -89,7 +89,7 @@ def _watch(operator: Service, order_id: str, console: Console) -> Mapping[str, A
             told_until = told_until or time.monotonic() + WEBHOOK_SECONDS_MAX
             if time.monotonic() > told_until or all(sent["status"] != "pending" for sent in order["deliveries"]):
                 return order
-        time.sleep(LOOK_AGAIN_SECONDS)
+        time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def _lines(order: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

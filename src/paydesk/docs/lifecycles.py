@@ -1,4 +1,4 @@
-"""The pages of lives, drawn from the tables that the code goes by: an order's, and a chain of tokens'."""
+"""The pages of lives, drawn from the tables that the code goes by: an order's, and a family of tokens'."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ With `order_statuses = "extended"` two states are shown under a name of their ow
 payment intent, of the earlier interface, became which: [Migrate from payment intents](migrate.md#states)."""
 
 _TOKENS_HEAD = """\
-# The life of a chain of tokens
+# The life of a family of tokens
 
 <!-- Written by `make generate` from `oauth/lifecycle.py`; changes made here are lost. -->
 
 A seller's consent gives a code, the code is exchanged for the first tokens, and every refresh makes the next
-generation: all of them are one chain, and end together. An application can be wrong about which token is the newest,
+generation: all of them are one family, and end together. An application can be wrong about which token is the newest,
 because an answer was lost or two of its processes refreshed at once. So a used refresh token goes on answering the
 tokens that were made of it; only much later it means that somebody else has it too."""
 
@@ -104,7 +104,7 @@ def _move(move: status.Move) -> tuple[str, ...]:
         f"`{move.name}`",
         _states(move.sources) or _NONE,
         _states(move.targets) or "itself",
-        move.by + (", before the grant" if move.before_grant else ""),
+        move.by + (", before the grant" if move.before_authorization else ""),
         f"`{move.action}`",
     )
 
@@ -117,7 +117,7 @@ def _states(states: Iterable[status.State]) -> str:
 
 
 def page_of_tokens() -> str:
-    """The life of a chain of tokens: the diagram, the states and the moves."""
+    """The life of a family of tokens: the diagram, the states and the moves."""
     return "\n".join(
         [
             _TOKENS_HEAD,

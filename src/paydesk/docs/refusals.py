@@ -57,9 +57,9 @@ def _glossary(rows: Sequence[Operation]) -> Iterator[str]:
     kinds = {GONE, *(kind for row in rows for kind in errors_in_order(row))}
     yield from table(
         ("HTTP", "Code", "Message", "What to do"),
-        ((kind.status, f"`{kind.code}`", kind.sentence, advice(kind)) for kind in sorted(kinds, key=_by_status)),
+        ((kind.status, f"`{kind.code}`", kind.message, advice(kind)) for kind in sorted(kinds, key=_by_status)),
     )
 
 
 def _by_status(kind: ErrorKind) -> tuple[int, str, str]:
-    return kind.status, kind.code, kind.sentence
+    return kind.status, kind.code, kind.message

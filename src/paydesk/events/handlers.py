@@ -22,7 +22,7 @@ from paydesk.operation import Answer, Call, Handled
 
 WAIT_SECONDS_MAX = 55
 EVENTS_MAX = 100
-LOOK_AGAIN_SECONDS = (0.2, 5.0)
+POLL_INTERVAL_SECONDS = (0.2, 5.0)
 """A wake may be lost: soon after the beginning, since others may not know yet that somebody waits, and now and then."""
 
 
@@ -39,7 +39,7 @@ async def _wait(call: Call, feed: Feed, after: int | None, wait_seconds: int, co
     """Answer with the first events; the request counts as one that waits as soon as it does."""
     signals, loop = call.database.signals, asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
-    soon, later = LOOK_AGAIN_SECONDS
+    soon, later = POLL_INTERVAL_SECONDS
     while True:
         with signals.subscribe(*topics(feed), "stop") as waiter:
             if soon != later and wait_seconds:
@@ -68,7 +68,7 @@ async def _look(call: Call, feed: Feed, after: int | None) -> Page:
     if after is not None and after > page.last_number:
         raise _unknown("the feed is not that long")
     if after is not None and after + 1 < page.first_number:
-        raise EVENTS_NO_LONGER_KEPT.because(f"after {after}, kept from {page.first_number} on")
+        raise EVENTS_NO_LONGER_KEPT.with_reason(f"after {after}, kept from {page.first_number} on")
     return page
 
 
@@ -89,7 +89,7 @@ def _after(call: Call, feed: Feed) -> int | None:
 
 
 def _unknown(reason: str) -> Refusal:
-    return PROPERTY_VALUE.because(
+    return PROPERTY_VALUE.with_reason(
         f"after: {reason}",
         "'after' - must be the `next` of an earlier answer to a token of this application, seller and kind; leave it"
         " out to begin with the oldest event",
@@ -99,7 +99,7 @@ def _unknown(reason: str) -> Refusal:
 def _wait_seconds(call: Call) -> int:
     text = call.query.get("wait", "0")
     if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.because("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
+        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
     return int(text)
 
 

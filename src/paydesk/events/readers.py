@@ -41,7 +41,7 @@ class Readers:
     def waiting(self, token_digest: bytes) -> Iterator[None]:
         """Count a request of this token that waits. Raises `too_many_requests` where as many wait as may."""
         if self._waiting[token_digest] >= WAITING_PER_TOKEN_MAX:
-            raise TOO_MANY_REQUESTS.because(
+            raise TOO_MANY_REQUESTS.with_reason(
                 f"{WAITING_PER_TOKEN_MAX} of the token wait",
                 message=f"{WAITING_PER_TOKEN_MAX} requests of this access token wait for events already. Send one after"
                 " another has been answered.",
@@ -57,7 +57,7 @@ class Readers:
 
     def announce(self, feed: Feed) -> None:
         """Somebody reads it on this node."""
-        self._signals.wake_elsewhere((f"reads:{'.'.join(map(str, feed.key))}",))
+        self._signals.publish((f"reads:{'.'.join(map(str, feed.key))}",))
 
     def _read_elsewhere(self, topic: str) -> None:
         name = topic.removeprefix("reads:")
@@ -73,6 +73,6 @@ class Readers:
         if until is None:
             return
         if until > self._monotonic():
-            self._signals.wake_elsewhere((f"elsewhere:{name}",))
+            self._signals.publish((f"elsewhere:{name}",))
         else:
             del self._until[name]

@@ -19,7 +19,7 @@ LOOK_EVENTS_MAX = 500
 REST_RATIO = 50.0
 """A step is followed by a rest fifty times as long: at most a fiftieth of what a node can do."""
 REST_SECONDS_MAX = 2.0
-LOOK_AGAIN_SECONDS = 1.0
+POLL_INTERVAL_SECONDS = 1.0
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
@@ -27,7 +27,7 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     while not stop.is_set():
         with context.database.signals.subscribe("stop") as waiter:
             if not await sweep(context, stop):
-                await waiter.wait(LOOK_AGAIN_SECONDS)
+                await waiter.wait(POLL_INTERVAL_SECONDS)
 
 
 async def sweep(context: WorkerContext, stop: asyncio.Event) -> bool:

@@ -32,7 +32,7 @@ log = structlog.get_logger("clock")
 class ClockNotTrusted(Unavailable):
     """This node's clock is wrong, or the database's is. Nothing was done: no expiry, no refusal, no purge."""
 
-    sentence = "This node's clock can't be trusted; nothing was done."
+    message = "This node's clock can't be trusted; nothing was done."
     event = ""
 
 

@@ -30,11 +30,11 @@ class Readiness:
     async def refusal(self) -> Refusal | None:
         """Why not, or None."""
         if self.draining:
-            return NOT_READY.because("draining", "draining: this process ends")
+            return NOT_READY.with_reason("draining", "draining: this process ends")
         try:
             self._clock.now_ms()
         except ClockNotTrusted as error:
-            return NOT_READY.because(str(error), f"clock: {error}")
+            return NOT_READY.with_reason(str(error), f"clock: {error}")
         return await self._seen()
 
     async def _seen(self) -> Refusal | None:
@@ -51,11 +51,11 @@ class Readiness:
         try:
             return await self._lacks()
         except UnsafeDatabase as error:
-            return NOT_READY.because(str(error), "schema: the database belongs to another version")
+            return NOT_READY.with_reason(str(error), "schema: the database belongs to another version")
         except ReadOnly as error:
-            return NOT_READY.because(str(error), f"database: read-only: {error}")
+            return NOT_READY.with_reason(str(error), f"database: read-only: {error}")
         except DiskFull as error:
-            return NOT_READY.because(str(error), "database: its disk is full")
+            return NOT_READY.with_reason(str(error), "database: its disk is full")
         except (Unavailable, Locked) as error:
             return _away(str(error))
 
@@ -64,15 +64,15 @@ class Readiness:
         lacking = await behind(self._database)
         if lacking:
             reason = f"the database lacks {', '.join(lacking)}"
-            return NOT_READY.because(reason, "schema: the database lacks migrations; run `paydesk migrate`")
+            return NOT_READY.with_reason(reason, "schema: the database lacks migrations; run `paydesk migrate`")
         versions = await self._database.read(store.key_versions)
         await self._database.check_writable()
         missing = [version for version in versions if version not in self._keys.versions]
         if missing:
             reason = f"no server key of version {', '.join(map(str, missing))}"
-            return NOT_READY.because(reason, f"keys: {reason}")
+            return NOT_READY.with_reason(reason, f"keys: {reason}")
         return None
 
 
 def _away(reason: str) -> Refusal:
-    return NOT_READY.because(reason, "database: out of reach")
+    return NOT_READY.with_reason(reason, "database: out of reach")

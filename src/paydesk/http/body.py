@@ -38,17 +38,17 @@ def check_content_type(value: str | None, accepted: tuple[str, ...] = ("applicat
     media_type, _, parameters = (value or "").partition(";")
     media_type = media_type.strip().lower()
     if media_type not in accepted:
-        raise UNSUPPORTED_MEDIA_TYPE.because(f"content type {media_type[:80]!r}")
+        raise UNSUPPORTED_MEDIA_TYPE.with_reason(f"content type {media_type[:80]!r}")
     for parameter in filter(None, (part.strip().lower() for part in parameters.split(";"))):
         name, _, given = parameter.partition("=")
         if name.strip() == "charset" and given.strip(' "') not in ("utf-8", "utf8"):
-            raise UNSUPPORTED_MEDIA_TYPE.because("charset is not UTF-8")
+            raise UNSUPPORTED_MEDIA_TYPE.with_reason("charset is not UTF-8")
     return media_type
 
 
 def too_large() -> Refusal:
     """The refusal of a body over the limit."""
-    return PAYLOAD_TOO_LARGE.because(f"body of more than {BODY_BYTES_MAX} bytes")
+    return PAYLOAD_TOO_LARGE.with_reason(f"body of more than {BODY_BYTES_MAX} bytes")
 
 
 def parse_json(raw: bytes) -> Any:
@@ -59,12 +59,12 @@ def parse_json(raw: bytes) -> Any:
     try:
         document = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
-        raise JSON_SYNTAX_ERROR.because(_without_content(str(error)), _without_content(str(error))) from None
+        raise JSON_SYNTAX_ERROR.with_reason(_without_content(str(error)), _without_content(str(error))) from None
     # A body with fewer brackets and commas is within the limits: most documents need no walk through them.
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX or (len(raw) > 2 * MEMBERS_MAX and raw.count(b",") >= MEMBERS_MAX):
         _check_shape(document)
     if _LONG_NUMBER.search(raw) and _has_long_number(raw):
-        raise JSON_SYNTAX_ERROR.because("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
+        raise JSON_SYNTAX_ERROR.with_reason("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
     return document
 
 
@@ -85,15 +85,15 @@ def parse_form(raw: bytes, *, invisible_allowed: Collection[str] = ()) -> dict[s
             max_num_fields=FORM_FIELDS_MAX,
         )
     except ValueError:
-        raise JSON_SYNTAX_ERROR.because("the form is not well-formed") from None
+        raise JSON_SYNTAX_ERROR.with_reason("the form is not well-formed") from None
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise UNSUPPORTED_PROPERTIES.because("a field was sent twice")
+        raise UNSUPPORTED_PROPERTIES.with_reason("a field was sent twice")
     if any(
         text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(value)
         for name, value in pairs
     ):
-        raise JSON_SYNTAX_ERROR.because("the form has control characters or invisible characters")
+        raise JSON_SYNTAX_ERROR.with_reason("the form has control characters or invisible characters")
     return fields
 
 
@@ -108,9 +108,9 @@ def _check_shape(document: Any) -> None:
     while level := [value for value in level if isinstance(value, dict | list)]:
         depth += 1
         if depth > DEPTH_MAX:
-            raise JSON_SYNTAX_ERROR.because("too deep", f"must be at most {DEPTH_MAX} levels deep")
+            raise JSON_SYNTAX_ERROR.with_reason("too deep", f"must be at most {DEPTH_MAX} levels deep")
         if max(map(len, level)) > MEMBERS_MAX:
-            raise JSON_SYNTAX_ERROR.because(
+            raise JSON_SYNTAX_ERROR.with_reason(
                 "too many members", f"an object or an array must have at most {MEMBERS_MAX} members"
             )
         level = [child for value in level for child in (value.values() if isinstance(value, dict) else value)]

@@ -288,7 +288,7 @@ class BoundedProtocol(EvictableProtocol):
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:
         url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
         surface = "token" if url.startswith(b"/oauth/") else "application"
-        refusal = kind.because("refused by the server")
+        refusal = kind.with_reason("refused by the server")
         body = encode(error_body(surface, refusal))
         sent = headers.get(b"x-request-id", b"").decode("latin-1")
         identity = request_id(sent, checked=self.room.references_checked)

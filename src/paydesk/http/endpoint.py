@@ -19,7 +19,7 @@ from paydesk.clock import Clock
 from paydesk.crash_points import reached
 from paydesk.errors import ErrorKind, Refusal
 from paydesk.http import body, faults, idempotency, request_log, shared
-from paydesk.http.in_steps import InSteps
+from paydesk.http.in_steps import ThreePhaseRunner
 from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
@@ -28,7 +28,7 @@ from paydesk.keys import KeyMissing, Keys
 from paydesk.late_answers import Key
 from paydesk.oauth import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
-from paydesk.operation import Call, Caller, Operation, Steps, Surface
+from paydesk.operation import Call, Caller, Operation, Surface, ThreePhase
 from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
@@ -36,7 +36,7 @@ from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 log = structlog.get_logger("request")
 
 Authenticate = Callable[[str | None, int], Awaitable[Caller]]
-NOBODY = Caller(seller_id=0)
+ANONYMOUS = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are told on the hundredths of a second of their request: what took how long does not show."""
 
@@ -81,8 +81,10 @@ class Endpoint:
         self._own_headers = [header.name.lower() for header in operation.headers]
         self._path = PathRules(operation)
         handler = operation.handler
-        self._in_steps = InSteps(handler, service.database, self._outcome) if isinstance(handler, Steps) else None
-        self._handle = handler if not isinstance(handler, Steps) else handler.begin
+        self._in_steps = (
+            ThreePhaseRunner(handler, service.database, self._outcome) if isinstance(handler, ThreePhase) else None
+        )
+        self._handle = handler if not isinstance(handler, ThreePhase) else handler.begin
         self._references_checked = service.settings.card_numbers_refused_in_references
         self._loopback_only = operation.development and operation.surface == "public"
 
@@ -106,7 +108,7 @@ class Endpoint:
                 request.forget_alert()
         except Exception:
             log.exception("defect", request_id=identity, operation=self.operation.name)
-            reply = self._refused(errors.INTERNAL_ERROR.because("defect"), request)
+            reply = self._refused(errors.INTERNAL_ERROR.with_reason("defect"), request)
             request.forget_alert()
         if reply.refusal is not None and reply.refusal.kind not in self._declared:
             # The answer is true all the same; the tests fail on this line.
@@ -126,11 +128,11 @@ class Endpoint:
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         surface = self.operation.surface
         if isinstance(error, Locked):
-            error = self._when_locked.because("a row stayed locked")
+            error = self._when_locked.with_reason("a row stayed locked")
         elif not isinstance(error, Refusal):
             if isinstance(error, KeyMissing) and self.service.keys.is_news(error.version):
                 log.error("no server key", key_version=error.version, reason=str(error))
-            error = errors.SERVICE_UNAVAILABLE.because(str(error), message=error.sentence)
+            error = errors.SERVICE_UNAVAILABLE.with_reason(str(error), message=error.message)
         elif surface == "token":
             error = shared.in_token_dialect(error)
         elif surface == "page":
@@ -149,7 +151,7 @@ class Endpoint:
         now_ms = service.clock.now_ms() if self._asks_the_time else 0
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
-        caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else NOBODY
+        caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
             if operation.refuses_test_header:
@@ -181,11 +183,11 @@ class Endpoint:
         key = Key(caller.seller_id, caller.application_id, int(caller.live), operation.name, path, key_value)
         own_headers = [request.headers.get(name, "") for name in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
-        touches: tuple[Hashable, ...] = self._touches(call)
-        touches = touches and (*touches, key)
+        conflict_keys: tuple[Hashable, ...] = self._touches(call)
+        conflict_keys = conflict_keys and (*conflict_keys, key)
         if self._in_steps is not None:
-            return await self._in_steps.run(call, key, digest, touches)
-        return await self._run_once(call, key, digest, touches)
+            return await self._in_steps.run(call, key, digest, conflict_keys)
+        return await self._run_once(call, key, digest, conflict_keys)
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
         """Who calls, and not too often."""
@@ -208,14 +210,14 @@ class Endpoint:
         """The body of a token request. Who is throttled is told so before anything else of it is looked at."""
         document = form_or_json(request.check_body_headers(self._media_types), raw) if raw else {}
         if not isinstance(document, dict):
-            raise INVALID_REQUEST.because("the body is no object")
+            raise INVALID_REQUEST.with_reason("the body is no object")
         authentication.check_throttled(self.service.state["client_throttle"], document, address)
         return document
 
     def _checked_query(self, request: Request) -> dict[str, str]:
         query = request.query()
         if self.operation.surface == "token" and self._takes_body and query:
-            raise INVALID_REQUEST.because("parameters in the query string")
+            raise INVALID_REQUEST.with_reason("parameters in the query string")
         return query
 
     def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:
@@ -257,14 +259,14 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            reply = await database.write(work, touches=self._touches(call))
+            reply = await database.write(work, conflict_keys=self._touches(call))
             if call.alert is not None:
                 operator_events.warn(call.alert)
                 call.alert = None
             return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
 
-    async def _run_once(self, call: Call, key: Key, digest: bytes, touches: tuple[Hashable, ...]) -> Reply:
+    async def _run_once(self, call: Call, key: Key, digest: bytes, conflict_keys: tuple[Hashable, ...]) -> Reply:
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
@@ -277,13 +279,13 @@ class Endpoint:
             if reply.refusal is not None:
                 await idempotency.release(tx, key)
             else:
-                idempotency.keep(tx, key, reply.status, reply.body)
+                idempotency.store_response(tx, key, reply.status, reply.body)
             return reply
 
-        return await self.service.database.write(work, touches=touches)
+        return await self.service.database.write(work, conflict_keys=conflict_keys)
 
     def _touches(self, call: Call) -> tuple[str, ...]:
-        return tuple(self.operation.touches(call)) if self.operation.touches is not None else ()
+        return tuple(self.operation.conflict_keys(call)) if self.operation.conflict_keys is not None else ()
 
     def _outcome(self, outcome: Any) -> Reply:
         surface = self.operation.surface
@@ -297,12 +299,12 @@ async def _next_tick(started: float) -> None:
 
 def _check_scope(scope: str, caller: Caller) -> None:
     if scope not in caller.scopes:
-        raise errors.INSUFFICIENT_SCOPE.because(f"lacks {scope}", f"the token lacks the scope {scope}")
+        raise errors.INSUFFICIENT_SCOPE.with_reason(f"lacks {scope}", f"the token lacks the scope {scope}")
 
 
 def _check_test_header(request: Request, caller: Caller) -> None:
     if caller.live and request.headers.get("x-test-token", "").lower() == "true":
-        raise errors.UNSUPPORTED_HEADER.because(
+        raise errors.UNSUPPORTED_HEADER.with_reason(
             "X-Test-Token with a live token",
             message="X-Test-Token asks for a test order, but the access token is a live one; send a TEST-… token.",
         )

@@ -66,7 +66,7 @@ def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         names = (str(redacted(fault["loc"][0]))[:KEY_CHARACTERS_MAX] for fault in faults if fault["loc"])
-        raise PROPERTY_VALUE.because(f"of the form's fields not as they should be: {', '.join(names)}") from None
+        raise PROPERTY_VALUE.with_reason(f"of the form's fields not as they should be: {', '.join(names)}") from None
 
 
 def refused(faults: list[Fault]) -> Refusal:

@@ -21,7 +21,7 @@ from paydesk.errors import (
     RESOURCE_LOCKED,
     Refusal,
 )
-from paydesk.late_answers import MINE, Key
+from paydesk.late_answers import BY_KEY, Key
 from paydesk.operation import Call
 from paydesk.storage.database import Transaction
 
@@ -37,17 +37,17 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING"""
 
 # Answered -> answered once more.
 REPLAY = f"""
-UPDATE idempotency_keys SET replays = replays + 1 {MINE} AND answer IS NOT NULL RETURNING digest, status, answer"""
+UPDATE idempotency_keys SET replays = replays + 1 {BY_KEY} AND answer IS NOT NULL RETURNING digest, status, answer"""
 
 # While its first request is still running.
-REQUESTED = f"SELECT digest FROM idempotency_keys {MINE}"
+REQUESTED = f"SELECT digest FROM idempotency_keys {BY_KEY}"
 
 # Held, so that nobody fixes another answer before the commit.
-HOLD = f"SELECT status, answer FROM idempotency_keys {MINE} FOR UPDATE"
+LOCK = f"SELECT status, answer FROM idempotency_keys {BY_KEY} FOR UPDATE"
 
-KEEP = f"UPDATE idempotency_keys SET status = $7, answer = $8 {MINE}"
+STORE_RESPONSE = f"UPDATE idempotency_keys SET status = $7, answer = $8 {BY_KEY}"
 
-RELEASE = f"DELETE FROM idempotency_keys {MINE}"
+RELEASE = f"DELETE FROM idempotency_keys {BY_KEY}"
 
 # Out: keys of operation $4 that were claimed before $2 are gone, at most $3.
 PRUNE = """
@@ -70,11 +70,11 @@ class Stored:
 def check(sent: str | None, *, references_checked: bool = False) -> str:
     """Return the key of the header. Raises where there is none or it is malformed."""
     if not sent:
-        raise EMPTY_REQUIRED_HEADER.because("no idempotency key")
+        raise EMPTY_REQUIRED_HEADER.with_reason("no idempotency key")
     if not _VISIBLE.fullmatch(sent):
-        raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("malformed idempotency key")
+        raise INVALID_IDEMPOTENCY_KEY_LENGTH.with_reason("malformed idempotency key")
     if references_checked and card_numbers.carried_by_reference(sent):
-        raise INVALID_IDEMPOTENCY_KEY_LENGTH.because("idempotency key is a card number", message=CARD_NUMBER_AS_KEY)
+        raise INVALID_IDEMPOTENCY_KEY_LENGTH.with_reason("idempotency key is a card number", message=CARD_NUMBER_AS_KEY)
     return sent
 
 
@@ -93,22 +93,22 @@ async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored
     row = await tx.one(REPLAY, *key)
     requested = row or await tx.one(REQUESTED, *key)
     if requested is not None and requested[0] != digest:
-        raise IDEMPOTENCY_KEY_ALREADY_USED.because("same key, other request")
+        raise IDEMPOTENCY_KEY_ALREADY_USED.with_reason("same key, other request")
     if row is None:
         # Still to be answered, or released between the statements: the caller tries again.
-        raise RESOURCE_LOCKED.because("the key's first request is still running")
+        raise RESOURCE_LOCKED.with_reason("the key's first request is still running")
     return Stored(row[1], row[2])
 
 
-async def held(tx: Transaction, key: Key) -> Stored | None:
+async def lock(tx: Transaction, key: Key) -> Stored | None:
     """What the key was answered meanwhile, or None; nobody else answers it until the end of the transaction."""
-    row = await tx.one(HOLD, *key)
+    row = await tx.one(LOCK, *key)
     return Stored(row[0], row[1]) if row is not None and row[1] is not None else None
 
 
-def keep(tx: Transaction, key: Key, status: int, body: bytes) -> None:
+def store_response(tx: Transaction, key: Key, status: int, body: bytes) -> None:
     """Store the answer with its effect."""
-    tx.then(KEEP, *key, status, body)
+    tx.defer(STORE_RESPONSE, *key, status, body)
 
 
 async def release(tx: Transaction, key: Key) -> None:

@@ -95,7 +95,7 @@ def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
     """The body with which this operation answers that error; of a page, what it is."""
     if _is_told_by_a_page(operation, kind):
         return "An HTML page that says so, in the browser's language."
-    refusal = kind.because("an example")
+    refusal = kind.with_reason("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
         refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
     return error_body(operation.surface, refusal)
@@ -133,7 +133,7 @@ class _Shared:
 
     def error(self, row: Operation, kind: ErrorKind) -> Json:
         """A reference to the example with which this operation answers that error."""
-        example = {"summary": kind.sentence, "value": error_example(row, kind)}
+        example = {"summary": kind.message, "value": error_example(row, kind)}
         prefix = f"token_{kind.code}" if row.surface == "token" else kind.code
         name = next(name for name in _numbered(prefix) if self.examples.setdefault(name, example) == example)
         return {"$ref": f"#/components/examples/{name}"}
@@ -167,7 +167,7 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
 
 def _retired(row: Retired) -> Json:
     headers = {"x-request-id": _header("RequestId"), "link": _header("Successor")}
-    example = error_body("public", GONE.because("an example", message=row.message))
+    example = error_body("public", GONE.with_reason("an example", message=row.message))
     schema = {"$ref": "#/components/schemas/Error"}
     described: Json = {
         "operationId": row.name,

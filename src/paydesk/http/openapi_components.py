@@ -92,7 +92,7 @@ TOO_LONG: Json = {
     "content": {
         "application/json": {
             "schema": {"$ref": "#/components/schemas/Error"},
-            "example": error_body("public", URI_TOO_LONG.because("an example")),
+            "example": error_body("public", URI_TOO_LONG.with_reason("an example")),
         }
     },
 }

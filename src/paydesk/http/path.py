@@ -28,10 +28,10 @@ class PathRules:
         *others, last = values.values()
         for value in (*others, last):
             if len(value) > PARAMETER_CHARACTERS_MAX:
-                raise INVALID_PATH_PARAM.because("a path parameter is too long")
+                raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
         if self._pattern is not None:
             # Some letters beyond ASCII have upper cases within it.
             sent, last = last, last.upper()
             if not (sent.isascii() and self._pattern.fullmatch(last)):
-                raise INVALID_PATH_PARAM.because("the id is malformed", f"'{self._last_name}' - is malformed")
+                raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
         return last, (*others, last)

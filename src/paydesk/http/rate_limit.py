@@ -67,7 +67,7 @@ class BearerRates:
         if refusal.kind is not UNAUTHORIZED:
             return refusal
         place = network(address)
-        seconds = self._failures.take((place, digest(token) if token and refusal.was_good else b""))
+        seconds = self._failures.take((place, digest(token) if token and refusal.credential_was_valid else b""))
         if not seconds:
             return refusal
         self._log.note("bearer_failures", address=place)
@@ -78,4 +78,4 @@ class BearerRates:
 
 def too_many(reason: str, seconds: int) -> Refusal:
     """429 with `Retry-After`."""
-    return TOO_MANY_REQUESTS.because(reason, headers=(("retry-after", str(min(seconds, RETRY_AFTER_SECONDS_MAX))),))
+    return TOO_MANY_REQUESTS.with_reason(reason, headers=(("retry-after", str(min(seconds, RETRY_AFTER_SECONDS_MAX))),))

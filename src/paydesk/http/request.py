@@ -82,7 +82,7 @@ class Request:
             return None
         scheme, _, token = value.partition(" ")
         if scheme.lower() != "bearer":
-            raise UNAUTHORIZED.because("the authorization header is no bearer", message=MISSING)
+            raise UNAUTHORIZED.with_reason("the authorization header is no bearer", message=MISSING)
         return token.strip() or None
 
     def query(self) -> dict[str, str]:
@@ -110,36 +110,38 @@ class Request:
         """Refuse a request that names no host, or one that is not served here."""
         hosts = self.all("host")
         if len(hosts) != 1:
-            raise BAD_REQUEST.because("not exactly one Host header", "send exactly one Host header")
+            raise BAD_REQUEST.with_reason("not exactly one Host header", "send exactly one Host header")
         if host_name(hosts[0]) not in names:
-            raise MISDIRECTED_REQUEST.because("host is not configured")
+            raise MISDIRECTED_REQUEST.with_reason("host is not configured")
 
     def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:
         """Refuse headers that no request may carry, and with `doubled` repeated ones of those in `read_once`."""
         if len(self.headers) < len(self._raw_headers):
             self._check_sent_once(read_once, doubled)
         if "x-test-scope" in self.headers:
-            raise UNSUPPORTED_HEADER.because("x-test-scope was sent", message=SANDBOX_HEADER_GONE)
+            raise UNSUPPORTED_HEADER.with_reason("x-test-scope was sent", message=SANDBOX_HEADER_GONE)
 
     def _check_sent_once(self, read_once: Collection[str], doubled: ErrorKind) -> None:
         for name, count in Counter(name.decode("latin-1") for name, _ in self._raw_headers).items():
             if count > 1 and name in read_once:
                 title = name.title()
-                raise doubled.because(f"{name} was sent {count} times", message=f"{title} must be sent only once.")
+                raise doubled.with_reason(f"{name} was sent {count} times", message=f"{title} must be sent only once.")
 
     def check_body_headers(self, accepted: tuple[str, ...]) -> str:
         """The media type of a request that has a body."""
         if "content-encoding" in self.headers:
-            raise UNSUPPORTED_MEDIA_TYPE.because("content-encoding was sent", "send the body without Content-Encoding")
+            raise UNSUPPORTED_MEDIA_TYPE.with_reason(
+                "content-encoding was sent", "send the body without Content-Encoding"
+            )
         return body.check_content_type(self.headers.get("content-type"), accepted)
 
     def check_development(self, *, loopback_only: bool) -> None:
         """What exists for development only is not for pages of elsewhere, nor, without a token, for other machines."""
         origin = self.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != self.headers.get("host"):
-            raise FORBIDDEN.because("foreign origin", message="Pages of other origins may not use this.")
+            raise FORBIDDEN.with_reason("foreign origin", message="Pages of other origins may not use this.")
         if loopback_only and not _is_loopback(self.address):
-            raise FORBIDDEN.because("not from loopback", message="This is open on loopback only.")
+            raise FORBIDDEN.with_reason("not from loopback", message="This is open on loopback only.")
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:
         """Return the client's address: the one that trusted proxies report, otherwise the connection's."""

@@ -86,4 +86,4 @@ def refusal(method: str, path: str) -> Refusal:
     row = find(method, path)
     assert row is not None, f"{path} is no earlier path"
     link = ("link", f'<{row.successor_path}>; rel="successor-version"')
-    return GONE.because(f"{row.name} is retired", message=row.message, headers=(link,))
+    return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(link,))

@@ -109,7 +109,7 @@ def _listed(refusal: Refusal) -> dict[str, Any]:
     message = refusal.public_message
     if refusal.faults:
         listed = [
-            {"code": fault.kind.code, "message": fault.message or fault.kind.sentence, "details": [fault.detail]}
+            {"code": fault.kind.code, "message": fault.message or fault.kind.message, "details": [fault.detail]}
             for fault in refusal.faults
         ]
     else:
@@ -124,12 +124,12 @@ def _listed(refusal: Refusal) -> dict[str, Any]:
 def in_token_dialect(refusal: Refusal) -> Refusal:
     """What is wrong with a request's form is `invalid_request` on the token endpoints."""
     if refusal.kind in _TOKEN_KINDS or refusal.kind in (errors.UNSUPPORTED_HEADER, *errors.BODY_FAULTS):
-        return INVALID_REQUEST.because(refusal.reason)
+        return INVALID_REQUEST.with_reason(refusal.reason)
     return refusal
 
 
 def in_page_dialect(refusal: Refusal) -> Refusal:
     """A form that is not well-formed is a request that is not: nobody but a program sends one."""
     if refusal.kind in (errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS):
-        return errors.BAD_REQUEST.because(refusal.reason)
+        return errors.BAD_REQUEST.with_reason(refusal.reason)
     return refusal

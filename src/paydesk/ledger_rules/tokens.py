@@ -1,4 +1,4 @@
-"""Tokens with their chains and codes, and the keys of requests."""
+"""Tokens with their families and codes, and the keys of requests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from paydesk.ledger_rules.rule import KEPT_MS_MIN, Rule
 
 UNANSWERED_MS_MAX = 60_000
 
-# A page of chains has its bounds as one of orders has.
-_CHAINS_OF_PAGE = "(c.seller_id, c.chain_id) > ($1, $2) AND (c.seller_id, c.chain_id) <= ($3, $4)"
+# A page of families has its bounds as one of orders has.
+_FAMILIES_OF_PAGE = "(c.seller_id, c.family_id) > ($1, $2) AND (c.seller_id, c.family_id) <= ($3, $4)"
 
-NEXT_CHAINS = """
-SELECT seller_id, chain_id FROM token_chains WHERE (seller_id, chain_id) > ($1, $2)
- ORDER BY seller_id, chain_id LIMIT $3"""
+NEXT_FAMILIES = """
+SELECT seller_id, family_id FROM token_families WHERE (seller_id, family_id) > ($1, $2)
+ ORDER BY seller_id, family_id LIMIT $3"""
 
 PAGE_RULES = tuple(
     Rule(
@@ -19,9 +19,9 @@ PAGE_RULES = tuple(
         f"of {{0}} generations {{1}} of {table} exist, from {{2}} to {{3}}",
         f"""
         SELECT c.seller_id, c.authorization_id, c.generation, COUNT(*), MIN(t.generation), MAX(t.generation)
-          FROM token_chains c JOIN {table} t ON t.seller_id = c.seller_id AND t.chain_id = c.chain_id
-         WHERE {_CHAINS_OF_PAGE}
-         GROUP BY c.seller_id, c.chain_id, c.authorization_id, c.generation
+          FROM token_families c JOIN {table} t ON t.seller_id = c.seller_id AND t.family_id = c.family_id
+         WHERE {_FAMILIES_OF_PAGE}
+         GROUP BY c.seller_id, c.family_id, c.authorization_id, c.generation
         HAVING COUNT(*) <> MAX(t.generation) - MIN(t.generation) + 1 OR MAX(t.generation) <> c.generation""",
     )
     for table in ("access_tokens", "refresh_tokens")
@@ -29,22 +29,22 @@ PAGE_RULES = tuple(
 
 WHOLE_RULES = (
     Rule(
-        "chain_without_tokens",
-        "a chain at generation {0} has no access token of that generation",
+        "family_without_tokens",
+        "a family at generation {0} has no access token of that generation",
         """
-        SELECT c.seller_id, c.authorization_id, c.generation FROM token_chains c
+        SELECT c.seller_id, c.authorization_id, c.generation FROM token_families c
          WHERE c.revoked_ms IS NULL AND NOT EXISTS (
                SELECT 1 FROM access_tokens t
-                WHERE t.seller_id = c.seller_id AND t.chain_id = c.chain_id AND t.generation = c.generation)""",
+                WHERE t.seller_id = c.seller_id AND t.family_id = c.family_id AND t.generation = c.generation)""",
     ),
-    # A chain that ended was pruned no sooner than so long after its code's exchange.
+    # A family that ended was pruned no sooner than so long after its code's exchange.
     Rule(
-        "code_without_chain",
+        "code_without_family",
         "a code exchanged at {0} (epoch milliseconds) has no tokens",
         f"""
         SELECT k.seller_id, k.authorization_id, k.exchanged_ms FROM codes k
          WHERE k.exchanged_ms > CAST($1 AS bigint) - {KEPT_MS_MIN} AND NOT EXISTS (
-               SELECT 1 FROM token_chains c WHERE c.seller_id = k.seller_id AND c.chain_id = k.chain_id)""",
+               SELECT 1 FROM token_families c WHERE c.seller_id = k.seller_id AND c.family_id = k.family_id)""",
         timed=True,
     ),
     Rule(

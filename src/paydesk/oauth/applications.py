@@ -13,14 +13,14 @@ from paydesk import ids
 from paydesk.errors import Refusal
 from paydesk.oauth import tokens
 from paydesk.oauth.errors import INVALID_CLIENT
-from paydesk.oauth.proven import ProvenClients
+from paydesk.oauth.proven import AuthenticationCache
 from paydesk.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Row, Transaction
 
 OnReplay = Literal["revoke", "refuse"]
 
 _uris = msgspec.json.Decoder(tuple[str, ...]).decode
-_NOBODYS_DIGEST = digest("nobody's secret")
+_UNKNOWN_CLIENT_DIGEST = digest("nobody's secret")
 
 
 class Application(msgspec.Struct, frozen=True):
@@ -157,7 +157,7 @@ async def find(tx: Transaction, client_id: str) -> Application | None:
     return await get(tx, number(client_id))
 
 
-async def hold(tx: Transaction, application_id: int) -> Application | None:
+async def lock(tx: Transaction, application_id: int) -> Application | None:
     """The application as it is until the commit, or None."""
     row = await tx.one(LOCK, application_id)
     return _application(row) if row else None
@@ -179,7 +179,7 @@ async def change(
     on_replay: OnReplay,
 ) -> bool:
     """Set everything that an operator may change; False where there is no such application."""
-    tx.wake("applications")
+    tx.notify("applications")
     return bool(
         await tx.run(CHANGE, application_id, name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay)
     )
@@ -187,13 +187,13 @@ async def change(
 
 async def suspend(tx: Transaction, application_id: int, now_ms: int) -> bool:
     """It gets no tokens, and those it has stop working; False where it is suspended already or unknown."""
-    tx.wake("applications")
+    tx.notify("applications")
     return bool(await tx.run(SUSPEND, application_id, now_ms))
 
 
 async def resume(tx: Transaction, application_id: int) -> bool:
     """It may go on, with the tokens it had; False where it is not suspended."""
-    tx.wake("applications")
+    tx.notify("applications")
     return bool(await tx.run(RESUME, application_id))
 
 
@@ -211,13 +211,13 @@ async def find_secrets(tx: Transaction, application_id: int) -> list[Application
 
 async def expire_secret(tx: Transaction, application_id: int, secret_id: str, expires_ms: int) -> bool:
     """The secret is good until `expires_ms` and no longer; False where it is unknown or ends sooner."""
-    tx.wake("applications")
+    tx.notify("applications")
     return bool(await tx.run(EXPIRE_SECRET, application_id, secret_id, expires_ms))
 
 
 async def remove_secret(tx: Transaction, application_id: int, secret_id: str) -> bool:
     """The secret is good for nothing any more; False where it is unknown."""
-    tx.wake("applications")
+    tx.notify("applications")
     return bool(await tx.run(DELETE_SECRET, application_id, secret_id))
 
 
@@ -227,7 +227,7 @@ async def forget_ended_secrets(tx: Transaction, application_id: int, now_ms: int
 
 
 async def authenticate(
-    tx: Transaction, client_id: str, client_secret: str, now_ms: int, proven: ProvenClients | None = None
+    tx: Transaction, client_id: str, client_secret: str, now_ms: int, proven: AuthenticationCache | None = None
 ) -> Application | Refusal:
     """The application that these credentials belong to, which `proven` then remembers.
 
@@ -236,12 +236,12 @@ async def authenticate(
     """
     given, changes = digest(client_secret), proven.changes if proven is not None else 0
     rows = await tx.all(WITH_SECRETS, number(client_id))
-    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _NOBODYS_DIGEST)]
+    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]
     if not rows:
-        hmac.compare_digest(given, _NOBODYS_DIGEST)
-        raise INVALID_CLIENT.because("unknown client")
+        hmac.compare_digest(given, _UNKNOWN_CLIENT_DIGEST)
+        raise INVALID_CLIENT.with_reason("unknown client")
     if not matching or matching[0][11] is None:
-        raise INVALID_CLIENT.because("secret differs")
+        raise INVALID_CLIENT.with_reason("secret differs")
     application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
     if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
         application = _application(matching[0])
@@ -249,9 +249,9 @@ async def authenticate(
             proven.remember(client_id, application, given, expires_ms, changes=changes)
         return application
     if expired_ms is None:
-        tx.wake("applications")
+        tx.notify("applications")
     await tx.run(SECRET_EXPIRED, application_id, secret_id, now_ms)
-    return INVALID_CLIENT.because("secret expired")
+    return INVALID_CLIENT.with_reason("secret expired")
 
 
 def number(client_id: str) -> int:

@@ -9,7 +9,7 @@ from paydesk.errors import Refusal
 from paydesk.oauth import applications
 from paydesk.oauth.applications import Application
 from paydesk.oauth.errors import LOCAL_RATE_LIMITED, TOKEN_FORBIDDEN
-from paydesk.oauth.proven import ProvenClients
+from paydesk.oauth.proven import AuthenticationCache
 from paydesk.oauth.schemas import Credentials
 from paydesk.oauth.throttle import ClientThrottle
 from paydesk.operation import Answer, Call
@@ -40,7 +40,7 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
 
     A client that this node remembers is not looked up first; where `work` then refuses, it is, and `work` runs again.
     """
-    proven: ProvenClients | None = call.state.get("proven_clients")
+    proven: AuthenticationCache | None = call.state.get("proven_clients")
     client_id, client_secret = credentials.client_id, credentials.client_secret
     known = proven.find(client_id, client_secret, call.now_ms) if proven is not None else None
     if known is not None:
@@ -59,11 +59,13 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
     _count(call, application)
     call.logged_application_id = application.application_id
     if application.suspended_ms is not None:
-        raise TOKEN_FORBIDDEN.because("application suspended")
+        raise TOKEN_FORBIDDEN.with_reason("application suspended")
     return await work(application)
 
 
-async def _authenticated(call: Call, credentials: Credentials, proven: ProvenClients | None) -> Application | Refusal:
+async def _authenticated(
+    call: Call, credentials: Credentials, proven: AuthenticationCache | None
+) -> Application | Refusal:
     """The application, or why it is not; a failure is counted."""
     client_id = credentials.client_id
     try:
@@ -97,4 +99,4 @@ def _count(call: Call, application: Application) -> None:
 
 
 def _limited(reason: str, seconds: int) -> Refusal:
-    return LOCAL_RATE_LIMITED.because(reason, headers=(("retry-after", str(seconds)),))
+    return LOCAL_RATE_LIMITED.with_reason(reason, headers=(("retry-after", str(seconds)),))

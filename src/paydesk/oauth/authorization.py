@@ -121,7 +121,7 @@ def read(query_string: str) -> Asked:
     pairs = urllib.parse.parse_qsl(query_string, keep_blank_values=True, errors="surrogateescape")
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise DOUBLED_PARAMETER.because("a parameter was sent twice")
+        raise DOUBLED_PARAMETER.with_reason("a parameter was sent twice")
     return Asked(**{name: value for name, value in pairs if name in Asked.__slots__})
 
 
@@ -131,11 +131,13 @@ def known(asked: Asked, application: Application | None) -> Application:
     Raises UNKNOWN_APPLICATION, UNREGISTERED_ADDRESS or APPLICATION_SUSPENDED.
     """
     if application is None:
-        raise UNKNOWN_APPLICATION.because("unknown client")
+        raise UNKNOWN_APPLICATION.with_reason("unknown client")
     if asked.redirect_uri not in application.redirect_uris:
-        raise UNREGISTERED_ADDRESS.because("redirect_uri not registered" if asked.redirect_uri else "no redirect_uri")
+        raise UNREGISTERED_ADDRESS.with_reason(
+            "redirect_uri not registered" if asked.redirect_uri else "no redirect_uri"
+        )
     if application.suspended_ms is not None:
-        raise APPLICATION_SUSPENDED.because("application suspended")
+        raise APPLICATION_SUSPENDED.with_reason("application suspended")
     return application
 
 

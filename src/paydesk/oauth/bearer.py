@@ -20,11 +20,11 @@ from paydesk.storage.database import Database, Transaction
 ENTRIES_MAX = 10_000
 
 # Out: an access token with everything that can take its force.
-ACCESS_TOKEN = """SELECT t.chain_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
+ACCESS_TOKEN = """SELECT t.family_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
         c.application_id, c.live, c.revoked_ms, a.withdrawn_ms,
         s.currency, s.country, s.suspended_ms, p.suspended_ms, t.created_ms, p.scopes
     FROM access_tokens t
-    JOIN token_chains c ON c.seller_id = t.seller_id AND c.chain_id = t.chain_id
+    JOIN token_families c ON c.seller_id = t.seller_id AND c.family_id = t.family_id
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
     JOIN sellers s ON s.seller_id = t.seller_id
     JOIN applications p ON p.application_id = c.application_id
@@ -43,7 +43,7 @@ class AccessToken:
 
     seller_id: int
     digest: bytes
-    chain_id: bytes
+    family_id: bytes
     authorization_id: str
     scope: str
     expires_ms: int
@@ -51,7 +51,7 @@ class AccessToken:
     revoked_ms: int | None
     application_id: int
     live: int
-    chain_revoked_ms: int | None
+    family_revoked_ms: int | None
     withdrawn_ms: int | None
     currency: str
     country: str
@@ -66,9 +66,9 @@ class AccessToken:
         return shared(self.scope, self.application_scopes)
 
     @property
-    def chain_topic(self) -> str:
+    def family_topic(self) -> str:
         """What wakes those who remember the token when it loses its force."""
-        return f"chain:{self.chain_id.hex()}"
+        return f"family:{self.family_id.hex()}"
 
     def is_expired(self, now_ms: int) -> bool:
         """Whether its time is over; once it was refused for that it stays so."""
@@ -80,16 +80,16 @@ class AccessToken:
 
     def refusal(self, now_ms: int) -> Refusal | None:
         """Why it is not good, or None."""
-        if self.revoked_ms is not None or self.chain_revoked_ms is not None:
-            return UNAUTHORIZED.because("revoked", was_good=True)
+        if self.revoked_ms is not None or self.family_revoked_ms is not None:
+            return UNAUTHORIZED.with_reason("revoked", credential_was_valid=True)
         if self.withdrawn_ms is not None:
-            return UNAUTHORIZED.because("authorization withdrawn", was_good=True)
+            return UNAUTHORIZED.with_reason("authorization withdrawn", credential_was_valid=True)
         if self.is_expired(now_ms):
-            return UNAUTHORIZED.because("expired", was_good=True)
+            return UNAUTHORIZED.with_reason("expired", credential_was_valid=True)
         if self.seller_suspended_ms is not None:
-            return FORBIDDEN.because("seller suspended")
+            return FORBIDDEN.with_reason("seller suspended")
         if self.application_suspended_ms is not None:
-            return FORBIDDEN.because("application suspended")
+            return FORBIDDEN.with_reason("application suspended")
         return None
 
     def bearer(self) -> Bearer:
@@ -103,7 +103,7 @@ class AccessToken:
             country=self.country,
             token_digest=self.digest,
         )
-        topics = (self.chain_topic, authorizations.topic(self.authorization_id))
+        topics = (self.family_topic, authorizations.topic(self.authorization_id))
         return Bearer(caller, topics, self.expires_ms)
 
 
@@ -123,7 +123,7 @@ class Bearers:
         self._database = database
         self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
         self._changes = 0
-        database.signals.listen("chain:", self._one_changed)
+        database.signals.listen("family:", self._one_changed)
         database.signals.listen("authorization:", self._one_changed)
         database.signals.listen("applications", self._anything_changed)
         database.signals.listen("sellers", self._anything_changed)
@@ -132,7 +132,7 @@ class Bearers:
     async def caller(self, token: str | None, now_ms: int) -> Caller:
         """Who calls. Raises UNAUTHORIZED, and FORBIDDEN where the seller or the application is suspended."""
         if not token:
-            raise UNAUTHORIZED.because("no token", message="authorization value not present")
+            raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
         bearer = self._cache.get(key)
         if bearer is None or now_ms >= bearer.expires_ms:
@@ -142,11 +142,11 @@ class Bearers:
     async def _look_up(self, token: str, key: bytes, now_ms: int) -> Bearer:
         seller_id = ids.seller_of(token) if tokens.is_access_token(token) else None
         if seller_id is None:
-            raise UNAUTHORIZED.because("unknown token")
+            raise UNAUTHORIZED.with_reason("unknown token")
         changes = self._changes
         row = await self._database.read(lambda tx: find(tx, seller_id, key))
         if row is None:
-            raise UNAUTHORIZED.because("unknown token")
+            raise UNAUTHORIZED.with_reason("unknown token")
         refusal = row.refusal(now_ms)
         if refusal is not None:
             if row.runs_out(now_ms):
@@ -177,10 +177,10 @@ async def find(tx: Transaction, seller_id: int, key: bytes) -> AccessToken | Non
 async def expire(tx: Transaction, token: AccessToken, now_ms: int) -> None:
     """Write down that it was refused as expired; nobody may remember it as good when the clock goes back."""
     await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)
-    tx.wake(token.chain_topic)
+    tx.notify(token.family_topic)
 
 
 async def revoke(tx: Transaction, token: AccessToken, now_ms: int) -> None:
-    """It is good for nothing from now on; the rest of its chain stays as it is."""
+    """It is good for nothing from now on; the rest of its family stays as it is."""
     await tx.run(REVOKE, token.seller_id, token.digest, now_ms)
-    tx.wake(token.chain_topic)
+    tx.notify(token.family_topic)

@@ -82,7 +82,7 @@ async def decide(
     row = await tx.one(DECIDE, *key, now_ms)
     if row is None:
         if await tx.run(EXPIRE, *key, now_ms):
-            return REQUEST_DECIDED.because("expired")
+            return REQUEST_DECIDED.with_reason("expired")
         return await _again(tx, keys, key, value, agreed=agreed, now_ms=now_ms)
     application_id, redirect_uri, scope, challenge, state = row
     refusal = await _changed(tx, application_id, redirect_uri, scope, challenge)
@@ -110,15 +110,15 @@ async def _again(
     """What this very decision was answered before; refused where it was another, or the application has its tokens."""
     row = await tx.one(DECIDED, *key)
     if row is None:
-        return REQUEST_DECIDED.because("unknown, of another session or expired")
+        return REQUEST_DECIDED.with_reason("unknown, of another session or expired")
     *asked, state = row
     if (changed := await _changed(tx, *asked)) is not None:
         return changed
     made = await _code_made(tx, keys, key[0], value)
     if (made is not None) != agreed:
-        return REQUEST_DECIDED.because("decided otherwise")
+        return REQUEST_DECIDED.with_reason("decided otherwise")
     if made is not None and not made[1].is_good(now_ms):
-        return REQUEST_DECIDED.because("the code was taken, or its time is over")
+        return REQUEST_DECIDED.with_reason("the code was taken, or its time is over")
     return Decision(asked[1], state, made[0] if made is not None else None)
 
 
@@ -152,6 +152,6 @@ async def _changed(
     try:
         application = authorization.known(asked, await applications.get(tx, application_id))
     except Refusal as refusal:
-        return APPLICATION_CHANGED.because(refusal.reason)
+        return APPLICATION_CHANGED.with_reason(refusal.reason)
     fault = authorization.fault(asked, application)
-    return APPLICATION_CHANGED.because(fault.description) if fault is not None else None
+    return APPLICATION_CHANGED.with_reason(fault.description) if fault is not None else None

@@ -27,7 +27,7 @@ GRANTS: dict[str, Grant] = {"authorization_code": authorization_code, "refresh_t
 
 
 def code_or_token(call: Call) -> tuple[str, ...]:
-    """What a request for tokens touches: the one code or refresh token that it redeems."""
+    """What a request for tokens conflict_keys: the one code or refresh token that it redeems."""
     return tuple(f"{name}:{call.body.get(name)}" for name in ("code", "refresh_token") if name in call.body)
 
 
@@ -36,13 +36,13 @@ async def token(call: Call) -> Answer | Refusal:
     request = schemas.read(TokenRequest, call.body)
     grant = GRANTS.get(request.grant_type)
     if grant is None:
-        raise UNSUPPORTED_GRANT_TYPE.because("grant_type is another")
+        raise UNSUPPORTED_GRANT_TYPE.with_reason("grant_type is another")
     grant.check_parameters(request)
     return await authentication.as_client(call, request, lambda application: grant.redeem(call, request, application))
 
 
 def presented_token(call: Call) -> tuple[str, ...]:
-    """What a request about a token touches: as much as the refresh of it would."""
+    """What a request about a token conflict_keys: as much as the refresh of it would."""
     return (f"refresh_token:{call.body.get('token')}",)
 
 
@@ -65,5 +65,5 @@ async def introspect(call: Call) -> Answer | Refusal:
 def _presented(call: Call) -> PresentedToken:
     request = schemas.read(PresentedToken, call.body)
     if not request.token:
-        raise INVALID_REQUEST.because("token is missing")
+        raise INVALID_REQUEST.with_reason("token is missing")
     return request

@@ -1,11 +1,11 @@
-"""Making codes, chains and the tokens of a generation, for the grants and for who stands in for a seller's consent."""
+"""Making codes, families and the tokens of a generation, for the grants and for who stands in for a seller's consent."""
 
 from __future__ import annotations
 
 from paydesk.keys import Keys
 from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.scopes import canonical
-from paydesk.oauth.tokens import Chain, Generation, Lifetimes, Pair
+from paydesk.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import connect
 from paydesk.webhooks.schemas import AUTHORIZED
@@ -43,7 +43,7 @@ async def mint_code(  # noqa: PLR0913 - what a consent consists of
     return code
 
 
-async def mint_chain(
+async def mint_family(
     tx: Transaction,
     keys: Keys,
     *,
@@ -62,26 +62,26 @@ async def mint_chain(
     authorization = await authorizations.create(
         tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms
     )
-    chain = Chain(seller_id, tokens.new_chain_id(), application_id, live, scope)
-    return await begin_chain(tx, keys, chain, authorization.authorization_id, now_ms, lifetimes)
+    family = TokenFamily(seller_id, tokens.new_family_id(), application_id, live, scope)
+    return await begin_family(tx, keys, family, authorization.authorization_id, now_ms, lifetimes)
 
 
-async def begin_chain(
-    tx: Transaction, keys: Keys, chain: Chain, authorization_id: str, now_ms: int, lifetimes: Lifetimes
+async def begin_family(
+    tx: Transaction, keys: Keys, family: TokenFamily, authorization_id: str, now_ms: int, lifetimes: Lifetimes
 ) -> Pair:
-    """Keep a new chain and issue the tokens of its first generation."""
-    await store.add_chain(tx, chain, authorization_id, now_ms)
-    return issue(tx, keys, chain, FIRST_GENERATION, chain.scope, now_ms, lifetimes)
+    """Keep a new family and issue the tokens of its first generation."""
+    await store.add_family(tx, family, authorization_id, now_ms)
+    return issue(tx, keys, family, FIRST_GENERATION, family.scope, now_ms, lifetimes)
 
 
 def issue(
-    tx: Transaction, keys: Keys, chain: Chain, number: int, scope: str, now_ms: int, lifetimes: Lifetimes
+    tx: Transaction, keys: Keys, family: TokenFamily, number: int, scope: str, now_ms: int, lifetimes: Lifetimes
 ) -> Pair:
     """The tokens of generation `number`, which the caller has claimed; `scope` is the access token's alone."""
     expires_ms = now_ms + lifetimes.access_token_seconds * 1000
-    pair = tokens.derive(keys, chain, Generation(number, keys.active, scope, now_ms, expires_ms))
-    store.add_access_token(tx, chain, pair.generation, pair.access_token)
+    pair = tokens.derive(keys, family, Generation(number, keys.active, scope, now_ms, expires_ms))
+    store.add_access_token(tx, family, pair.generation, pair.access_token)
     if pair.refresh_token is not None:
         expires_ms = now_ms + lifetimes.refresh_token_seconds * 1000
-        store.add_refresh_token(tx, chain, pair.generation, pair.refresh_token, expires_ms)
+        store.add_refresh_token(tx, family, pair.generation, pair.refresh_token, expires_ms)
     return pair

@@ -1,4 +1,4 @@
-"""The life of a chain of tokens as one table, from the code to its end: every state and every move between them.
+"""The life of a family of tokens as one table, from the code to its end: every state and every move between them.
 
 The guards of the UPDATEs, the picture in the docs and the tests are read from here. What stands in no row changes
 nothing: it is refused, or it was done before.
@@ -25,7 +25,7 @@ class State:
 
 
 EXCHANGED, CODE_EXPIRED = "codes.exchanged_ms", "codes.expired_ms"
-REVOKED_AT, EXPIRED_AT = "token_chains.revoked_ms", "token_chains.expired_ms"
+REVOKED_AT, EXPIRED_AT = "token_families.revoked_ms", "token_families.expired_ms"
 WITHDRAWN_AT = "authorizations.withdrawn_ms"
 COLUMNS = (EXCHANGED, CODE_EXPIRED, REVOKED_AT, EXPIRED_AT, WITHDRAWN_AT)
 
@@ -144,5 +144,5 @@ MOVES = (
 
 
 def state(filled: Collection[str]) -> State:
-    """The state of a chain of whose `COLUMNS` these are filled."""
+    """The state of a family of whose `COLUMNS` these are filled."""
     return next(one for one in STATES if one.fits(filled))

@@ -15,7 +15,7 @@ TOKEN = Operation(
     surface="token",
     handler=handlers.token,
     transaction="write",
-    touches=handlers.code_or_token,
+    conflict_keys=handlers.code_or_token,
     body=TokenRequest,
     answer=TokenAnswer.model_json_schema(),
     example={
@@ -32,7 +32,7 @@ TOKEN = Operation(
     description=(
         "The body may be `application/x-www-form-urlencoded` with the same names. A refresh makes one successor and no"
         " more: redeeming the used token again answers the very same tokens until a minute after that successor was"
-        " itself refreshed; after that it is a replay and ends the whole chain."
+        " itself refreshed; after that it is a replay and ends the whole family."
     ),
 )
 
@@ -44,13 +44,13 @@ REVOKE = Operation(
     surface="token",
     handler=handlers.revoke,
     transaction="write",
-    touches=handlers.presented_token,
+    conflict_keys=handlers.presented_token,
     body=PresentedToken,
     answer={"type": "object", "additionalProperties": False},
     example={},
     errors=CLIENT_ERRORS,
     description=(
-        "RFC 7009. A refresh token, a used one too, ends with everything of its chain; an access token ends alone. What"
+        "RFC 7009. A refresh token, a used one too, ends with everything of its family; an access token ends alone. What"
         " is unknown, or another application's, is answered the same and nothing is done."
     ),
 )
@@ -63,7 +63,7 @@ INTROSPECT = Operation(
     surface="token",
     handler=handlers.introspect,
     transaction="write",
-    touches=handlers.presented_token,
+    conflict_keys=handlers.presented_token,
     body=PresentedToken,
     answer=Introspection.model_json_schema(),
     example={

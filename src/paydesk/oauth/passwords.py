@@ -37,7 +37,7 @@ class _Hashing:
     async def run(self, under_way_max: int, function: Callable[..., T], *arguments: object) -> T:
         """The function's result, by one of the threads. Raises `service_unavailable` where too many are before it."""
         if self.under_way >= under_way_max:
-            raise SERVICE_UNAVAILABLE.because(
+            raise SERVICE_UNAVAILABLE.with_reason(
                 "too many passwords wait", message="Too many are signing in at this moment; try again in a few seconds."
             )
         self.under_way += 1
@@ -46,7 +46,7 @@ class _Hashing:
         finally:
             self.under_way -= 1
             # What nobody's password is compared with is there soon, and who came first has not waited for it.
-            self._threads.submit(_nobodys)
+            self._threads.submit(_dummy_hash)
 
 
 async def hash_password(password: str) -> str:
@@ -98,7 +98,7 @@ def _verify(stored: str | None, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
-        return _hasher().verify(stored or _nobodys(), password) and stored is not None
+        return _hasher().verify(stored or _dummy_hash(), password) and stored is not None
     except VerificationError:
         return False
     except InvalidHashError:
@@ -107,5 +107,5 @@ def _verify(stored: str | None, password: str) -> bool:
 
 
 @cache
-def _nobodys() -> str:
+def _dummy_hash() -> str:
     return _hash("nobody's password")

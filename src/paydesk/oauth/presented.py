@@ -23,14 +23,14 @@ REASON = "by the application"
 
 
 async def revoke(call: Call, token: str, application: Application) -> Answer:
-    """End an access token alone, or with a refresh token, a used one too, everything of its chain."""
+    """End an access token alone, or with a refresh token, a used one too, everything of its family."""
     access_token = await _access_token(call, token, application)
     if access_token is not None:
         await bearer.revoke(call.tx, access_token, call.now_ms)
     refresh_token = await _refresh_token(call, token, application)
     if refresh_token is not None:
-        chain = refresh_token.chain
-        await store.revoke_chain(call.tx, chain.seller_id, chain.chain_id, call.now_ms, REASON)
+        family = refresh_token.family
+        await store.revoke_family(call.tx, family.seller_id, family.family_id, call.now_ms, REASON)
     return Answer(200, {})
 
 
@@ -85,7 +85,7 @@ async def _has_a_successor_to_make(call: Call, token: RefreshToken, application:
     if token.revoked_ms is not None or token.used:
         return False
     if token.is_expired(call.now_ms):
-        await store.expire_chain(call.tx, token.chain, token.generation, call.now_ms)
+        await store.expire_family(call.tx, token.family, token.generation, call.now_ms)
         return False
     return True
 
@@ -98,9 +98,9 @@ def _of_access_token(call: Call, token: AccessToken) -> dict[str, Any]:
 
 def _of_refresh_token(call: Call, token: RefreshToken, application: Application) -> dict[str, Any]:
     """It has no `token_type`: nobody may take it for a bearer."""
-    chain = token.chain
-    about = {**_scope(shared(chain.scope, application.scopes)), "client_id": str(chain.application_id)}
-    return {"active": True, **about, **_times(token), **_whose(call, chain.seller_id, live=chain.live)}
+    family = token.family
+    about = {**_scope(shared(family.scope, application.scopes)), "client_id": str(family.application_id)}
+    return {"active": True, **about, **_times(token), **_whose(call, family.seller_id, live=family.live)}
 
 
 def _scope(scope: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ class _Proof(msgspec.Struct, frozen=True):
     expires_ms: int | None
 
 
-class ProvenClients:
+class AuthenticationCache:
     """The applications that showed a good secret to this node, each with the last one."""
 
     def __init__(self, signals: Signals, cache_seconds: float) -> None:

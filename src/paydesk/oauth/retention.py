@@ -1,7 +1,7 @@
-"""What of codes, chains and tokens is forgotten. A token that is gone is unknown: refused as it was before, only later.
+"""What of codes, families and tokens is forgotten. A token that is gone is unknown: refused as it was before, only later.
 
-An old refresh token that is used again must be known as a replay, which ends its chain: it is kept until it would have
-expired by itself. Of a chain that lives, the tokens that answer a repeat are kept for as long as it lives.
+An old refresh token that is used again must be known as a replay, which ends its family: it is kept until it would have
+expired by itself. Of a family that lives, the tokens that answer a repeat are kept for as long as it lives.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from paydesk.storage.database import Transaction
 
-CHAINS_PER_PAGE = 100
+FAMILIES_PER_PAGE = 100
 
 # Out: codes that ended before $2 are gone, at most $3. Used or not, they end when they expire.
 PRUNE_CODES = """DELETE FROM codes WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
@@ -21,53 +21,53 @@ PRUNE_CODES = """DELETE FROM codes WHERE seller_id = $1 AND digest IN (WITH old 
 def _expiry(table: str, which: str) -> str:
     return (
         f"COALESCE((SELECT t.expires_ms FROM {table} t"
-        f" WHERE t.seller_id = c.seller_id AND t.chain_id = c.chain_id {which}), 0)"
+        f" WHERE t.seller_id = c.seller_id AND t.family_id = c.family_id {which}), 0)"
     )
 
 
 _NEWEST, _OLDEST = "AND t.generation = c.generation", "ORDER BY t.generation LIMIT 1"
 
-# Out: a page of a seller's chains, from $2 on, with when their newest and their oldest tokens expire.
-CHAINS = f"""SELECT c.chain_id, c.generation, c.revoked_ms, a.withdrawn_ms,
+# Out: a page of a seller's families, from $2 on, with when their newest and their oldest tokens expire.
+FAMILIES = f"""SELECT c.family_id, c.generation, c.revoked_ms, a.withdrawn_ms,
         {_expiry("refresh_tokens", _NEWEST)}, {_expiry("access_tokens", _NEWEST)},
         {_expiry("refresh_tokens", _OLDEST)}, {_expiry("access_tokens", _OLDEST)}
-    FROM token_chains c
+    FROM token_families c
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
-    WHERE c.seller_id = $1 AND c.chain_id > $2 ORDER BY c.chain_id LIMIT $3"""
+    WHERE c.seller_id = $1 AND c.family_id > $2 ORDER BY c.family_id LIMIT $3"""
 
-# Out: one token of a chain that has not expired before $3, or None.
-_GOOD = "SELECT 1 FROM {table} WHERE seller_id = $1 AND chain_id = $2 AND expires_ms >= $3"
+# Out: one token of a family that has not expired before $3, or None.
+_GOOD = "SELECT 1 FROM {table} WHERE seller_id = $1 AND family_id = $2 AND expires_ms >= $3"
 STILL_GOOD = f"{_GOOD.format(table='refresh_tokens')} UNION ALL {_GOOD.format(table='access_tokens')} LIMIT 1"
 
 # Out: the oldest generation that has not expired before $3, or whose successor is younger than that.
 _FIRST_KEPT = """SELECT t.generation FROM {table} t
-    WHERE t.seller_id = $1 AND t.chain_id = $2
+    WHERE t.seller_id = $1 AND t.family_id = $2
       AND (t.expires_ms >= $3
-           OR EXISTS (SELECT 1 FROM {table} n WHERE n.seller_id = $1 AND n.chain_id = $2
+           OR EXISTS (SELECT 1 FROM {table} n WHERE n.seller_id = $1 AND n.family_id = $2
                          AND n.generation = t.generation + 1 AND n.created_ms >= $3))
     ORDER BY t.generation LIMIT 1"""
 
 # Out: the tokens of generations below $3 are gone, the oldest first, at most $4: what is left has no gap.
 _PRUNE_TOKENS = """DELETE FROM {table}
- WHERE seller_id = $1 AND chain_id = $2 AND generation IN (WITH old AS MATERIALIZED (
-    SELECT generation FROM {table} WHERE seller_id = $1 AND chain_id = $2 AND generation < $3
+ WHERE seller_id = $1 AND family_id = $2 AND generation IN (WITH old AS MATERIALIZED (
+    SELECT generation FROM {table} WHERE seller_id = $1 AND family_id = $2 AND generation < $3
      ORDER BY generation LIMIT $4) SELECT * FROM old)"""
 
 TABLES = ("refresh_tokens", "access_tokens")
 FIRST_KEPT = {table: _FIRST_KEPT.format(table=table) for table in TABLES}
 PRUNE_TOKENS = {table: _PRUNE_TOKENS.format(table=table) for table in TABLES}
 
-# Out: a chain without tokens is gone.
-PRUNE_CHAIN = """DELETE FROM token_chains WHERE seller_id = $1 AND chain_id = $2
-    AND NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.seller_id = $1 AND t.chain_id = $2)
-    AND NOT EXISTS (SELECT 1 FROM access_tokens t WHERE t.seller_id = $1 AND t.chain_id = $2)"""
+# Out: a family without tokens is gone.
+PRUNE_FAMILY = """DELETE FROM token_families WHERE seller_id = $1 AND family_id = $2
+    AND NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.seller_id = $1 AND t.family_id = $2)
+    AND NOT EXISTS (SELECT 1 FROM access_tokens t WHERE t.seller_id = $1 AND t.family_id = $2)"""
 
 
 @dataclass(frozen=True, slots=True)
-class ChainAge:
-    """A chain, and when it ended or its newest and its oldest tokens expire (0 where there is no such token)."""
+class FamilyAge:
+    """A family, and when it ended or its newest and its oldest tokens expire (0 where there is no such token)."""
 
-    chain_id: bytes
+    family_id: bytes
     generation: int
     revoked_ms: int | None
     withdrawn_ms: int | None
@@ -96,35 +96,35 @@ async def prune_codes(tx: Transaction, seller_id: int, before_ms: int, limit: in
     return await tx.run(PRUNE_CODES, seller_id, before_ms, limit)
 
 
-async def page_of_chains(tx: Transaction, seller_id: int, after: bytes) -> list[ChainAge]:
-    """The seller's next chains; fewer than `CHAINS_PER_PAGE` are the last ones."""
-    return [ChainAge(*row) for row in await tx.all(CHAINS, seller_id, after, CHAINS_PER_PAGE)]
+async def page_of_families(tx: Transaction, seller_id: int, after: bytes) -> list[FamilyAge]:
+    """The seller's next families; fewer than `FAMILIES_PER_PAGE` are the last ones."""
+    return [FamilyAge(*row) for row in await tx.all(FAMILIES, seller_id, after, FAMILIES_PER_PAGE)]
 
 
-async def prune_chain(tx: Transaction, seller_id: int, chain: ChainAge, before_ms: int, limit: int) -> int:
-    """Forget old tokens of a chain, all of them and the chain itself where it ended before; how many tokens, at most.
+async def prune_family(tx: Transaction, seller_id: int, family: FamilyAge, before_ms: int, limit: int) -> int:
+    """Forget old tokens of a family, all of them and the family itself where it ended before; how many tokens, at most.
 
-    The chain may have been refreshed since it was read: then a little less is forgotten than might be.
+    The family may have been refreshed since it was read: then a little less is forgotten than might be.
     """
-    whole = await _is_over(tx, seller_id, chain, before_ms)
+    whole = await _is_over(tx, seller_id, family, before_ms)
     left = limit
     for table in TABLES:
-        below = chain.generation + 1 if whole else await _below(tx, table, seller_id, chain, before_ms)
+        below = family.generation + 1 if whole else await _below(tx, table, seller_id, family, before_ms)
         if left:
-            left -= await tx.run(PRUNE_TOKENS[table], seller_id, chain.chain_id, below, left)
+            left -= await tx.run(PRUNE_TOKENS[table], seller_id, family.family_id, below, left)
     if whole:
-        await tx.run(PRUNE_CHAIN, seller_id, chain.chain_id)
+        await tx.run(PRUNE_FAMILY, seller_id, family.family_id)
     return limit - left
 
 
-async def _is_over(tx: Transaction, seller_id: int, chain: ChainAge, before_ms: int) -> bool:
-    """Whether nothing of the chain is good for anything; tokens made under other lifetimes may outlive newer ones."""
-    if chain.ended_before(before_ms):
+async def _is_over(tx: Transaction, seller_id: int, family: FamilyAge, before_ms: int) -> bool:
+    """Whether nothing of the family is good for anything; tokens made under other lifetimes may outlive newer ones."""
+    if family.ended_before(before_ms):
         return True
-    return chain.idle_since(before_ms) and await tx.one(STILL_GOOD, seller_id, chain.chain_id, before_ms) is None
+    return family.idle_since(before_ms) and await tx.one(STILL_GOOD, seller_id, family.family_id, before_ms) is None
 
 
-async def _below(tx: Transaction, table: str, seller_id: int, chain: ChainAge, before_ms: int) -> int:
-    """The generation below which a living chain forgets: the newest and the one before it answer repeats."""
-    row = await tx.one(FIRST_KEPT[table], seller_id, chain.chain_id, before_ms)
-    return min(chain.generation - 1, row[0] if row else chain.generation)
+async def _below(tx: Transaction, table: str, seller_id: int, family: FamilyAge, before_ms: int) -> int:
+    """The generation below which a living family forgets: the newest and the one before it answer repeats."""
+    row = await tx.one(FIRST_KEPT[table], seller_id, family.family_id, before_ms)
+    return min(family.generation - 1, row[0] if row else family.generation)

@@ -91,7 +91,7 @@ class TokenRequest(Credentials):
     refresh_token: Text = Field("", repr=False, description="With `refresh_token` alone, and required there.")
     scope: Text | None = Field(None, description="The scopes that were granted, or fewer; left out: all of them.")
     test_token: Literal["true", "false"] | StrictBool | None = Field(
-        None, description="Whether the tokens are for test orders; a refresh keeps the kind that its chain has."
+        None, description="Whether the tokens are for test orders; a refresh keeps the kind that its family has."
     )
 
     @property
@@ -139,7 +139,7 @@ class Introspection(BaseModel):
     scope: str | None = Field(
         None,
         description=(
-            "In alphabetical order; of a refresh token what its chain was granted. Without those that an operator has"
+            "In alphabetical order; of a refresh token what its family was granted. Without those that an operator has"
             " taken from the application."
         ),
     )
@@ -159,13 +159,13 @@ Model = TypeVar("Model", bound=Credentials)
 def read(model: type[Model], body: Any) -> Model:
     """The request in a parsed body. Raises INVALID_REQUEST; its reason names parameters, never their values."""
     if not isinstance(body, dict):
-        raise INVALID_REQUEST.because("body is not an object")
+        raise INVALID_REQUEST.with_reason("body is not an object")
     if None in body.values():
-        raise INVALID_REQUEST.because("a parameter is null")
+        raise INVALID_REQUEST.with_reason("a parameter is null")
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        raise INVALID_REQUEST.because(_reason(error)) from None
+        raise INVALID_REQUEST.with_reason(_reason(error)) from None
 
 
 def body(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> dict[str, Any]:
@@ -176,11 +176,11 @@ def body(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> dict[st
         "token_type": "bearer",
         "expires_in": max(generation.expires_ms - now_ms, 0) // 1000,
         "scope": scope,
-        "user_id": pair.chain.seller_id,
+        "user_id": pair.family.seller_id,
     }
     if pair.refresh_token is not None:
         answer["refresh_token"] = pair.refresh_token
-    return {**answer, "public_key": public_key, "live_mode": pair.chain.live}
+    return {**answer, "public_key": public_key, "live_mode": pair.family.live}
 
 
 def _reason(error: ValidationError) -> str:

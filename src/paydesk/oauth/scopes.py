@@ -47,9 +47,9 @@ def narrow(granted: str, requested: str | None) -> str:
     try:
         scope = canonical(requested)
     except ScopeError as fault:
-        raise INVALID_SCOPE.because(str(fault)) from None
+        raise INVALID_SCOPE.with_reason(str(fault)) from None
     if not includes(granted, *scope.split(" ")):
-        raise INVALID_SCOPE.because("scope is wider than granted")
+        raise INVALID_SCOPE.with_reason("scope is wider than granted")
     return scope
 
 

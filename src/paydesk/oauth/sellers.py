@@ -77,7 +77,7 @@ async def get(tx: Transaction, seller_id: int) -> Seller | None:
     return Seller(*row) if row else None
 
 
-async def hold(tx: Transaction, seller_id: int) -> Seller | None:
+async def lock(tx: Transaction, seller_id: int) -> Seller | None:
     """The seller as they are until the commit, or None."""
     row = await tx.one(LOCK, seller_id)
     return Seller(*row) if row else None
@@ -96,7 +96,7 @@ async def find_all(tx: Transaction) -> list[Seller]:
 
 async def change(tx: Transaction, seller_id: int, *, email: str, name: str) -> bool:
     """Another address or name; False where there is no such seller or the address is somebody else's."""
-    seller, email = await hold(tx, seller_id), email.lower()
+    seller, email = await lock(tx, seller_id), email.lower()
     if seller is None or (email != seller.email and not await _claim_email(tx, seller_id, email)):
         return False
     return bool(await tx.run(CHANGE, seller_id, email, name))
@@ -120,11 +120,11 @@ async def replace_hash(tx: Transaction, seller_id: int, old: str, new: str) -> b
 
 async def suspend(tx: Transaction, seller_id: int, now_ms: int) -> bool:
     """Nobody gets tokens to act for them, and those there are stop working; False where it is so already."""
-    tx.wake("sellers")
+    tx.notify("sellers")
     return bool(await tx.run(SUSPEND, seller_id, now_ms))
 
 
 async def resume(tx: Transaction, seller_id: int) -> bool:
     """Applications may act for them again, with the tokens they had; False where they were not suspended."""
-    tx.wake("sellers")
+    tx.notify("sellers")
     return bool(await tx.run(RESUME, seller_id))

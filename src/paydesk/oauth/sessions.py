@@ -25,7 +25,7 @@ class Session:
 
 # Out: the seller, as long as the password is the one that was verified; held until the session is there, so that
 # whoever sets another password, or suspends, finds the session and ends it.
-HOLD_SELLER = """SELECT 1 FROM sellers WHERE seller_id = $1 AND password = $2 AND suspended_ms IS NULL FOR SHARE"""
+LOCK_SELLER = """SELECT 1 FROM sellers WHERE seller_id = $1 AND password = $2 AND suspended_ms IS NULL FOR SHARE"""
 
 # In: a new session.
 INSERT = "INSERT INTO seller_sessions (seller_id, digest, created_ms, expires_ms) VALUES ($1, $2, $3, $4)"
@@ -63,7 +63,7 @@ async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: 
 
     None where the seller was suspended or given another password since `password_hash` was verified.
     """
-    if await tx.one(HOLD_SELLER, seller_id, password_hash) is None:
+    if await tx.one(LOCK_SELLER, seller_id, password_hash) is None:
         return None
     cookie = f"{new_hex(256)}-{seller_id}"
     await tx.run(INSERT, seller_id, digest(cookie), now_ms, expires_ms)
@@ -116,7 +116,7 @@ async def end_everywhere(tx: Transaction, cookie: str, now_ms: int, *, idle_ms: 
     The seller is locked first, as when a password is set: two that end all sessions don't wait for each other's rows.
     """
     seller_id = ids.seller_of(cookie)
-    if seller_id is None or await sellers.hold(tx, seller_id) is None:
+    if seller_id is None or await sellers.lock(tx, seller_id) is None:
         return False
     if await current(tx, cookie, now_ms, idle_ms=idle_ms) is None:
         return False

@@ -1,11 +1,11 @@
-"""The SQL of codes, chains and tokens. One conditional UPDATE decides who exchanges, who refreshes and who revokes."""
+"""The SQL of codes, families and tokens. One conditional UPDATE decides who exchanges, who refreshes and who revokes."""
 
 from __future__ import annotations
 
 import msgspec
 
 from paydesk.oauth import lifecycle
-from paydesk.oauth.tokens import Chain, Generation
+from paydesk.oauth.tokens import Generation, TokenFamily
 from paydesk.secrets import digest
 from paydesk.storage.database import Row, Transaction
 
@@ -30,7 +30,7 @@ class Code(msgspec.Struct, frozen=True):
     expires_ms: int
     expired_ms: int | None
     exchanged_ms: int | None
-    chain_id: bytes | None
+    family_id: bytes | None
 
     def is_good(self, now_ms: int) -> bool:
         """Whether it can be redeemed still."""
@@ -39,10 +39,10 @@ class Code(msgspec.Struct, frozen=True):
 
 
 class RefreshToken(msgspec.Struct, frozen=True):
-    """A refresh token as it stands: its own generation, and its chain with the newest one."""
+    """A refresh token as it stands: its own generation, and its family with the newest one."""
 
     grant: Grant
-    chain: Chain
+    family: TokenFamily
     generation: int
     expires_ms: int
     newest_generation: int
@@ -68,60 +68,60 @@ INSERT_CODE = """INSERT INTO codes
 
 # Out: a code with its authorization and its seller.
 CODE = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
-        c.redirect_uri, c.challenge, c.expires_ms, c.expired_ms, c.exchanged_ms, c.chain_id
+        c.redirect_uri, c.challenge, c.expires_ms, c.expired_ms, c.exchanged_ms, c.family_id
     FROM codes c
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
     JOIN sellers s ON s.seller_id = c.seller_id
     WHERE c.seller_id = $1 AND c.digest = $2"""
 
 # fresh -> exchanged: of many who present a code at once, this lets one through.
-CLAIM_CODE = f"""UPDATE codes SET exchanged_ms = $3, chain_id = $4
+CLAIM_CODE = f"""UPDATE codes SET exchanged_ms = $3, family_id = $4
     WHERE seller_id = $1 AND digest = $2 AND {lifecycle.EXCHANGE.guard("codes")}"""
 
 # fresh, exchanged -> expired: once it was refused as expired it stays so.
 EXPIRE_CODE = "UPDATE codes SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
 
-# In: a chain at its first generation.
-INSERT_CHAIN = """INSERT INTO token_chains
-    (seller_id, chain_id, authorization_id, application_id, live, scope, generation, created_ms)
+# In: a family at its first generation.
+INSERT_FAMILY = """INSERT INTO token_families
+    (seller_id, family_id, authorization_id, application_id, live, scope, generation, created_ms)
     VALUES ($1, $2, $3, $4, $5, $6, 1, $7)"""
 
 # generation g -> g + 1: of many who redeem a refresh token at once, this lets one make the successor, and none once
-# the chain is revoked or its newest token was refused as expired.
-CLAIM_SUCCESSOR = f"""UPDATE token_chains SET generation = generation + 1
-    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND {lifecycle.REFRESH.guard("token_chains")}"""
+# the family is revoked or its newest token was refused as expired.
+CLAIM_SUCCESSOR = f"""UPDATE token_families SET generation = generation + 1
+    WHERE seller_id = $1 AND family_id = $2 AND generation = $3 AND {lifecycle.REFRESH.guard("token_families")}"""
 
 # open -> expired: the newest refresh token was refused as expired and stays so.
-EXPIRE_CHAIN = f"""UPDATE token_chains SET expired_ms = $4
-    WHERE seller_id = $1 AND chain_id = $2 AND generation = $3 AND {lifecycle.EXPIRE.guard("token_chains")}"""
+EXPIRE_FAMILY = f"""UPDATE token_families SET expired_ms = $4
+    WHERE seller_id = $1 AND family_id = $2 AND generation = $3 AND {lifecycle.EXPIRE.guard("token_families")}"""
 
 # open, expired -> revoked, with all its tokens.
-REVOKE_CHAIN = f"""UPDATE token_chains SET revoked_ms = $3, revoked_reason = $4
-    WHERE seller_id = $1 AND chain_id = $2 AND {lifecycle.REVOKE.guard("token_chains")}"""
+REVOKE_FAMILY = f"""UPDATE token_families SET revoked_ms = $3, revoked_reason = $4
+    WHERE seller_id = $1 AND family_id = $2 AND {lifecycle.REVOKE.guard("token_families")}"""
 
 # In: the refresh token of a generation.
 INSERT_REFRESH_TOKEN = """INSERT INTO refresh_tokens
-    (seller_id, digest, chain_id, generation, key_version, created_ms, expires_ms)
+    (seller_id, digest, family_id, generation, key_version, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7)"""
 
 # In: the access token of a generation.
 INSERT_ACCESS_TOKEN = """INSERT INTO access_tokens
-    (seller_id, digest, chain_id, generation, key_version, scope, created_ms, expires_ms)
+    (seller_id, digest, family_id, generation, key_version, scope, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
-# Out: a refresh token with its chain, its authorization and its seller.
+# Out: a refresh token with its family, its authorization and its seller.
 REFRESH_TOKEN = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
-        c.chain_id, c.live, t.generation, t.expires_ms, c.generation, c.expired_ms, c.revoked_ms, c.revoked_reason,
+        c.family_id, c.live, t.generation, t.expires_ms, c.generation, c.expired_ms, c.revoked_ms, c.revoked_reason,
         t.created_ms
     FROM refresh_tokens t
-    JOIN token_chains c ON c.seller_id = t.seller_id AND c.chain_id = t.chain_id
+    JOIN token_families c ON c.seller_id = t.seller_id AND c.family_id = t.family_id
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
     JOIN sellers s ON s.seller_id = c.seller_id
     WHERE t.seller_id = $1 AND t.digest = $2"""
 
-# Out: two neighbouring generations of a chain, or the first of them alone.
+# Out: two neighbouring generations of a family, or the first of them alone.
 GENERATIONS = """SELECT generation, key_version, scope, created_ms, expires_ms, digest FROM access_tokens
-    WHERE seller_id = $1 AND chain_id = $2 AND generation IN ($3, $4) ORDER BY generation"""
+    WHERE seller_id = $1 AND family_id = $2 AND generation IN ($3, $4) ORDER BY generation"""
 
 
 async def add_code(
@@ -155,9 +155,9 @@ async def find_code(tx: Transaction, seller_id: int, code: str) -> Code | None:
     return Code(Grant(*row[:6]), *row[6:]) if row else None
 
 
-async def claim_code(tx: Transaction, seller_id: int, code: str, chain_id: bytes, now_ms: int) -> bool:
-    """Exchange the code for a chain; False where somebody has, or where it was refused as expired."""
-    return bool(await tx.run(CLAIM_CODE, seller_id, digest(code), now_ms, chain_id))
+async def claim_code(tx: Transaction, seller_id: int, code: str, family_id: bytes, now_ms: int) -> bool:
+    """Exchange the code for a family; False where somebody has, or where it was refused as expired."""
+    return bool(await tx.run(CLAIM_CODE, seller_id, digest(code), now_ms, family_id))
 
 
 async def expire_code(tx: Transaction, seller_id: int, code: str, now_ms: int) -> None:
@@ -165,45 +165,45 @@ async def expire_code(tx: Transaction, seller_id: int, code: str, now_ms: int) -
     await tx.run(EXPIRE_CODE, seller_id, digest(code), now_ms)
 
 
-async def add_chain(tx: Transaction, chain: Chain, authorization_id: str, now_ms: int) -> None:
-    """Keep a new chain, at its first generation."""
+async def add_family(tx: Transaction, family: TokenFamily, authorization_id: str, now_ms: int) -> None:
+    """Keep a new family, at its first generation."""
     await tx.run(
-        INSERT_CHAIN,
-        chain.seller_id,
-        chain.chain_id,
+        INSERT_FAMILY,
+        family.seller_id,
+        family.family_id,
         authorization_id,
-        chain.application_id,
-        int(chain.live),
-        chain.scope,
+        family.application_id,
+        int(family.live),
+        family.scope,
         now_ms,
     )
 
 
-async def claim_successor(tx: Transaction, chain: Chain, generation: int) -> bool:
-    """Make room for the one successor of `generation`; False where it was made, or where the chain has ended."""
-    return bool(await tx.run(CLAIM_SUCCESSOR, chain.seller_id, chain.chain_id, generation))
+async def claim_successor(tx: Transaction, family: TokenFamily, generation: int) -> bool:
+    """Make room for the one successor of `generation`; False where it was made, or where the family has ended."""
+    return bool(await tx.run(CLAIM_SUCCESSOR, family.seller_id, family.family_id, generation))
 
 
-async def expire_chain(tx: Transaction, chain: Chain, generation: int, now_ms: int) -> bool:
+async def expire_family(tx: Transaction, family: TokenFamily, generation: int, now_ms: int) -> bool:
     """Write down that the refresh token of `generation`, the newest, was refused as expired; False where it is not."""
-    return bool(await tx.run(EXPIRE_CHAIN, chain.seller_id, chain.chain_id, generation, now_ms))
+    return bool(await tx.run(EXPIRE_FAMILY, family.seller_id, family.family_id, generation, now_ms))
 
 
-async def revoke_chain(tx: Transaction, seller_id: int, chain_id: bytes, now_ms: int, reason: str) -> bool:
-    """End a chain with all its tokens, refresh and access; False where it had ended so before."""
-    tx.wake(f"chain:{chain_id.hex()}")
-    return bool(await tx.run(REVOKE_CHAIN, seller_id, chain_id, now_ms, reason))
+async def revoke_family(tx: Transaction, seller_id: int, family_id: bytes, now_ms: int, reason: str) -> bool:
+    """End a family with all its tokens, refresh and access; False where it had ended so before."""
+    tx.notify(f"family:{family_id.hex()}")
+    return bool(await tx.run(REVOKE_FAMILY, seller_id, family_id, now_ms, reason))
 
 
 def add_refresh_token(
-    tx: Transaction, chain: Chain, generation: Generation, refresh_token: str, expires_ms: int
+    tx: Transaction, family: TokenFamily, generation: Generation, refresh_token: str, expires_ms: int
 ) -> None:
     """Keep the refresh token of a generation, by its digest."""
-    tx.then(
+    tx.defer(
         INSERT_REFRESH_TOKEN,
-        chain.seller_id,
+        family.seller_id,
         digest(refresh_token),
-        chain.chain_id,
+        family.family_id,
         generation.number,
         generation.key_version,
         generation.created_ms,
@@ -211,13 +211,13 @@ def add_refresh_token(
     )
 
 
-def add_access_token(tx: Transaction, chain: Chain, generation: Generation, access_token: str) -> None:
+def add_access_token(tx: Transaction, family: TokenFamily, generation: Generation, access_token: str) -> None:
     """Keep the access token of a generation, by its digest."""
-    tx.then(
+    tx.defer(
         INSERT_ACCESS_TOKEN,
-        chain.seller_id,
+        family.seller_id,
         digest(access_token),
-        chain.chain_id,
+        family.family_id,
         generation.number,
         generation.key_version,
         generation.scope,
@@ -232,13 +232,13 @@ async def find_refresh_token(tx: Transaction, seller_id: int, refresh_token: str
     return _refresh_token(row) if row else None
 
 
-async def find_generations(tx: Transaction, chain: Chain, number: int) -> dict[int, Generation]:
-    """The generations `number` and `number + 1` of a chain, as far as there are such."""
-    rows = await tx.all(GENERATIONS, chain.seller_id, chain.chain_id, number, number + 1)
+async def find_generations(tx: Transaction, family: TokenFamily, number: int) -> dict[int, Generation]:
+    """The generations `number` and `number + 1` of a family, as far as there are such."""
+    rows = await tx.all(GENERATIONS, family.seller_id, family.family_id, number, number + 1)
     return {row[0]: Generation(*row) for row in rows}
 
 
 def _refresh_token(row: Row) -> RefreshToken:
     grant = Grant(*row[:6])
-    chain = Chain(grant.seller_id, row[6], grant.application_id, bool(row[7]), grant.scope)
-    return RefreshToken(grant, chain, *row[8:])
+    family = TokenFamily(grant.seller_id, row[6], grant.application_id, bool(row[7]), grant.scope)
+    return RefreshToken(grant, family, *row[8:])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from paydesk.known import Known
+from paydesk.known import RecentAddresses
 from paydesk.rates import Buckets, Monotonic, Tally, network
 from paydesk.secrets import digest
 from paydesk.signals import Signals
@@ -53,7 +53,7 @@ class ClientThrottle:
         self._clients: Buckets[int] = Buckets(
             rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
         )
-        self._known = Known("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._known = RecentAddresses("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
         self._counts_failures = rates.pair_per_minute > 0 or rates.address_per_minute > 0
 
     @property
@@ -119,7 +119,7 @@ class SignInThrottle:
         self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic=monotonic)
-        self._known = Known("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._known = RecentAddresses("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
 
     def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
         """The seconds to wait before this may be tried, or None where it may be tried now. Asked before any hashing.

@@ -1,6 +1,6 @@
 """Tokens, codes and public keys: their shapes, and how the secret part of a token is derived from the server key.
 
-Nothing here is random but `new_code`, `new_public_key` and `new_chain_id`: a chain's tokens can be made again whenever
+Nothing here is random but `new_code`, `new_public_key` and `new_family_id`: a family's tokens can be made again whenever
 they are asked for, so they need not be kept.
 """
 
@@ -29,18 +29,18 @@ _ACCESS_TOKEN = re.compile(ACCESS_TOKEN_PATTERN)
 _REFRESH_TOKEN = re.compile(REFRESH_TOKEN_PATTERN)
 
 
-class Chain(msgspec.Struct, frozen=True):
+class TokenFamily(msgspec.Struct, frozen=True):
     """All tokens that come from one code: whose they are, live or test, and the scope that was granted."""
 
     seller_id: int
-    chain_id: bytes
+    family_id: bytes
     application_id: int
     live: bool
     scope: str
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """One generation of a chain: what cannot be derived. `scope` and the times are those of its access token."""
+    """One generation of a family: what cannot be derived. `scope` and the times are those of its access token."""
 
     number: int
     key_version: int
@@ -63,22 +63,22 @@ class Lifetimes:
 class Pair:
     """The tokens of one generation; there is no refresh token without `offline_access`."""
 
-    chain: Chain
+    family: TokenFamily
     generation: Generation
     access_token: str
     refresh_token: str | None
 
 
-def derive(keys: Keys, chain: Chain, generation: Generation) -> Pair:
+def derive(keys: Keys, family: TokenFamily, generation: Generation) -> Pair:
     """The tokens of a generation, the same ones every time. Raises `KeyMissing`, also where the key is another one."""
-    access_token, version = _access_token(keys, chain, generation), generation.key_version
+    access_token, version = _access_token(keys, family, generation), generation.key_version
     if generation.digest is not None and generation.digest != digest(access_token):
         raise KeyMissing(version, f"this node's server key of version {version} is not the one that the token is of")
     return Pair(
-        chain,
+        family,
         generation,
         access_token,
-        _refresh_token(keys, chain, generation) if includes(chain.scope, OFFLINE_ACCESS) else None,
+        _refresh_token(keys, family, generation) if includes(family.scope, OFFLINE_ACCESS) else None,
     )
 
 
@@ -107,8 +107,8 @@ def new_public_key(*, live: bool) -> str:
     return f"{prefix(live=live)}-{uuid.uuid4()}"
 
 
-def new_chain_id() -> bytes:
-    """128 random bits that name a chain."""
+def new_family_id() -> bytes:
+    """128 random bits that name a family."""
     return secrets.token_bytes(16)
 
 
@@ -117,10 +117,10 @@ def prefix(*, live: bool) -> str:
     return "APP_USR" if live else "TEST"
 
 
-def _access_token(keys: Keys, chain: Chain, generation: Generation) -> str:
-    secret = _derived(keys, "access_token", chain, generation)[:16].hex()
+def _access_token(keys: Keys, family: TokenFamily, generation: Generation) -> str:
+    secret = _derived(keys, "access_token", family, generation)[:16].hex()
     hour = _month_day_hour(generation.created_ms // HOUR_MS)
-    return f"{prefix(live=chain.live)}-{chain.application_id}-{hour}-{secret}-{chain.seller_id}"
+    return f"{prefix(live=family.live)}-{family.application_id}-{hour}-{secret}-{family.seller_id}"
 
 
 @lru_cache(16)
@@ -128,12 +128,12 @@ def _month_day_hour(hours: int) -> str:
     return f"{datetime.fromtimestamp(hours * 3600, UTC):%m%d%H}"
 
 
-def _refresh_token(keys: Keys, chain: Chain, generation: Generation) -> str:
-    return f"TG-{_derived(keys, 'refresh_token', chain, generation)[:20].hex()}-{chain.seller_id}"
+def _refresh_token(keys: Keys, family: TokenFamily, generation: Generation) -> str:
+    return f"TG-{_derived(keys, 'refresh_token', family, generation)[:20].hex()}-{family.seller_id}"
 
 
-def _derived(keys: Keys, kind: str, chain: Chain, generation: Generation) -> bytes:
-    mode = "live" if chain.live else "test"
+def _derived(keys: Keys, kind: str, family: TokenFamily, generation: Generation) -> bytes:
+    mode = "live" if family.live else "test"
     return keys.derive(
-        generation.key_version, kind, str(chain.application_id), mode, chain.chain_id, str(generation.number)
+        generation.key_version, kind, str(family.application_id), mode, family.family_id, str(generation.number)
     )

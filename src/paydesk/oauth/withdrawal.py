@@ -34,5 +34,5 @@ async def withdraw_all(tx: Transaction, *, seller_id: int, now_ms: int) -> list[
 
 
 async def _announce(tx: Transaction, seller_id: int, application_id: int, authorization_id: str, now_ms: int) -> None:
-    tx.wake(authorizations.topic(authorization_id))
+    tx.notify(authorizations.topic(authorization_id))
     await connect.announce(tx, seller_id=seller_id, application_id=application_id, action=DEAUTHORIZED, now_ms=now_ms)

@@ -30,7 +30,7 @@ async def add(call: Call) -> Answer:
     # What has ended is forgotten here, so that what is looked through at every authentication stays short.
     await applications.forget_ended_secrets(call.tx, number, call.now_ms)
     if len(await applications.find_secrets(call.tx, number)) >= GOOD_SECRETS_MAX:
-        raise TOO_MANY_SECRETS.because("too many secrets", f"at most {GOOD_SECRETS_MAX} may be good at once")
+        raise TOO_MANY_SECRETS.with_reason("too many secrets", f"at most {GOOD_SECRETS_MAX} may be good at once")
     made, secret = await applications.add_secret(call.tx, number, call.now_ms)
     after = await _record(call, number, "applications.secrets.add", before)
     return Answer(
@@ -51,7 +51,7 @@ async def remove(call: Call) -> Answer:
     number = application.application_id
     before = await applications.find_secrets(call.tx, number)
     if not await applications.remove_secret(call.tx, number, call.path):
-        raise SECRET_NOT_FOUND.because("unknown secret")
+        raise SECRET_NOT_FOUND.with_reason("unknown secret")
     await _record(call, number, "applications.secrets.remove", before)
     return await answer(call, application)
 

@@ -43,7 +43,7 @@ async def get(call: Call) -> Answer:
     """One application, with what is known of its secrets."""
     application = await applications.get(call.tx, lists.id_in_path(call.path))
     if application is None:
-        raise APPLICATION_NOT_FOUND.because("unknown application")
+        raise APPLICATION_NOT_FOUND.with_reason("unknown application")
     return await answer(call, application)
 
 
@@ -53,7 +53,7 @@ async def change(call: Call) -> Answer:
     assert isinstance(body, ApplicationChange)
     sent = {name: getattr(body, name) for name in body.model_fields_set}
     if not sent:
-        raise MINIMUM_PROPERTIES.because(
+        raise MINIMUM_PROPERTIES.with_reason(
             "nothing to change", f"'$' - must have one of {', '.join(type(body).model_fields)}"
         )
     if "redirect_uris" in sent:
@@ -88,9 +88,9 @@ async def resume(call: Call) -> Answer:
 async def held(call: Call) -> Application:
     """The application of the path, for one who may change it and whom nobody else overtakes."""
     audit.require_change(call)
-    application = await applications.hold(call.tx, lists.id_in_path(call.paths[0]))
+    application = await applications.lock(call.tx, lists.id_in_path(call.paths[0]))
     if application is None:
-        raise APPLICATION_NOT_FOUND.because("unknown application")
+        raise APPLICATION_NOT_FOUND.with_reason("unknown application")
     return application
 
 

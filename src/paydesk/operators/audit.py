@@ -16,13 +16,13 @@ from paydesk.storage.database import Transaction
 def require_change(call: Call) -> None:
     """Refuse those who may only read. Raises `FORBIDDEN`."""
     if call.caller.role == "support":
-        raise FORBIDDEN.because("support may only read", message="Your role, support, may only read.")
+        raise FORBIDDEN.with_reason("support may only read", message="Your role, support, may only read.")
 
 
 def require_owner(call: Call) -> None:
     """Refuse everybody but owners, who alone say who operates the service. Raises `FORBIDDEN`."""
     if call.caller.role != "owner":
-        raise FORBIDDEN.because(
+        raise FORBIDDEN.with_reason(
             "not an owner", message=f"Your role, {call.caller.role}, may not do this; an owner may."
         )
 

@@ -18,9 +18,9 @@ class OperatorBearers:
     async def caller(self, token: str | None, now_ms: int) -> Caller:  # noqa: ARG002 - every look-up is told the time
         """The operator of the token. Raises `UNAUTHORIZED`."""
         if not token:
-            raise UNAUTHORIZED.because("no token", message="authorization value not present")
+            raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         if not tokens.PATTERN.fullmatch(token):
-            raise UNAUTHORIZED.because("not an operator's token")
+            raise UNAUTHORIZED.with_reason("not an operator's token")
         key = digest(token)
 
         async def work(tx: Transaction) -> store.Operator | None:
@@ -28,5 +28,5 @@ class OperatorBearers:
 
         operator = await self._database.read(work)
         if operator is None:
-            raise UNAUTHORIZED.because("operator's token unknown or revoked")
+            raise UNAUTHORIZED.with_reason("operator's token unknown or revoked")
         return Caller(seller_id=0, operator_id=operator.operator_id, role=operator.role)

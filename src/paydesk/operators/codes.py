@@ -17,22 +17,26 @@ async def create(call: Call) -> Answer:
     body: CodeRequest = call.body
     if (body.code_challenge is None) != (body.code_challenge_method is None):
         missing = "code_challenge" if body.code_challenge is None else "code_challenge_method"
-        raise REQUIRED_PROPERTIES.because("half a challenge", f"'$.{missing}' - must come with the other of the two")
+        raise REQUIRED_PROPERTIES.with_reason(
+            "half a challenge", f"'$.{missing}' - must come with the other of the two"
+        )
     application = await applications.get(call.tx, body.client_id)
     if application is None:
-        raise APPLICATION_NOT_FOUND.because("unknown application")
+        raise APPLICATION_NOT_FOUND.with_reason("unknown application")
     if await sellers.get(call.tx, body.user_id) is None:
-        raise SELLER_NOT_FOUND.because("unknown seller")
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
     redirect_uri = body.redirect_uri or application.redirect_uris[0]
     if redirect_uri not in application.redirect_uris:
-        raise PROPERTY_VALUE.because(
+        raise PROPERTY_VALUE.with_reason(
             "redirect_uri is not registered", "'$.redirect_uri' - must be one of the application's"
         )
     if application.pkce_required and body.code_challenge is None:
-        raise REQUIRED_PROPERTIES.because("challenge required", "'$.code_challenge' - the application requires PKCE")
+        raise REQUIRED_PROPERTIES.with_reason(
+            "challenge required", "'$.code_challenge' - the application requires PKCE"
+        )
     scope = body.scope or application.scopes
     if not set(scope.split()) <= set(application.scopes.split()):
-        raise PROPERTY_VALUE.because("scope too wide", "'$.scope' - must be within the application's scopes")
+        raise PROPERTY_VALUE.with_reason("scope too wide", "'$.scope' - must be within the application's scopes")
     expires_ms = call.now_ms + call.settings.code_lifetime_seconds * 1000
     code = await issuing.mint_code(
         call.tx,

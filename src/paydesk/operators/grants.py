@@ -34,7 +34,7 @@ async def withdraw(call: Call) -> Answer:
     seller_id = int(seller)
     found = await authorizations.get(call.tx, seller_id, authorization_id)
     if found is None:
-        raise GRANT_NOT_FOUND.because("unknown grant")
+        raise GRANT_NOT_FOUND.with_reason("unknown grant")
     if await withdrawal.withdraw(call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms):
         was = {"client_id": str(found.application_id), "scope": found.scope, "created_date": rfc3339(found.created_ms)}
         after = {**was, "withdrawn_date": rfc3339(call.now_ms)}

@@ -87,7 +87,7 @@ async def owner_of(tx: Transaction, order_id: str) -> int:
     # What is no id at all may have characters that a database refuses.
     row = await tx.one(OWNER, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
     if row is None:
-        raise ORDER_NOT_FOUND.because("no seller has this order")
+        raise ORDER_NOT_FOUND.with_reason("no seller has this order")
     return int(row[0])
 
 

@@ -67,7 +67,7 @@ def choice(query: Mapping[str, str], name: str, words: Sequence[str]) -> str:
     """A query parameter that is one of some words; nothing, where it was left out. Raises `PROPERTY_VALUE`."""
     given = query.get(name)
     if given is not None and given not in words:
-        raise PROPERTY_VALUE.because(f"unknown {name}", f"'{name}' - must be one of {', '.join(words)}")
+        raise PROPERTY_VALUE.with_reason(f"unknown {name}", f"'{name}' - must be one of {', '.join(words)}")
     return given or ""
 
 
@@ -75,7 +75,7 @@ def number(name: str, text: str) -> int:
     """A query parameter's whole number. Raises `PROPERTY_VALUE`."""
     if text.isascii() and text.isdigit() and len(text) <= 18:
         return int(text)
-    raise PROPERTY_VALUE.because(f"{name} is not a number", f"'{name}' - must be a whole number")
+    raise PROPERTY_VALUE.with_reason(f"{name} is not a number", f"'{name}' - must be a whole number")
 
 
 def id_in_path(text: str) -> int:
@@ -86,7 +86,7 @@ def id_in_path(text: str) -> int:
 def _limit(query: Mapping[str, str]) -> int:
     limit = number("limit", query.get("limit", str(LIMIT_DEFAULT)))
     if not 1 <= limit <= LIMIT_MAX:
-        raise PROPERTY_VALUE.because("limit out of range", f"'limit' - must be from 1 to {LIMIT_MAX}")
+        raise PROPERTY_VALUE.with_reason("limit out of range", f"'limit' - must be from 1 to {LIMIT_MAX}")
     return limit
 
 
@@ -95,7 +95,7 @@ def _after(query: Mapping[str, str], first: Key) -> Key:
     if cursor is None:
         return first
     if not re.fullmatch(_cursor_pattern(tuple(map(type, first))), cursor):
-        raise PROPERTY_VALUE.because("cursor is none of ours", "'after' - must be the `next` of a page")
+        raise PROPERTY_VALUE.with_reason("cursor is none of ours", "'after' - must be the `next` of a page")
     parts = cursor.split(".", len(first) - 1)
     return tuple(int(part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True))
 

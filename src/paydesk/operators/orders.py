@@ -15,7 +15,7 @@ from paydesk.orders.store import COLUMNS, Order
 from paydesk.storage.database import Row
 
 QUERY = (
-    Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
+    Query("status", {"enum": list(wording.ALL_LABELS)}, "With this status, as answers show it."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
     Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     lists.OF_SELLER,
@@ -52,13 +52,13 @@ def _filter(call: Call, name: str) -> str:
     try:
         return "" if sent is None else str(FILTERS[name](sent))
     except ValueError as error:
-        raise PROPERTY_VALUE.because(f"{name} is malformed", f"'{name}' - {error}") from None
+        raise PROPERTY_VALUE.with_reason(f"{name} is malformed", f"'{name}' - {error}") from None
 
 
 def _told_as(status: str) -> tuple[str, str, str, str]:
     """The status and the detail of the rows that are told as this one, and two details that they must not have."""
     if status and status not in wording.told():
-        raise PROPERTY_VALUE.because("unknown status", f"'status' - must be one of {', '.join(wording.told())}")
+        raise PROPERTY_VALUE.with_reason("unknown status", f"'status' - must be one of {', '.join(wording.told())}")
     detail, others = wording.within(status) if status else (None, ())
     one, other = (*others, "", "")[:2]
     return ("", detail, one, other) if detail is not None else (status, "", one, other)

@@ -101,7 +101,7 @@ async def resolve_reversal(call: Call) -> Answer:
     body: ResolveReversalRequest = call.body
     row = await call.tx.one(OWNER, call.path)
     if row is None:
-        raise REVERSAL_NOT_FOUND.because("no seller has this reversal")
+        raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
     seller_id, order_id = row
     order = await orders.lock(call.tx, seller_id, order_id)
     assert order is not None, "a reversal has an order"

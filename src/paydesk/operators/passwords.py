@@ -27,7 +27,7 @@ async def refuse_common(password: str) -> None:
     rule = "must not be a common word or name, also not with digits or signs around it or repeated"
     if has_few_letters(password):
         rule = f"must contain at least {LETTERS_MIN} letters beside digits and signs"
-    raise PROPERTY_VALUE.because(
+    raise PROPERTY_VALUE.with_reason(
         "common password",
         f"'$.password' - {rule}; use several words that have nothing to do with each other, or leave it out to have one"
         " made",
@@ -38,7 +38,7 @@ def refuse_email(password: str, email: str) -> None:
     """Refuse a password that contains what stands before the @ of the e-mail address. Raises `PROPERTY_VALUE`."""
     local_part = email.rpartition("@")[0].casefold()
     if len(local_part) >= LOCAL_PART_MIN and local_part in password.casefold():
-        raise PROPERTY_VALUE.because(
+        raise PROPERTY_VALUE.with_reason(
             "password contains the e-mail address",
             "'$.password' - must not contain what stands before the @ of the seller's e-mail address;"
             " use other words, or leave it out to have one made",

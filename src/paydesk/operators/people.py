@@ -52,7 +52,7 @@ async def revoke(call: Call) -> Answer:
     audit.require_owner(call)
     before = await store.person(call.tx, call.path)
     if before is None:
-        raise OPERATOR_NOT_FOUND.because("unknown operator")
+        raise OPERATOR_NOT_FOUND.with_reason("unknown operator")
     changed = await store.revoke(call.tx, call.path, call.now_ms)
     after = await store.person(call.tx, call.path)
     assert after is not None, "operators are never deleted"

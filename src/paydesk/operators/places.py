@@ -28,7 +28,7 @@ async def create_store(call: Call) -> Answer:
     audit.require_change(call)
     body: StoreRequest = call.body
     if await sellers.get(call.tx, body.seller_id) is None:
-        raise SELLER_NOT_FOUND.because("unknown seller")
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
     answer = shown_store(await places.create_store(call.tx, body.seller_id, body.name, call.now_ms))
     await audit.record(call, call.tx, "stores.create", str(answer["store_id"]), after=answer)
     return Answer(201, answer)
@@ -50,8 +50,8 @@ async def create_pos(call: Call) -> Answer:
     if pos is None:
         known = await places.stores(call.tx, body.seller_id)
         if any(one.store_id == body.store_id for one in known):
-            raise EXTERNAL_POS_ID_TAKEN.because("external_pos_id is taken", "'$.external_pos_id' - is taken")
-        raise STORE_NOT_FOUND.because("not a store of this seller")
+            raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
+        raise STORE_NOT_FOUND.with_reason("not a store of this seller")
     answer = shown_pos(pos)
     await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=answer)
     return Answer(201, answer)

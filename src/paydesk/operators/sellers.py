@@ -57,7 +57,7 @@ async def get(call: Call) -> Answer:
     """One seller."""
     seller = await sellers.get(call.tx, lists.id_in_path(call.path))
     if seller is None:
-        raise SELLER_NOT_FOUND.because("unknown seller")
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
     return Answer(200, shown(seller))
 
 
@@ -66,7 +66,7 @@ async def change(call: Call) -> Answer:
     before, body = await _held(call, call.tx), call.body
     assert isinstance(body, SellerChange)
     if not body.model_fields_set:
-        raise MINIMUM_PROPERTIES.because("nothing to change", "'$' - must have one of email, name")
+        raise MINIMUM_PROPERTIES.with_reason("nothing to change", "'$' - must have one of email, name")
     email, name = body.email or before.email, body.name or before.name
     if not await sellers.change(call.tx, before.seller_id, email=email, name=name):
         raise _taken()
@@ -142,9 +142,9 @@ def shown(seller: Seller) -> dict[str, Any]:
 async def _held(call: Call, tx: Transaction) -> Seller:
     """The seller of the path, for one who may change them and whom nobody else overtakes."""
     audit.require_change(call)
-    seller = await sellers.hold(tx, lists.id_in_path(call.path))
+    seller = await sellers.lock(tx, lists.id_in_path(call.path))
     if seller is None:
-        raise SELLER_NOT_FOUND.because("unknown seller")
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
     return seller
 
 
@@ -158,4 +158,4 @@ async def _changed(call: Call, action: str, before: Seller) -> Answer:
 
 
 def _taken() -> Refusal:
-    return EMAIL_TAKEN.because("e-mail address is taken", "'$.email' - must not be another seller's")
+    return EMAIL_TAKEN.with_reason("e-mail address is taken", "'$.email' - must not be another seller's")

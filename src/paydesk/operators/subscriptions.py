@@ -39,7 +39,7 @@ async def create(call: Call) -> Answer:
 
     async def work(tx: Transaction) -> dict[str, Any]:
         if await applications.get(tx, body.client_id) is None:
-            raise APPLICATION_NOT_FOUND.because("unknown application")
+            raise APPLICATION_NOT_FOUND.with_reason("unknown application")
         subscription, secret = await subscriptions.create(
             tx,
             call.keys,

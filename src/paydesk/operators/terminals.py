@@ -64,7 +64,7 @@ async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Termin
     terminal_id, seller_id = store.virtual_id(), await _seller(tx, body)
     pos = await _pos(tx, seller_id, body, terminal_id, now_ms)
     if body.operating_mode == "PDV" and (standing := await store.in_pdv(tx, seller_id, pos.pos_id, live=False)):
-        raise POS_TAKEN.because("another terminal in PDV", f"{standing[0]} is in mode PDV there")
+        raise POS_TAKEN.with_reason("another terminal in PDV", f"{standing[0]} is in mode PDV there")
     terminal = await store.create(
         tx,
         seller_id=seller_id,
@@ -88,7 +88,7 @@ async def _seller(tx: Transaction, body: TerminalRequest) -> int:
             return known[0].seller_id
     elif await sellers.get(tx, body.seller_id) is not None:
         return body.seller_id
-    raise SELLER_NOT_FOUND.because("unknown seller")
+    raise SELLER_NOT_FOUND.with_reason("unknown seller")
 
 
 async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_id: str, now_ms: int) -> Pos:
@@ -96,7 +96,7 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     if body.pos_id is not None:
         pos = await places.find_pos(tx, seller_id, body.pos_id)
         if pos is None:
-            raise POS_NOT_FOUND.because("not a point of sale of this seller")
+            raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
         return pos
     stores = await places.stores(tx, seller_id) or [await places.create_store(tx, seller_id, "Store", now_ms)]
     name = terminal_id.rpartition("_")[2]

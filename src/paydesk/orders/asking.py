@@ -16,7 +16,7 @@ import structlog
 from paydesk.clock import Clock, SystemClock
 from paydesk.crash_points import reached
 from paydesk.orders import store
-from paydesk.orders.due import Due
+from paydesk.orders.due import JobQueue
 from paydesk.orders.payments import ASK_SECONDS_MAX
 from paydesk.orders.store import Order
 from paydesk.storage.database import Locked, Transaction, Unavailable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CLAIM_SECONDS = 2 * ASK_SECONDS_MAX + 10
 """For an inquiry and a reversal after it, and what is written down between them."""
 UNDER_WAY_MAX = 16
-LOOK_AGAIN_SECONDS = 1.0
+POLL_INTERVAL_SECONDS = 1.0
 STOP_SECONDS_MAX = 3.0
 
 T = TypeVar("T")
@@ -37,23 +37,23 @@ log = structlog.get_logger("acquirer")
 
 
 @dataclass(frozen=True, slots=True)
-class Work(Generic[T]):
+class Job(Generic[T]):
     """What is asked about: what of it is due, what one attempt does, and what the log calls it.
 
     A claim outlives its attempt, with what is written down on the way.
     """
 
-    due: Due[T]
-    bring_on: Callable[[WorkerContext, T], Coroutine[Any, Any, None]]
+    due: JobQueue[T]
+    process: Callable[[WorkerContext, T], Coroutine[Any, Any, None]]
     named: Callable[[T], str]
     claim_seconds: float
 
 
-class AskingWorker(Generic[T]):
+class JobWorker(Generic[T]):
     """Claims what is due and brings each of it on. `wall` is the machine's clock, which claims go by."""
 
-    def __init__(self, context: WorkerContext, work: Work[T], *, wall: Clock | None = None) -> None:
-        self._context, self._database, self._work = context, context.database, work
+    def __init__(self, context: WorkerContext, job: Job[T], *, wall: Clock | None = None) -> None:
+        self._context, self._database, self._job = context, context.database, job
         self._wall = wall or SystemClock()
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -86,7 +86,7 @@ class AskingWorker(Generic[T]):
         """Claim what is due and begin with it; how many."""
         now_ms, wall_ms = self._context.clock.now_ms(), self._wall.now_ms()
         started = 0
-        for seller_id in await self._database.read(lambda tx: self._work.due.sellers(tx, now_ms, wall_ms)):
+        for seller_id in await self._database.read(lambda tx: self._job.due.sellers(tx, now_ms, wall_ms)):
             limit = UNDER_WAY_MAX - len(self._under_way)
             if limit > 0:
                 started += await self._claim(seller_id, limit)
@@ -95,12 +95,12 @@ class AskingWorker(Generic[T]):
     async def _claim(self, seller_id: int, limit: int) -> int:
         # The first says whether the machine's clock is off by now: a claim of such a clock could last for days.
         now_ms, wall_ms = self._context.clock.now_ms(), self._wall.now_ms()
-        until_ms = wall_ms + round(self._work.claim_seconds * 1000)
-        claim = partial(self._work.due.claim, now_ms=now_ms, wall_ms=wall_ms, until_ms=until_ms, limit=limit)
+        until_ms = wall_ms + round(self._job.claim_seconds * 1000)
+        claim = partial(self._job.due.claim, now_ms=now_ms, wall_ms=wall_ms, until_ms=until_ms, limit=limit)
         claimed = await self._database.write(lambda tx: claim(tx, seller_id))
         for one in claimed:
             reached("claimed")
-            task = asyncio.create_task(self._work.bring_on(self._context, one), name=self._work.named(one))
+            task = asyncio.create_task(self._job.process(self._context, one), name=self._job.named(one))
             self._under_way.add(task)
             task.add_done_callback(self._done)
         return len(claimed)
@@ -112,17 +112,17 @@ class AskingWorker(Generic[T]):
             log.warning("not brought on, its claim runs out", about=task.get_name(), reason=str(error))
         elif error is not None:
             log.error("not brought on, its claim runs out", about=task.get_name(), exc_info=error)
-        self._database.signals.wake_here(["money"])
+        self._database.signals.notify_local(["money"])
 
     async def _pause_seconds(self) -> float:
         """Seconds until the next one is due, at most one: other nodes write too."""
         now_ms = self._context.clock.now_ms()
-        next_ms = await self._database.read(lambda tx: self._work.due.next_ms(tx, now_ms))
-        return LOOK_AGAIN_SECONDS if next_ms is None else min((next_ms - now_ms) / 1000, LOOK_AGAIN_SECONDS)
+        next_ms = await self._database.read(lambda tx: self._job.due.next_ms(tx, now_ms))
+        return POLL_INTERVAL_SECONDS if next_ms is None else min((next_ms - now_ms) / 1000, POLL_INTERVAL_SECONDS)
 
 
 async def commit(
-    context: WorkerContext, order: Order, change: Callable[[Transaction, Order, int], Awaitable[R]], *touches: str
+    context: WorkerContext, order: Order, change: Callable[[Transaction, Order, int], Awaitable[R]], *conflict_keys: str
 ) -> R:
     """Make a change to the order, which is held meanwhile, at the time that it is now."""
     now_ms = context.clock.now_ms()
@@ -132,7 +132,7 @@ async def commit(
         assert held is not None, "orders are never deleted"
         return await change(tx, held, now_ms)
 
-    return await context.database.write(work, touches=(f"order:{order.order_id}", *touches))
+    return await context.database.write(work, conflict_keys=(f"order:{order.order_id}", *conflict_keys))
 
 
 def shown(outcome: Any) -> str:

@@ -33,12 +33,12 @@ async def acknowledge(call: Call) -> Handled:
     """`created → at_terminal`: the terminal has the order. Repeated, it is answered again."""
     refuse_revoked(call)
     request: SessionRequest = call.body
-    session = await leases.hold_session(call, request.boot_id)
+    session = await leases.lock_session(call, request.boot_id)
     order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
     if order.state == status.CREATED:
         return Answer(200, acknowledged(await take(call, order, session)))
     lease = await leases.find(call.tx, order.seller_id, order.ulid)
-    if order.status not in status.LIVE or lease is None or order.taken_over_ms is not None:
+    if order.status not in status.LIVE or lease is None or order.detached_ms is not None:
         # Returned, not raised: an order that was overdue is expired now, and stays so.
         return _over(order)
     if lease.session == session:
@@ -50,15 +50,15 @@ async def progress(call: Call) -> Handled:
     """How far the payment came. `authorizing` asks for the grant; every other step is only written down."""
     refuse_revoked(call)
     request: ProgressRequest = call.body
-    session = await leases.hold_session(call, request.boot_id)
+    session = await leases.lock_session(call, request.boot_id)
     order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
     lease = await leases.find(call.tx, order.seller_id, order.ulid)
     if lease is None:
-        return _over(order) if order.status == "canceled" else LEASE_NOT_FOUND.because("never acknowledged")
+        return _over(order) if order.status == "canceled" else LEASE_NOT_FOUND.with_reason("never acknowledged")
     if order.status == "canceled":
         return _over(order)
-    if order.taken_over_ms is not None:
-        return ORDER_CANCELED.because("taken off the terminal")
+    if order.detached_ms is not None:
+        return ORDER_CANCELED.with_reason("taken off the terminal")
     if request.step == AUTHORIZING:
         return await _authorize(call, order, lease, session)
     if lease.session == session:
@@ -67,7 +67,7 @@ async def progress(call: Call) -> Handled:
 
 
 def lease_of(call: Call) -> tuple[str, ...]:
-    """What a terminal does with a lease touches its order and the terminal itself."""
+    """What a terminal does with a lease conflict_keys its order and the terminal itself."""
     return (f"order:ORD{call.paths[0].upper()}", f"terminal:{call.caller.terminal_id}")
 
 
@@ -75,23 +75,23 @@ async def answer_cancel(call: Call) -> Handled:
     """The terminal's answer to being asked for the order back: given up before the grant, or not."""
     refuse_revoked(call)
     request: CancelResultRequest = call.body
-    await leases.hold_session(call, request.boot_id)
+    await leases.lock_session(call, request.boot_id)
     order = await store.expire_overdue(call.tx, await held(call, call.path), call.now_ms)
-    if request.done and order.status in status.LIVE and order.taken_over_ms is None:
+    if request.done and order.status in status.LIVE and order.detached_ms is None:
         canceled = await store.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
         if canceled is None:
-            return _not_to_be_given_back(order)
+            return _not_released(order)
         await store.end_lease(call.tx, canceled, "cancel", call.now_ms)
         return Answer(200, acknowledged(canceled))
-    if order.state == status.CANCELLATION_REQUESTED and order.granted_ms is None:
-        return ORDER_NOT_GRANTED.because("turned down before the grant")
+    if order.state == status.CANCELLATION_REQUESTED and order.permitted_ms is None:
+        return ORDER_NOT_GRANTED.with_reason("turned down before the grant")
     return Answer(200, acknowledged(order))
 
 
-def _not_to_be_given_back(order: Order) -> Refusal:
-    if order.state == status.AT_TERMINAL and order.granted_ms is None:
-        return CANCEL_NOT_REQUESTED.because("done, but no cancel was asked for")
-    return ORDER_GRANTED.because(f"done, but the order is {order.state}")
+def _not_released(order: Order) -> Refusal:
+    if order.state == status.AT_TERMINAL and order.permitted_ms is None:
+        return CANCEL_NOT_REQUESTED.with_reason("done, but no cancel was asked for")
+    return ORDER_GRANTED.with_reason(f"done, but the order is {order.state}")
 
 
 async def held(call: Call, lease_id: str) -> Order:
@@ -100,7 +100,7 @@ async def held(call: Call, lease_id: str) -> Order:
     # What is no id at all may have characters that a database refuses.
     order = await store.lock(call.tx, call.caller.seller_id, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
     if order is None or order.terminal_id != call.caller.terminal_id:
-        raise LEASE_NOT_FOUND.because("unknown lease" if order is None else "another terminal's lease")
+        raise LEASE_NOT_FOUND.with_reason("unknown lease" if order is None else "another terminal's lease")
     return order
 
 
@@ -119,29 +119,29 @@ def acknowledged(order: Order) -> dict[str, Any]:
 
 async def _resume(call: Call, order: Order, session: int) -> Handled:
     """A later start of the terminal takes the order up again, as long as nothing can have been charged."""
-    if order.state == status.AT_TERMINAL and order.granted_ms is None:
+    if order.state == status.AT_TERMINAL and order.permitted_ms is None:
         await leases.hand_over(call.tx, order.seller_id, order.ulid, session)
         return Answer(200, acknowledged(order))
     canceled = await store.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
     if canceled is not None:
         # The earlier start was asked for the order back; this one never began with it.
         await store.end_lease(call.tx, canceled, "cancel", call.now_ms)
-    return ORDER_CANCELED.because("granted to an earlier session" if canceled is None else "cancel was asked")
+    return ORDER_CANCELED.with_reason("granted to an earlier session" if canceled is None else "cancel was asked")
 
 
 async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Handled:
     if lease.session != session:
-        return ORDER_CANCELED.because(f"the lease is session {lease.session}'s")
-    granted_ms = order.granted_ms
-    if granted_ms is None and await grant_store.grant(call.tx, order, call.now_ms):
-        granted_ms = call.now_ms
+        return ORDER_CANCELED.with_reason(f"the lease is session {lease.session}'s")
+    permitted_ms = order.permitted_ms
+    if permitted_ms is None and await grant_store.permit_authorization(call.tx, order, call.now_ms):
+        permitted_ms = call.now_ms
         await leases.advance(call.tx, order.seller_id, order.ulid, call.body.seq, AUTHORIZING)
     # Once the outcome is unknown, or known, nothing is charged any more.
-    if granted_ms is None or order.state != status.AT_TERMINAL:
-        return ORDER_CANCELED.because(f"the order is {order.state}")
-    return Answer(200, {"go": True, "until": rfc3339(granted_ms + call.settings.grant_seconds * 1000)})
+    if permitted_ms is None or order.state != status.AT_TERMINAL:
+        return ORDER_CANCELED.with_reason(f"the order is {order.state}")
+    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + call.settings.permit_seconds * 1000)})
 
 
 def _over(order: Order) -> Refusal:
     kind = ORDER_CANCELED if order.status in ("canceled", *status.LIVE) else ORDER_FINISHED
-    return kind.because(f"the order is {order.state}")
+    return kind.with_reason(f"the order is {order.state}")

@@ -35,7 +35,7 @@ RETURNING {columns}""",
 
 
 @dataclass(frozen=True, slots=True)
-class Due(Generic[T]):
+class JobQueue(Generic[T]):
     """What of a table is due, by its three `statements`; `row` is made of the columns that a claim returns."""
 
     sellers_due: str

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
 
 BATCH = 500
-LOOK_AGAIN_SECONDS = 1.0
+POLL_INTERVAL_SECONDS = 1.0
 RIVAL_SECONDS = 0.02
 """What is overdue and yet there is being ended by another node, or held by a request."""
 Step = Callable[["WorkerContext"], Awaitable[int]]
@@ -49,9 +49,7 @@ async def unknown_step(context: WorkerContext) -> int:
 
 async def silent_step(context: WorkerContext) -> int:
     """Take orders back whose terminal was asked for them and is silent; how many were due."""
-    return await _each(
-        context, store.not_given_back, _take_back, waited_seconds=context.settings.cancel_silence_seconds
-    )
+    return await _each(context, store.not_released, _take_back, waited_seconds=context.settings.cancel_silence_seconds)
 
 
 async def _expire(tx: Transaction, order: Order, now_ms: int) -> None:
@@ -77,12 +75,12 @@ async def _each(context: WorkerContext, find: Find, end: End, *, waited_seconds:
     def work_on(order: Order) -> Awaitable[None]:
         async def work(tx: Transaction) -> None:
             # All nodes find the same orders at the same moment: what a rival holds is the rival's.
-            held = await store.lock_unless_held(tx, order.seller_id, order.order_id)
+            held = await store.try_lock(tx, order.seller_id, order.order_id)
             if held is not None:
                 await end(tx, held, now_ms)
 
-        touches = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
-        return context.database.write(work, touches=touches)
+        conflict_keys = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
+        return context.database.write(work, conflict_keys=conflict_keys)
 
     due = await context.database.read(lambda tx: find(tx, now_ms - waited_seconds * 1000, BATCH))
     await asyncio.gather(*(work_on(order) for order in due))
@@ -100,5 +98,5 @@ async def _pause(context: WorkerContext) -> float:
     """Seconds until the next order runs out of time, at most a second: other nodes make orders too."""
     next_ms = await context.database.read(store.next_expiry_ms)
     if next_ms is None:
-        return LOOK_AGAIN_SECONDS
-    return min(max((next_ms - context.clock.now_ms()) / 1000, RIVAL_SECONDS), LOOK_AGAIN_SECONDS)
+        return POLL_INTERVAL_SECONDS
+    return min(max((next_ms - context.clock.now_ms()) / 1000, RIVAL_SECONDS), POLL_INTERVAL_SECONDS)

@@ -6,31 +6,31 @@ from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
 # at_terminal, before the grant -> granted: the point of no return. Cancel and expiry are guarded by the same column.
-GRANT = """
-UPDATE orders SET granted_ms = $3
+PERMIT_AUTHORIZATION = """
+UPDATE orders SET permitted_ms = $3
  WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'
-   AND granted_ms IS NULL AND expires_ms > $3"""
+   AND permitted_ms IS NULL AND expires_ms > $3"""
 
 # From now on the terminal is granted nothing, and nothing that it says decides.
-TAKE_OVER = """
-UPDATE orders SET taken_over_ms = $3
+DETACH = """
+UPDATE orders SET detached_ms = $3
  WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal'"""
 
-GIVE_BACK = """
-UPDATE orders SET taken_over_ms = NULL
+REATTACH = """
+UPDATE orders SET detached_ms = NULL
  WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
 
 
-async def grant(tx: Transaction, order: Order, now_ms: int) -> bool:
+async def permit_authorization(tx: Transaction, order: Order, now_ms: int) -> bool:
     """The terminal may charge from now on; False where something stands against it, or it may already."""
-    return bool(await tx.run(GRANT, order.seller_id, order.order_id, now_ms))
+    return bool(await tx.run(PERMIT_AUTHORIZATION, order.seller_id, order.order_id, now_ms))
 
 
-async def take_over(tx: Transaction, order: Order, now_ms: int) -> None:
+async def detach(tx: Transaction, order: Order, now_ms: int) -> None:
     """Take an order off its terminal."""
-    await tx.run(TAKE_OVER, order.seller_id, order.order_id, now_ms)
+    await tx.run(DETACH, order.seller_id, order.order_id, now_ms)
 
 
-async def give_back(tx: Transaction, order: Order) -> None:
+async def reattach(tx: Transaction, order: Order) -> None:
     """Its terminal has the say again."""
-    await tx.run(GIVE_BACK, order.seller_id, order.order_id)
+    await tx.run(REATTACH, order.seller_id, order.order_id)

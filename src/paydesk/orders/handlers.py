@@ -29,12 +29,12 @@ AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
 
 
 def terminal_of_new(call: Call) -> tuple[str, ...]:
-    """What creating an order touches: its terminal, and what stands there."""
+    """What creating an order conflict_keys: its terminal, and what stands there."""
     return (f"terminal:{call.body.config.point.terminal_id}",)
 
 
 def order_of(call: Call) -> tuple[str, ...]:
-    """What is done to one order touches it alone."""
+    """What is done to one order conflict_keys it alone."""
     return (f"order:{call.path}",)
 
 
@@ -44,9 +44,9 @@ async def create(call: Call) -> Handled:
     # The row stays locked until the commit: the terminal's mode can't change under an order that is being made.
     terminal = await terminals.for_order(tx, caller.seller_id, order.terminal_id)
     if terminal is None or terminal.live != order.live:
-        raise FORBIDDEN_CHECKING_TERMINAL_OWNER.because("unknown terminal" if terminal is None else "other mode")
+        raise FORBIDDEN_CHECKING_TERMINAL_OWNER.with_reason("unknown terminal" if terminal is None else "other mode")
     if terminal.operating_mode not in TAKES_ORDERS:
-        raise TERMINAL_NOT_IN_PDV_MODE.because(f"mode is {terminal.operating_mode}")
+        raise TERMINAL_NOT_IN_PDV_MODE.with_reason(f"mode is {terminal.operating_mode}")
     if not await store.create(tx, order, call.now_ms):
         await _clear_the_way(call, order.terminal_id)
         created = await store.create(tx, order, call.now_ms)
@@ -106,13 +106,15 @@ async def _ask_terminal(call: Call, order: Order) -> Order | None:
     None where there is nothing to ask: the order is not at a terminal, or its outcome is unknown.
     """
     asked = await store.move(call.tx, status.REQUEST_CANCEL, order, call.now_ms, cancel_requested_ms=call.now_ms)
-    return asked or await store.record_wish_to_cancel(call.tx, order, call.now_ms)
+    return asked or await store.record_cancel_request(call.tx, order, call.now_ms)
 
 
 def _not_canceled(order: Order) -> Refusal:
     if order.status == "canceled":
-        return ORDER_ALREADY_CANCELED.because(f"is {order.status_detail}")
-    return CANNOT_CANCEL_ORDER.because(f"is {order.status}", f"the order is {wording.status_of(order)}{_advice(order)}")
+        return ORDER_ALREADY_CANCELED.with_reason(f"is {order.status_detail}")
+    return CANNOT_CANCEL_ORDER.with_reason(
+        f"is {order.status}", f"the order is {wording.status_of(order)}{_advice(order)}"
+    )
 
 
 def _advice(order: Order) -> str:
@@ -124,14 +126,14 @@ def _advice(order: Order) -> str:
 def _in_the_way(call: Call, standing: Order) -> Refusal:
     own = standing.application_id == call.caller.application_id
     details = (f"{standing.order_id} is {wording.status_of(standing)} on this terminal",) if own else ()
-    return ALREADY_QUEUED_ORDER_ON_TERMINAL.because(f"{standing.order_id} is {standing.status}", *details)
+    return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{standing.order_id} is {standing.status}", *details)
 
 
 async def found(call: Call) -> Order:
     """The order of the path, which must be the caller's own and of its kind. Raises `order_not_found`."""
     order = await store.find(call.tx, call.caller.seller_id, call.path)
     if order is None or bool(order.live) != call.caller.live:
-        raise ORDER_NOT_FOUND.because("unknown order" if order is None else "other mode")
+        raise ORDER_NOT_FOUND.with_reason("unknown order" if order is None else "other mode")
     return order
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from paydesk.acquiring.acquirer import Acquirer, Approved, Declined, NotFound, Outcome, Truth
 from paydesk.crash_points import reached
 from paydesk.orders import inquiry_store, outcomes, reversal_store, status, store, truth
-from paydesk.orders.asking import CLAIM_SECONDS, AskingWorker, Work, commit, log, shown
+from paydesk.orders.asking import CLAIM_SECONDS, Job, JobWorker, commit, log, shown
 from paydesk.orders.inquiry_store import Inquiry
 from paydesk.orders.operator_events import tell
 from paydesk.orders.outcomes import Paid
@@ -32,10 +32,10 @@ R = TypeVar("R")
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     """Ask for unknown outcomes until told to stop."""
-    await AskingWorker(context, WORK).run(stop)
+    await JobWorker(context, JOB).run(stop)
 
 
-async def bring_on(context: WorkerContext, inquiry: Inquiry) -> None:
+async def process(context: WorkerContext, inquiry: Inquiry) -> None:
     """One attempt: what the acquirer says becomes the order's outcome, or it is asked again later."""
     order = await context.database.read(lambda tx: store.find(tx, inquiry.seller_id, inquiry.order_id))
     assert order is not None, "an inquiry has an order"
@@ -49,7 +49,7 @@ async def bring_on(context: WorkerContext, inquiry: Inquiry) -> None:
         await steps.reverse(acquirer)
 
 
-WORK = Work(inquiry_store.DUE, bring_on, lambda inquiry: f"inquiry of {inquiry.order_id}", CLAIM_SECONDS)
+JOB = Job(inquiry_store.DUE, process, lambda inquiry: f"inquiry of {inquiry.order_id}", CLAIM_SECONDS)
 
 
 class _Steps:
@@ -91,7 +91,7 @@ class _Steps:
 
     async def wait_for_operator(self, tx: Transaction, order: Order, now_ms: int) -> None:
         """Nobody can be asked: an operator is to end it."""
-        await self._tell_once(
+        await self._alert_once(
             tx,
             order,
             now_ms,
@@ -134,8 +134,8 @@ class _Steps:
             await inquiry_store.end(tx, order, "not_found", now_ms)
             return
         if isinstance(outcome, Declined):
-            await inquiry_store.cease_reversing(tx, self._inquiry)
-            await self._tell_once(tx, order, now_ms, f"The acquirer refused to undo the payment: {outcome.detail}.")
+            await inquiry_store.abandon_reversal(tx, self._inquiry)
+            await self._alert_once(tx, order, now_ms, f"The acquirer refused to undo the payment: {outcome.detail}.")
         await self._again(tx, order, now_ms, shown(outcome), now_ms - self._inquiry.created_ms)
 
     async def _again(
@@ -143,7 +143,7 @@ class _Steps:
     ) -> None:
         """Ask again after the pause, and not later than when what can't be found counts."""
         if waited_ms >= self._settings.acquirer_silent_seconds * 1000:
-            await self._tell_once(
+            await self._alert_once(
                 tx,
                 order,
                 now_ms,
@@ -155,7 +155,7 @@ class _Steps:
             at_ms = min(at_ms, self._inquiry.created_ms + not_found_ms)
         await inquiry_store.postpone(tx, self._inquiry, at_ms)
 
-    async def _tell_once(self, tx: Transaction, order: Order, now_ms: int, message: str) -> None:
+    async def _alert_once(self, tx: Transaction, order: Order, now_ms: int, message: str) -> None:
         if await inquiry_store.told(tx, self._inquiry, now_ms):
             await tell(tx, order, "inquiry_needs_person", message, now_ms, {"reason": self._inquiry.reason})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from paydesk.orders.due import Due, statements
+from paydesk.orders.due import JobQueue, statements
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
@@ -27,13 +27,13 @@ class Inquiry:
     attempts: int
     created_ms: int
     reversing_ms: int | None = None
-    told_ms: int | None = None
+    alerted_ms: int | None = None
 
 
 COLUMNS = ", ".join(field.name for field in fields(Inquiry))
 
 SELLERS_DUE, NEXT_DUE, CLAIM = statements("inquiries", "order_id", COLUMNS, "ended_ms IS NULL")
-DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Inquiry)
+DUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Inquiry)
 
 # A claim that ran out is another's by now: what the later attempt does counts.
 POSTPONE = """
@@ -46,19 +46,19 @@ UPDATE inquiries SET reversing_ms = COALESCE(reversing_ms, $3)
  WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
 
 # The acquirer refused to undo it: it is asked again what is true.
-CEASE_REVERSING = """
+ABANDON_REVERSAL = """
 UPDATE inquiries SET reversing_ms = NULL WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
 
 END = """
 UPDATE inquiries SET ended_ms = $3, outcome = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND order_id = $2 AND ended_ms IS NULL"""
 
-FORGO = """
+SKIP = """
 INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms, outcome)
 VALUES ($1, $2, $3, 'nobody is to be asked', 0, $4, $4, $4, 'forgone') ON CONFLICT DO NOTHING"""
 
 TOLD = """
-UPDATE inquiries SET told_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND told_ms IS NULL"""
+UPDATE inquiries SET alerted_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND alerted_ms IS NULL"""
 
 STANDING = """
 SELECT CASE WHEN ended_ms IS NOT NULL THEN 'ended' WHEN reversing_ms IS NOT NULL THEN 'reversing' ELSE 'asking' END
@@ -77,9 +77,9 @@ async def begin_reversing(tx: Transaction, inquiry: Inquiry, now_ms: int) -> boo
     return bool(await tx.run(BEGIN_REVERSING, inquiry.seller_id, inquiry.order_id, now_ms))
 
 
-async def cease_reversing(tx: Transaction, inquiry: Inquiry) -> None:
+async def abandon_reversal(tx: Transaction, inquiry: Inquiry) -> None:
     """The payment is not being undone."""
-    await tx.run(CEASE_REVERSING, inquiry.seller_id, inquiry.order_id)
+    await tx.run(ABANDON_REVERSAL, inquiry.seller_id, inquiry.order_id)
 
 
 async def end(tx: Transaction, order: Order, ending: Ending, now_ms: int) -> bool:
@@ -87,9 +87,9 @@ async def end(tx: Transaction, order: Order, ending: Ending, now_ms: int) -> boo
     return bool(await tx.run(END, order.seller_id, order.order_id, now_ms, ending))
 
 
-async def forgo(tx: Transaction, order: Order, now_ms: int) -> None:
+async def skip(tx: Transaction, order: Order, now_ms: int) -> None:
     """Nobody is to be asked at all."""
-    await tx.run(FORGO, order.seller_id, order.order_id, order.live, now_ms)
+    await tx.run(SKIP, order.seller_id, order.order_id, order.live, now_ms)
 
 
 async def told(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:

@@ -44,7 +44,7 @@ def digits_of(card: Card) -> dict[str, str]:
 def changes_of(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
     """What an approval changes of its order."""
     return {
-        "granted_ms": order.granted_ms or now_ms,
+        "permitted_ms": order.permitted_ms or now_ms,
         "paid_ms": now_ms,
         "paid_minor": order.amount_minor,
         "tip_minor": 0,

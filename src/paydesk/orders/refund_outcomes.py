@@ -75,7 +75,7 @@ async def postpone(tx: Transaction, refund: Refund, outcome: Unknown | NotSent, 
     """Nobody knows, or it never left: the worker asks again."""
     again_ms = next_ms(refund.attempts, now_ms, PAUSES_SECONDS)
     await refund_store.postpone(tx, refund, again_ms, unsent=isinstance(outcome, NotSent))
-    tx.wake("money")
+    tx.notify("money")
 
 
 def was_never_sent(refund: Refund) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from paydesk.orders.due import Due, statements
+from paydesk.orders.due import JobQueue, statements
 from paydesk.orders.shown import with_refund, without_refund
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.orders.store import Order
@@ -73,11 +73,11 @@ UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
 
 # One that has ended needs nobody.
 TOLD = """
-UPDATE refunds SET told_ms = $3
- WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing' AND told_ms IS NULL"""
+UPDATE refunds SET alerted_ms = $3
+ WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing' AND alerted_ms IS NULL"""
 
 SELLERS_DUE, NEXT_DUE, CLAIM = statements("refunds", "refund_id", COLUMNS, "status = 'processing'")
-DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
+DUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
 
 
 async def reserve(tx: Transaction, order: Order, amount_minor: int | None, paid_after_ms: int) -> Order | None:
@@ -88,8 +88,8 @@ async def reserve(tx: Transaction, order: Order, amount_minor: int | None, paid_
 
 def add(tx: Transaction, order: Order, refund: Refund, claimed_until_ms: int) -> None:
     """Write the refund down, and show it with its order, which the transaction holds."""
-    tx.then(ADD, *msgspec.structs.astuple(refund), claimed_until_ms)
-    tx.then(SHOW, order.seller_id, order.order_id, with_refund(order.refunds, refund))
+    tx.defer(ADD, *msgspec.structs.astuple(refund), claimed_until_ms)
+    tx.defer(SHOW, order.seller_id, order.order_id, with_refund(order.refunds, refund))
 
 
 async def end(tx: Transaction, refund: Refund, now_ms: int) -> bool:

@@ -13,9 +13,9 @@ import msgspec
 
 from paydesk.acquiring.acquirer import Approved, Declined, NotSent, Outcome
 from paydesk.crash_points import reached
-from paydesk.late_answers import Key, fix
+from paydesk.late_answers import Key, complete
 from paydesk.orders import refund_outcomes, refund_store, store
-from paydesk.orders.asking import AskingWorker, Work, log, shown
+from paydesk.orders.asking import Job, JobWorker, log, shown
 from paydesk.orders.operator_events import tell
 from paydesk.orders.payments import ASK_SECONDS_MAX, payment_of
 from paydesk.orders.refund_store import Refund
@@ -36,13 +36,13 @@ HOUR_MS = 3_600_000
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     """Bring refunds to their end until told to stop."""
-    await AskingWorker(context, WORK).run(stop)
+    await JobWorker(context, JOB).run(stop)
 
 
-async def bring_on(context: WorkerContext, refund: Refund) -> None:
+async def process(context: WorkerContext, refund: Refund) -> None:
     """One attempt: the refund ends, or it is asked for again later."""
-    touches = (f"order:{refund.order_id}", f"refund:{refund.refund_id}")
-    order = await context.database.write(lambda tx: _answered(tx, refund), touches=touches)
+    conflict_keys = (f"order:{refund.order_id}", f"refund:{refund.refund_id}")
+    order = await context.database.write(lambda tx: _answered(tx, refund), conflict_keys=conflict_keys)
     reached("answer_stored")
     acquirer = context.acquirers.of(live=bool(refund.live))
     outcome = await refund_outcomes.ask(acquirer, payment_of(order), refund, ASK_SECONDS_MAX)
@@ -50,11 +50,11 @@ async def bring_on(context: WorkerContext, refund: Refund) -> None:
     log.info("refund", refund=refund.refund_id, attempt=refund.attempts, outcome=shown(outcome))
     now_ms, can_ask = context.clock.now_ms(), acquirer is not None
     asked = _Asked(refund, order, outcome, now_ms, context.settings, can_ask=can_ask)
-    await context.database.write(asked.take, touches=touches)
+    await context.database.write(asked.take, conflict_keys=conflict_keys)
     reached("outcome_committed")
 
 
-WORK = Work(refund_store.DUE, bring_on, lambda refund: f"refund {refund.refund_id}", CLAIM_SECONDS)
+JOB = Job(refund_store.DUE, process, lambda refund: f"refund {refund.refund_id}", CLAIM_SECONDS)
 
 
 async def _answered(tx: Transaction, refund: Refund) -> Order:
@@ -62,7 +62,7 @@ async def _answered(tx: Transaction, refund: Refund) -> Order:
     order = await store.find(tx, refund.seller_id, refund.order_id)
     assert order is not None, "a refund has an order"
     key = Key(refund.seller_id, refund.application_id, refund.live, OPERATION, refund.order_id, refund.idempotency_key)
-    await fix(tx, key, 201, msgspec.json.encode(refund_answered(order, refund)))
+    await complete(tx, key, 201, msgspec.json.encode(refund_answered(order, refund)))
     return order
 
 
@@ -86,7 +86,7 @@ class _Asked:
             await refund_outcomes.fail(tx, self.refund, self.now_ms)
         else:
             if not self.can_ask or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:
-                await self._tell_once(tx)
+                await self._alert_once(tx)
             await refund_outcomes.postpone(tx, self.refund, outcome, self.now_ms)
 
     def _waited_ms(self) -> int:
@@ -99,7 +99,7 @@ class _Asked:
         """Nothing can have happened for so long that the seller should know: it may be asked for anew."""
         return self._never_left() and self._waited_ms() >= self.settings.refund_unsent_hours * HOUR_MS
 
-    async def _tell_once(self, tx: Transaction) -> None:
+    async def _alert_once(self, tx: Transaction) -> None:
         refund = self.refund
         if await refund_store.told(tx, refund, self.now_ms):
             body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}

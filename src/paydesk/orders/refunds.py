@@ -13,7 +13,7 @@ from paydesk.acquiring.acquirer import Approved, Declined, Outcome, Payment
 from paydesk.clock import SystemClock
 from paydesk.errors import Refusal
 from paydesk.money import CURRENCIES, decimal_string, minor_units
-from paydesk.operation import Answer, Call, Handled, Steps
+from paydesk.operation import Answer, Call, Handled, ThreePhase
 from paydesk.orders import refund_outcomes, refund_store, store, wording
 from paydesk.orders.errors import (
     CANNOT_REFUND_ORDER,
@@ -54,7 +54,7 @@ async def begin(call: Call) -> Begun | Refusal:
     order = await store.expire_overdue(call.tx, await found(call), call.now_ms)
     part = _part(call.body)
     if part is not None and part.id != order.payment_id:
-        return TRANSACTION_NOT_FOUND.because(f"{part.id} is not of this order", f"{part.id} is not its payment")
+        return TRANSACTION_NOT_FOUND.with_reason(f"{part.id} is not of this order", f"{part.id} is not its payment")
     if _acquirer(call) is None:
         return _not_refunded(call, order)
     begun = await reserve(call, order, part, key=call.headers["x-idempotency-key"])
@@ -95,7 +95,7 @@ async def end(call: Call, begun: Begun, outcome: Outcome, *, late: bool) -> Hand
             await refund_outcomes.fail(tx, refund, now_ms)
         else:
             await refund_outcomes.take_back(tx, refund, now_ms)
-        return CANNOT_REFUND_ORDER.because(
+        return CANNOT_REFUND_ORDER.with_reason(
             f"declined: {outcome.detail}", f"the acquirer declined the refund: {outcome.detail}"
         )
     else:
@@ -103,7 +103,7 @@ async def end(call: Call, begun: Begun, outcome: Outcome, *, late: bool) -> Hand
     return Answer(201, refund_answered(await found(call), refund))
 
 
-STEPS = Steps(begin, ask, end)
+STEPS = ThreePhase(begin, ask, end)
 
 
 def _acquirer(call: Call) -> Acquirer | None:
@@ -152,17 +152,17 @@ def _shown(order: Order, amount_minor: int) -> str:
 def _not_refunded(call: Call, order: Order) -> Refusal:
     """Why nothing could be reserved; the checks stand in their order."""
     if order.status == "refunded":
-        return ORDER_ALREADY_REFUNDED.because("is refunded")
+        return ORDER_ALREADY_REFUNDED.with_reason("is refunded")
     if order.paid_ms is None:
-        return CANNOT_REFUND_ORDER.because(
+        return CANNOT_REFUND_ORDER.with_reason(
             f"is {order.status}", f"the order is {wording.status_of(order)}, not processed"
         )
     if _acquirer(call) is None:
-        return CANNOT_REFUND_ORDER.because(
+        return CANNOT_REFUND_ORDER.with_reason(
             "no acquirer", message="No acquirer is configured for live orders: the setting `acquirer` names one."
         )
     if order.paid_ms < call.now_ms - PERIOD_MS:
-        return REFUND_PERIOD_EXCEEDED.because("paid more than 90 days ago")
+        return REFUND_PERIOD_EXCEEDED.with_reason("paid more than 90 days ago")
     return _not_so_much(order, _minor(_part(call.body), order))
 
 
@@ -170,10 +170,10 @@ def _not_so_much(order: Order, asked_minor: int | None) -> Refusal:
     assert order.paid_minor is not None, "it is paid"
     left_minor = order.paid_minor - order.refunded_minor
     if asked_minor is not None and order.tip_minor and asked_minor != order.paid_minor:
-        return PARTIAL_REFUND_FORBIDDEN_WITH_TIPS.because("a part of an order with a tip")
+        return PARTIAL_REFUND_FORBIDDEN_WITH_TIPS.with_reason("a part of an order with a tip")
     if asked_minor is not None and asked_minor > left_minor:
-        return REFUND_AMOUNT_EXCEEDS.because(
+        return REFUND_AMOUNT_EXCEEDS.with_reason(
             "more than is left", f"'$.transactions[0].amount' - must be at most {_shown(order, left_minor)}"
         )
     under_way = f"{_shown(order, order.refunding_minor)} of the {_shown(order, left_minor)} left is under way"
-    return REFUND_IN_PROGRESS.because("reserved by another", under_way)
+    return REFUND_IN_PROGRESS.with_reason("reserved by another", under_way)

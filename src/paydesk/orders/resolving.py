@@ -46,9 +46,9 @@ async def resolve_reversal(
     reversal, standing = found
     fault = _fault(order, reversal, standing, ending, now_ms, from_ms=reversal.created_ms + after_seconds * 1000)
     if fault is not None:
-        raise CANNOT_RESOLVE_REVERSAL.because(f"{standing}, the order is {order.state}", fault)
+        raise CANNOT_RESOLVE_REVERSAL.with_reason(f"{standing}, the order is {order.state}", fault)
     if not await reversal_store.resolve(tx, reversal, ending, now_ms, wall_ms):
-        raise CANNOT_RESOLVE_REVERSAL.because(
+        raise CANNOT_RESOLVE_REVERSAL.with_reason(
             "is claimed", "the acquirer is being asked at this moment; try again in a minute"
         )
 
@@ -72,15 +72,15 @@ def _fault(
 
 async def _refuse(tx: Transaction, order: Order, outcome: Outcome, now_ms: int, after_seconds: int) -> None:
     if order.state != status.CHECK_ON_TERMINAL:
-        raise CANNOT_RESOLVE_ORDER.because(f"the order is {order.state}", _known(order))
+        raise CANNOT_RESOLVE_ORDER.with_reason(f"the order is {order.state}", _known(order))
     # Nothing moves an order while its outcome is unknown: it was last changed when that began.
     from_ms = order.updated_ms + after_seconds * 1000
     if now_ms < from_ms:
-        raise CANNOT_RESOLVE_ORDER.because(
+        raise CANNOT_RESOLVE_ORDER.with_reason(
             "too early", f"the acquirer may still say it; an operator may end it from {rfc3339(from_ms)}"
         )
     if outcome == "approved" and await inquiry_store.standing(tx, order) == "reversing":
-        raise CANNOT_RESOLVE_ORDER.because(
+        raise CANNOT_RESOLVE_ORDER.with_reason(
             "is being undone", "the acquirer is being told that the payment is void: it can end as declined alone"
         )
 

@@ -32,7 +32,7 @@ _UUID = re.compile(UUID_PATTERN)
 _CONFLICTS: dict[str, ErrorKind] = {kind.code: kind for kind in (ORDER_FINISHED, RESULT_CONFLICT)}
 
 # An approval counts within a grant, or takes it along while nothing stands against it.
-GRANTED_OR_GRANTABLE = "(granted_ms IS NOT NULL OR (payment_status_detail = 'at_terminal' AND expires_ms > $3))"
+GRANTED_OR_GRANTABLE = "(permitted_ms IS NOT NULL OR (payment_status_detail = 'at_terminal' AND expires_ms > $3))"
 
 
 async def report(call: Call) -> Handled:
@@ -69,7 +69,7 @@ def _result_id(text: str, keys: Keys) -> str:
 
 async def _decided(call: Call, order: Order, result_id: str, came: Received, report: Report) -> Handled:
     """The rules for an order at its terminal."""
-    if order.taken_over_ms is not None:
+    if order.detached_ms is not None:
         return await _finished(call, order, result_id, came, report, kind=RESULT_CONFLICT)
     if report.outcome == "unknown":
         await _check(call, order, "the terminal knows no outcome", origin="network")
@@ -241,7 +241,9 @@ async def _record(
 ) -> None:
     """Write the result down. Raises `too_many_requests` where the lease has its fill of what changes nothing."""
     if bounded and await result_store.count(call.tx, order) >= call.settings.results_per_lease_max:
-        raise TOO_MANY_REQUESTS.because("the lease has as many results as are kept", headers=(("retry-after", "5"),))
+        raise TOO_MANY_REQUESTS.with_reason(
+            "the lease has as many results as are kept", headers=(("retry-after", "5"),)
+        )
     stored = Stored(came.digest, answer_status, answer)
     outcome = came.report.outcome if came.report is not None else ""
     await result_store.record(call.tx, order, result_id, stored, outcome, verdict, came.kept, call.now_ms)
@@ -255,7 +257,7 @@ def _again(stored: Stored) -> Handled:
 
 
 def _conflict(kind: ErrorKind, reason: str) -> Refusal:
-    return replace(kind.because(reason), extra={"recorded": True})
+    return replace(kind.with_reason(reason), extra={"recorded": True})
 
 
 def _prints(order: Order) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from paydesk import ids
-from paydesk.orders.due import Due, statements
+from paydesk.orders.due import JobQueue, statements
 from paydesk.orders.store import Order
 from paydesk.storage.database import Transaction
 
@@ -35,7 +35,7 @@ class Reversal:
     attempts: int
     created_ms: int
     confirmed: Confirmed | None = None
-    told_ms: int | None = None
+    alerted_ms: int | None = None
 
 
 COLUMNS = ", ".join(field.name for field in fields(Reversal))
@@ -46,7 +46,7 @@ INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, li
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', 0, $9, $9) ON CONFLICT DO NOTHING"""
 
 SELLERS_DUE, NEXT_DUE, CLAIM = statements("reversals", "reversal_id", COLUMNS, "status = 'pending'")
-DUE = Due(SELLERS_DUE, NEXT_DUE, CLAIM, Reversal)
+DUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Reversal)
 
 # A claim that ran out is another's by now: what the later attempt does counts.
 POSTPONE = """
@@ -71,7 +71,7 @@ UPDATE reversals SET status = $3, ended_ms = $4
 FIND = f"SELECT {COLUMNS}, status FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
 
 TOLD = """
-UPDATE reversals SET told_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND told_ms IS NULL"""
+UPDATE reversals SET alerted_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND alerted_ms IS NULL"""
 
 
 async def begin(
@@ -91,7 +91,7 @@ async def begin(
         now_ms,
     )
     if begun:
-        tx.wake("money")
+        tx.notify("money")
     return bool(begun)
 
 

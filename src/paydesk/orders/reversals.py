@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from paydesk.acquiring.acquirer import Acquirer, Approved, Declined, NotFound, Outcome, Truth
 from paydesk.crash_points import reached
 from paydesk.orders import reversal_store, store, truth
-from paydesk.orders.asking import CLAIM_SECONDS, AskingWorker, Work, commit, log, shown
+from paydesk.orders.asking import CLAIM_SECONDS, Job, JobWorker, commit, log, shown
 from paydesk.orders.operator_events import tell
 from paydesk.orders.payments import answer_of, next_ms, payment_of
 from paydesk.orders.reversal_store import Reversal
@@ -31,10 +31,10 @@ R = TypeVar("R")
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     """Give late approvals back until told to stop."""
-    await AskingWorker(context, WORK).run(stop)
+    await JobWorker(context, JOB).run(stop)
 
 
-async def bring_on(context: WorkerContext, reversal: Reversal) -> None:
+async def process(context: WorkerContext, reversal: Reversal) -> None:
     """One attempt: confirmed and given back, found to be nothing, or tried again later."""
     order = await context.database.read(lambda tx: store.find(tx, reversal.seller_id, reversal.order_id))
     assert order is not None, "a reversal has an order"
@@ -46,7 +46,7 @@ async def bring_on(context: WorkerContext, reversal: Reversal) -> None:
         await steps.reverse(acquirer)
 
 
-WORK = Work(reversal_store.DUE, bring_on, lambda reversal: f"reversal {reversal.reversal_id}", CLAIM_SECONDS)
+JOB = Job(reversal_store.DUE, process, lambda reversal: f"reversal {reversal.reversal_id}", CLAIM_SECONDS)
 
 
 class _Steps:
@@ -98,7 +98,7 @@ class _Steps:
             "No acquirer is configured that could give the late approval back: set `acquirer`, or do it there and end"
             f" it with `paydesk reversals resolve {self._reversal.reversal_id}`."
         )
-        await self._tell_once(tx, order, now_ms, message)
+        await self._alert_once(tx, order, now_ms, message)
         await reversal_store.postpone(tx, self._reversal, now_ms + self._settings.reversal_pause_seconds[-1] * 1000)
 
     async def _take(self, tx: Transaction, order: Order, said: Truth, now_ms: int) -> bool:
@@ -135,7 +135,7 @@ class _Steps:
                 # It may have been undone otherwise: the next attempt asks again what is true.
                 await reversal_store.confirm(tx, replace(self._reversal, confirmed=None))
                 message = f"The acquirer refused to give the late approval back: {outcome.detail}."
-                await self._tell_once(tx, order, now_ms, message)
+                await self._alert_once(tx, order, now_ms, message)
             await self._again(tx, order, now_ms, shown(outcome))
 
     async def _end_unfounded(self, tx: Transaction, order: Order, now_ms: int) -> None:
@@ -152,13 +152,13 @@ class _Steps:
                 f"The late approval is not given back yet ({why}). It is tried on; ask the acquirer, and where it is"
                 f" settled there end it with `paydesk reversals resolve {self._reversal.reversal_id}`."
             )
-            await self._tell_once(tx, order, now_ms, message)
+            await self._alert_once(tx, order, now_ms, message)
         at_ms = next_ms(self._reversal.attempts, now_ms, self._settings.reversal_pause_seconds)
         if waited_ms < not_found_ms:
             at_ms = min(at_ms, self._reversal.created_ms + not_found_ms)
         await reversal_store.postpone(tx, self._reversal, at_ms)
 
-    async def _tell_once(self, tx: Transaction, order: Order, now_ms: int, message: str) -> None:
+    async def _alert_once(self, tx: Transaction, order: Order, now_ms: int, message: str) -> None:
         if await reversal_store.told(tx, self._reversal, now_ms):
             body = {"reversal_id": self._reversal.reversal_id, "reference_id": self._reversal.reference_id}
             await tell(tx, order, "reversal_needs_person", message, now_ms, body)

@@ -50,7 +50,7 @@ PARAMETERS = (
     ),
     Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     Query("type", {"const": "point"}, "Of this type; there is one."),
-    Query("status", {"enum": list(wording.EVER_TOLD)}, "With this status, as answers show it."),
+    Query("status", {"enum": list(wording.ALL_LABELS)}, "With this status, as answers show it."),
     Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
     Query("payment_method_id", _WORD, "Paid with this, such as `visa`."),
     Query("payment_method_type", _WORD, "Paid with this kind, such as `credit_card`."),

@@ -11,7 +11,7 @@ from paydesk.orders.status import STATES
 TIME = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
 STATUS = {
-    "enum": list(wording.EVER_TOLD),
+    "enum": list(wording.ALL_LABELS),
     "description": "The last two are told only where the service is set to extended statuses.",
 }
 PAYMENT: dict[str, Any] = {
@@ -105,7 +105,7 @@ REFUND_ANSWER: dict[str, Any] = {
     "required": ["id", "status", "status_detail", "transactions"],
     "properties": {
         "id": {"type": "string", "pattern": ORDER_ID_PATTERN},
-        "status": {"enum": list(wording.EVER_TOLD)},
+        "status": {"enum": list(wording.ALL_LABELS)},
         "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
         "transactions": {
             "type": "object",

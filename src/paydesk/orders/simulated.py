@@ -34,7 +34,7 @@ async def opened(call: Call) -> Order:
     """The order, held; out of time, it is expired now. Raises `order_not_found`, and `forbidden` if it is live."""
     order = await found(call)
     if order.live:
-        raise FORBIDDEN.because(
+        raise FORBIDDEN.with_reason(
             "a live order", message="Only test orders are brought to a status; a live one is paid at its terminal."
         )
     held = await store.lock(call.tx, order.seller_id, order.order_id)
@@ -53,7 +53,7 @@ async def walk(call: Call) -> Answer | Refusal:
         # Returned, not raised: an order that was overdue is expired now, and stays so.
         return illegal(order, request)
     if moved.state == status.CHECK_ON_TERMINAL:
-        await inquiry_store.forgo(call.tx, moved, call.now_ms)
+        await inquiry_store.skip(call.tx, moved, call.now_ms)
     return Answer(204)
 
 
@@ -61,13 +61,13 @@ async def go(call: Call, order: Order, steps: Sequence[Step]) -> Order | None:
     """Make the moves one by one and take the order off its terminal; None where the first one is not legal."""
     moved = order
     for step in steps:
-        changes = {"taken_over_ms": call.now_ms, **step.changes}
+        changes = {"detached_ms": call.now_ms, **step.changes}
         made = await store.move(call.tx, step.move, moved, call.now_ms, to=step.to, **changes)
         if made is None:
             assert moved is order, f"{moved.state} leads on"
             return None
         moved = made
-    await store.end_lease(call.tx, moved, "taken_over", call.now_ms)
+    await store.end_lease(call.tx, moved, "detached", call.now_ms)
     return moved
 
 
@@ -95,7 +95,7 @@ def to_terminal(order: Order) -> list[Step]:
 
 def is_granted(order: Order) -> bool:
     """Whether the terminal may be charging: then nobody else has a say, until nobody knows the outcome."""
-    return order.granted_ms is not None and order.status in status.LIVE and order.state != status.CHECK_ON_TERMINAL
+    return order.permitted_ms is not None and order.status in status.LIVE and order.state != status.CHECK_ON_TERMINAL
 
 
 def illegal(order: Order, request: SimulatedRequest) -> Refusal:
@@ -103,7 +103,7 @@ def illegal(order: Order, request: SimulatedRequest) -> Refusal:
     standing = f"{wording.status_of(order)} ({order.payment_status_detail})" + (
         ", granted to its terminal" * is_granted(order)
     )
-    return BAD_REQUEST.because(
+    return BAD_REQUEST.with_reason(
         f"{order.state} to {request.status}",
         f"the order is {standing}",
         message=f"The order can't be brought to {request.status}.",

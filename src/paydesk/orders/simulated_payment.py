@@ -48,7 +48,7 @@ async def _walked(call: Call) -> Order | Answer | Refusal:
     order = await opened(call)
     if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
         return await simulated.walk(call)
-    await grant_store.take_over(call.tx, order, call.now_ms)
+    await grant_store.detach(call.tx, order, call.now_ms)
     # An answer that is under way to an inquiry comes too late.
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return order
@@ -77,18 +77,18 @@ async def _granted(call: Call) -> Order | Refusal:
         if await inquiry_store.standing(call.tx, order) == "reversing":
             # It is being undone at the acquirer, and fails.
             return illegal(order, request)
-        await grant_store.take_over(call.tx, order, call.now_ms)
+        await grant_store.detach(call.tx, order, call.now_ms)
         return order
-    if order.state == status.AT_TERMINAL and order.taken_over_ms is not None:
+    if order.state == status.AT_TERMINAL and order.detached_ms is not None:
         # An earlier request came so far and no further: this one goes on.
         return order
     if order.state not in (status.CREATED, status.AT_TERMINAL) or simulated.is_granted(order):
         return illegal(order, request)
     at_terminal = await simulated.go(call, order, simulated.to_terminal(order))
     assert at_terminal is not None, "the order is held and was created a moment ago"
-    if not await grant_store.grant(call.tx, order, call.now_ms):
+    if not await grant_store.permit_authorization(call.tx, order, call.now_ms):
         raise illegal(order, request)
-    await grant_store.take_over(call.tx, order, call.now_ms)
+    await grant_store.detach(call.tx, order, call.now_ms)
     return at_terminal
 
 
@@ -96,7 +96,7 @@ async def _paid(call: Call, outcome: Approved | Declined, method: dict[str, Any]
     order = await opened(call)
     if isinstance(outcome, Declined):
         # The acquirer has declined it before: an inquiry will say so.
-        await grant_store.give_back(call.tx, order)
+        await grant_store.reattach(call.tx, order)
         return illegal(order, call.body)
     card = _card(method)
     digits = outcomes.digits_of(card) if card is not None else None
@@ -166,7 +166,7 @@ async def _refunded(call: Call, refund: Refund, outcome: Outcome) -> Handled:
 
 
 def _undecided(outcome: Outcome) -> Refusal:
-    return SERVICE_UNAVAILABLE.because(
+    return SERVICE_UNAVAILABLE.with_reason(
         f"the acquirer: {outcome}", message="The simulated acquirer gave no answer, as it was told to; ask again."
     )
 
@@ -178,7 +178,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
         call.begin(tx)
         return await work(call)
 
-    return call.database.write(in_transaction, touches=order_of(call))
+    return call.database.write(in_transaction, conflict_keys=order_of(call))
 
 
 def _simulator(call: Call) -> Simulator:

@@ -76,7 +76,7 @@ STATES = (
 class Move:
     """One legal move: from any of `sources` to one of `targets` (itself where there is none), told as `action`.
 
-    `before_grant`: only while the terminal has not been granted to authorize.
+    `before_authorization`: only while the terminal has not been granted to authorize.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Move:
     sources: tuple[State, ...]
     targets: tuple[State, ...]
     action: str
-    before_grant: bool = False
+    before_authorization: bool = False
 
     @cached_property
     def guard(self) -> str:
@@ -96,7 +96,7 @@ class Move:
             f"(status = '{status}' AND payment_status_detail IN ({', '.join(details)}))"
             for status, details in pairs.items()
         )
-        return f"({states})" + (" AND granted_ms IS NULL" if self.before_grant else "")
+        return f"({states})" + (" AND permitted_ms IS NULL" if self.before_authorization else "")
 
     def leads(self, source: State, target: State) -> bool:
         """Whether this move takes an order from `source` to `target`."""
@@ -116,7 +116,7 @@ REQUEST_CANCEL = Move(
     (AT_TERMINAL,),
     (CANCELLATION_REQUESTED,),
     "order.at_terminal",
-    before_grant=True,
+    before_authorization=True,
 )
 CONFIRM_CANCEL = Move(
     "confirm_cancel",
@@ -124,7 +124,7 @@ CONFIRM_CANCEL = Move(
     (CANCELLATION_REQUESTED,),
     (CANCELED_BY_API,),
     "order.canceled",
-    before_grant=True,
+    before_authorization=True,
 )
 CANCEL_ON_TERMINAL = Move(
     "cancel_on_terminal",
@@ -132,10 +132,15 @@ CANCEL_ON_TERMINAL = Move(
     _BEFORE_CHECK,
     (CANCELED_ON_TERMINAL,),
     "order.canceled",
-    before_grant=True,
+    before_authorization=True,
 )
 EXPIRE = Move(
-    "expire", "expiration_time runs out", (CREATED, *_BEFORE_CHECK), (EXPIRED,), "order.canceled", before_grant=True
+    "expire",
+    "expiration_time runs out",
+    (CREATED, *_BEFORE_CHECK),
+    (EXPIRED,),
+    "order.canceled",
+    before_authorization=True,
 )
 CHECK = Move("check", "the outcome is unknown", _BEFORE_CHECK, (CHECK_ON_TERMINAL,), "order.at_terminal")
 APPROVE = Move("approve", "the payment is approved", _AT_TERMINAL, (PROCESSED,), "order.processed")

@@ -43,7 +43,7 @@ class Order(msgspec.Struct, frozen=True):
     created_ms: int
     updated_ms: int
     expires_ms: int
-    granted_ms: int | None = None
+    permitted_ms: int | None = None
     cancel_requested_ms: int | None = None
     paid_ms: int | None = None
     paid_minor: int | None = None
@@ -56,7 +56,7 @@ class Order(msgspec.Struct, frozen=True):
     origin: str | None = None
     refunding_minor: int = 0
     refunds: str | None = None
-    taken_over_ms: int | None = None
+    detached_ms: int | None = None
 
     @property
     def ulid(self) -> str:
@@ -75,7 +75,7 @@ class Order(msgspec.Struct, frozen=True):
 
     def is_overdue(self, now_ms: int) -> bool:
         """Whether its time ran out while it still could expire."""
-        return self.expires_ms <= now_ms and self.granted_ms is None and self.state in status.EXPIRE.sources
+        return self.expires_ms <= now_ms and self.permitted_ms is None and self.state in status.EXPIRE.sources
 
 
 COLUMNS = ", ".join(Order.__struct_fields__)
@@ -85,7 +85,7 @@ FIND = f"SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND order_id = $2"
 
 LOCK = f"{FIND} FOR UPDATE"
 
-LOCK_UNLESS_HELD = f"{FIND} FOR UPDATE SKIP LOCKED"
+TRY_LOCK = f"{FIND} FOR UPDATE SKIP LOCKED"
 
 LIVE_ON_TERMINAL = f"""
 SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({LIVE_STATUSES})"""
@@ -116,24 +116,24 @@ NEXT_EXPIRY = f"SELECT MIN(expires_ms) FROM orders WHERE {_CAN_EXPIRE}"
 
 SILENT = f"""
 SELECT {COLUMNS} FROM orders
-WHERE status = 'at_terminal' AND granted_ms <= $1 AND payment_status_detail <> 'check_on_terminal'
-ORDER BY granted_ms LIMIT $2"""
+WHERE status = 'at_terminal' AND permitted_ms <= $1 AND payment_status_detail <> 'check_on_terminal'
+ORDER BY permitted_ms LIMIT $2"""
 
 # The wish comes too late to win, or again: the first one stays.
-RECORD_WISH_TO_CANCEL = f"""
+RECORD_CANCEL_REQUEST = f"""
 UPDATE orders SET cancel_requested_ms = COALESCE(cancel_requested_ms, $3)
 WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail <> 'check_on_terminal'
 RETURNING {COLUMNS}"""
 
-NOT_GIVEN_BACK = f"""
+NOT_RELEASED = f"""
 SELECT {COLUMNS} FROM orders
-WHERE payment_status_detail = 'cancellation_requested' AND granted_ms IS NULL AND cancel_requested_ms <= $1
+WHERE payment_status_detail = 'cancellation_requested' AND permitted_ms IS NULL AND cancel_requested_ms <= $1
 ORDER BY cancel_requested_ms LIMIT $2"""
 
 # What a terminal still has to be told of, in steps along the index of live orders.
-UNTOLD = f"""
+MISSED_WAKEUPS = f"""
 SELECT seller_id, terminal_id FROM orders
-WHERE status IN ({LIVE_STATUSES}) AND granted_ms IS NULL
+WHERE status IN ({LIVE_STATUSES}) AND permitted_ms IS NULL
   AND (status = 'created' OR payment_status_detail = 'cancellation_requested')
   AND (seller_id, terminal_id) > ($1, $2)
 ORDER BY seller_id, terminal_id LIMIT $3"""
@@ -169,9 +169,9 @@ async def lock(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
     return Order(*row) if row else None
 
 
-async def lock_unless_held(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
+async def try_lock(tx: Transaction, seller_id: int, order_id: str) -> Order | None:
     """The order, held until the end of the transaction; None where another transaction holds it."""
-    row = await tx.one(LOCK_UNLESS_HELD, seller_id, order_id)
+    row = await tx.one(TRY_LOCK, seller_id, order_id)
     return Order(*row) if row else None
 
 
@@ -237,7 +237,7 @@ async def expire_overdue(tx: Transaction, order: Order, now_ms: int) -> Order:
 
 
 async def end_lease(tx: Transaction, order: Order, by: str, now_ms: int) -> None:
-    """The terminal's hold on the order ends, by `result`, `expiry`, `cancel` or `taken_over`."""
+    """The terminal's hold on the order ends, by `result`, `expiry`, `cancel` or `detached`."""
     await tx.run(END_LEASE, order.seller_id, order.ulid, now_ms, by)
 
 
@@ -257,26 +257,26 @@ async def silent(tx: Transaction, granted_before_ms: int, limit: int) -> list[Or
     return [Order(*row) for row in await tx.all(SILENT, granted_before_ms, limit)]
 
 
-async def record_wish_to_cancel(tx: Transaction, order: Order, now_ms: int) -> Order | None:
+async def record_cancel_request(tx: Transaction, order: Order, now_ms: int) -> Order | None:
     """Note that a cancel was asked for; None where the order is not at its terminal or its outcome is unknown."""
-    row = await tx.one(RECORD_WISH_TO_CANCEL, order.seller_id, order.order_id, now_ms)
+    row = await tx.one(RECORD_CANCEL_REQUEST, order.seller_id, order.order_id, now_ms)
     return Order(*row) if row else None
 
 
-async def not_given_back(tx: Transaction, asked_before_ms: int, limit: int) -> list[Order]:
+async def not_released(tx: Transaction, asked_before_ms: int, limit: int) -> list[Order]:
     """Orders of all sellers whose terminal was asked for them before and has not answered."""
-    return [Order(*row) for row in await tx.all(NOT_GIVEN_BACK, asked_before_ms, limit)]
+    return [Order(*row) for row in await tx.all(NOT_RELEASED, asked_before_ms, limit)]
 
 
-async def untold(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
+async def missed_wakeups(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
     """Sellers and terminals behind this one whose order is to be taken by the terminal, or given back."""
-    return [(row[0], row[1]) for row in await tx.all(UNTOLD, seller_id, terminal_id, limit)]
+    return [(row[0], row[1]) for row in await tx.all(MISSED_WAKEUPS, seller_id, terminal_id, limit)]
 
 
 async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:
     """Note that the acquirer is to be asked for the truth; once is enough."""
     if await tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, now_ms):
-        tx.wake("money")
+        tx.notify("money")
 
 
 def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
@@ -290,7 +290,7 @@ def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         now_ms=now_ms,
         data=notified(order),
     )
-    tx.then(
+    tx.defer(
         RECORD_EVENT,
         order.seller_id,
         order.order_id,
@@ -317,5 +317,5 @@ def _record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         action=action,
         now_ms=now_ms,
     )
-    tx.wake(f"terminal:{order.terminal_id}")
-    tx.wake(f"events:{order.seller_id}.{order.application_id}.{order.live}")
+    tx.notify(f"terminal:{order.terminal_id}")
+    tx.notify(f"events:{order.seller_id}.{order.application_id}.{order.live}")

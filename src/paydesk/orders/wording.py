@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 OrderStatuses = Literal["plain", "extended"]
 
-FURTHER = {EXPIRED.detail: "expired", CHECK_ON_TERMINAL.detail: "action_required"}
+EXTENDED = {EXPIRED.detail: "expired", CHECK_ON_TERMINAL.detail: "action_required"}
 """The status of its own that a status_detail has where statuses are extended."""
 
-EVER_TOLD = (*STATUSES, *FURTHER.values())
+ALL_LABELS = (*STATUSES, *EXTENDED.values())
 """Every status that may be told, whatever is set."""
 
 _told: dict[str, str] = {}
@@ -29,7 +29,7 @@ def choose(order_statuses: OrderStatuses) -> None:
     """Tell orders in these words from now on."""
     _told.clear()
     if order_statuses == "extended":
-        _told.update(FURTHER)
+        _told.update(EXTENDED)
 
 
 def told() -> tuple[str, ...]:

@@ -20,7 +20,7 @@ FEW = 16
 class Busy(Unavailable):
     """There is no room for this unit of work, or the database answers none of those that wait; it did not run."""
 
-    sentence = "The service has more to do than it can; the same key tells whether anything was done."
+    message = "The service has more to do than it can; the same key tells whether anything was done."
 
 
 class Room:
@@ -60,10 +60,10 @@ class BoundedDatabase:
         self._database, self._room = database, Room(units_max)
         self.name, self.signals = database.name, database.signals
 
-    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
         """Run `work`, or refuse it at once."""
         with self._room:
-            return await self._database.write(work, touches=touches)
+            return await self._database.write(work, conflict_keys=conflict_keys)
 
     async def read(self, work: Work[T], *, heavy: bool = False) -> T:
         """Run `work`, or refuse it at once."""

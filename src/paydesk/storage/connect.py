@@ -38,7 +38,7 @@ async def open_database(
 
 
 @asynccontextmanager
-async def wakes_carried(url: str, database: Database) -> AsyncIterator[None]:
+async def notifications_published(url: str, database: Database) -> AsyncIterator[None]:
     """Until the end of the block wakes go from this node to the others on the same database and back.
 
     A SQLite file has one node. The start waits for nothing: wakes are hints.

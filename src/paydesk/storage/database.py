@@ -33,13 +33,13 @@ class Transaction(Protocol):
     def run(self, sql: str, *args: Any) -> Awaitable[int]:
         """Run a statement that returns no rows; how many rows it touched."""
 
-    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run a statement before the commit, when the work has come to its end, and wake `wake` if it touched rows.
 
         For what nobody needs to wait for. Such statements don't see each other's rows, nor do later ones see theirs.
         """
 
-    def wake(self, topic: str) -> None:
+    def notify(self, topic: str) -> None:
         """After the commit, and only then, wake who waits on `topic`."""
 
 
@@ -52,10 +52,10 @@ class Database(Protocol):
     name: str
     signals: Signals
 
-    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
         """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.
 
-        `touches` names all that the work may change or lock (a key, an order, a terminal, a token): it may then share
+        `conflict_keys` names all that the work may change or lock (a key, an order, a terminal, a token): it may then share
         a transaction with works that touch something else. Without it the work may have to run alone.
 
         Raises `Unavailable` when nothing was done or when the outcome is unknown, `Locked` when a row that the work
@@ -75,20 +75,20 @@ class Database(Protocol):
 class Unavailable(Exception):
     """The database is out of reach, full or read-only: nothing was done, or the outcome is unknown."""
 
-    sentence: str | None = None
+    message: str | None = None
     """What the caller is told, where the general sentence would not be true."""
 
 
 class DiskFull(Unavailable):
     """There is no room for what was to be written; nothing was done."""
 
-    sentence = "The database's disk is full; nothing was done."
+    message = "The database's disk is full; nothing was done."
 
 
 class ReadOnly(Unavailable):
     """The database takes no writes; nothing was done. `/readyz` shows the reason: it names no file or server."""
 
-    sentence = "The database is read-only; nothing was done."
+    message = "The database is read-only; nothing was done."
 
 
 class Locked(Exception):

@@ -89,11 +89,11 @@ class PostgresDatabase:
         """Open a first connection. Raises `UnsafeDatabase` or `Unavailable`."""
         self._connections.give_back(await self._connections.take())
 
-    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
-        """Run `work` in a transaction, together with others where it says what it touches; return once committed."""
-        if not touches or not self._batched:
+    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
+        """Run `work` in a transaction, together with others where it says what it conflict_keys; return once committed."""
+        if not conflict_keys or not self._batched:
             return await self._insulated(self._write, work)
-        return await self._put(self._writes, work, touches)
+        return await self._put(self._writes, work, conflict_keys)
 
     async def read(self, work: Work[T], *, heavy: bool = False) -> T:
         """Run `work`, one round trip a statement, for all that wait; when `heavy`, alone and on one snapshot."""
@@ -111,10 +111,10 @@ class PostgresDatabase:
         if is_read_only:
             raise ReadOnly("default_transaction_read_only is on")
 
-    async def _put(self, batches: Batches, work: Work[T], touches: Iterable[Hashable]) -> T:
+    async def _put(self, batches: Batches, work: Work[T], conflict_keys: Iterable[Hashable]) -> T:
         self._refuse_when_closed()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        batches.put(Unit(work, touches, answer))
+        batches.put(Unit(work, conflict_keys, answer))
         return await answer
 
     async def close(self) -> None:
@@ -260,7 +260,7 @@ class PostgresDatabase:
     def _wake(self, topics: list[str]) -> None:
         if topics:
             # In a turn of its own: a listener's defect must not look like one of the unit's.
-            asyncio.get_running_loop().call_soon(self.signals.wake, topics)
+            asyncio.get_running_loop().call_soon(self.signals.notify, topics)
 
     async def _read(self, work: Work[T]) -> T:
         connection = await self._take()

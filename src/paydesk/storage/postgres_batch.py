@@ -29,11 +29,11 @@ LOOKED_AT_MAX = 1024
 class Unit:
     """A unit of work on its way through a batch, with its caller's answer."""
 
-    __slots__ = ("answer", "asked", "context", "error", "result", "steps", "touches", "tx", "work")
+    __slots__ = ("answer", "asked", "conflict_keys", "context", "error", "result", "steps", "tx", "work")
 
-    def __init__(self, work: Work[Any], touches: Iterable[Hashable], answer: asyncio.Future[Any]) -> None:
+    def __init__(self, work: Work[Any], conflict_keys: Iterable[Hashable], answer: asyncio.Future[Any]) -> None:
         self.work = work
-        self.touches = frozenset(touches)
+        self.conflict_keys = frozenset(conflict_keys)
         self.answer = answer
         self.context = copy_context()
         self.tx = PostgresTransaction()
@@ -108,7 +108,7 @@ class Batches:
     async def _flush(self) -> None:
         """Run what waits until there is nothing that another flush does not touch."""
         while batch := take(self.waiting, self._units_max, self._touched):
-            touched = set[Hashable]().union(*(unit.touches for unit in batch))
+            touched = set[Hashable]().union(*(unit.conflict_keys for unit in batch))
             self._touched |= touched
             try:
                 await self._run(batch)
@@ -136,12 +136,12 @@ def take(waiting: deque[Unit], most: int, busy: AbstractSet[Hashable]) -> list[U
     behind: list[Unit] = []
     while waiting and len(taken) < most and len(behind) < LOOKED_AT_MAX:
         unit = waiting.popleft()
-        if touched.isdisjoint(unit.touches):
+        if touched.isdisjoint(unit.conflict_keys):
             taken.append(unit)
         else:
             behind.append(unit)
-        # Also what one behind touches: whoever comes later must not overtake it.
-        touched |= unit.touches
+        # Also what one behind conflict_keys: whoever comes later must not overtake it.
+        touched |= unit.conflict_keys
     waiting.extendleft(reversed(behind))
     return taken
 
@@ -175,8 +175,8 @@ async def finish_together(units: list[Unit], connection: Connection) -> None:
     for sql, leaving in rounds.items():
         counts = await ask(connection, "run", sql, [last.args for _, last in leaving])
         for (tx, last), count in zip(leaving, counts, strict=True):
-            if last.wake and count:
-                tx.topics.append(last.wake)
+            if last.notify and count:
+                tx.topics.append(last.notify)
 
 
 def _touched_rows(kind: str, answer: Any) -> int:

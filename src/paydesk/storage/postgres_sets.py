@@ -72,7 +72,7 @@ async def ask_alone(connection: Connection, kind: str, sql: str, args: tuple[Any
 
 
 async def ask_at_once(connection: Connection, asked: list[tuple[str, tuple[Any, ...]]]) -> list[int]:
-    """How many rows each of several statements touches that don't see each other's rows."""
+    """How many rows each of several statements conflict_keys that don't see each other's rows."""
     if len(asked) == 1:
         return [await ask_alone(connection, "run", *asked[0])]
     sql = at_once(tuple(statement for statement, _ in asked))

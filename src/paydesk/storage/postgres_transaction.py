@@ -31,11 +31,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """A statement that runs at the end; `wake` is whom to wake if it touches rows."""
+    """A statement that runs at the end; `notify` is whom to notify if it conflict_keys rows."""
 
     sql: str
     args: tuple[Any, ...]
-    wake: str
+    notify: str
 
 
 class PostgresTransaction:
@@ -65,14 +65,14 @@ class PostgresTransaction:
         self._check(sql)
         return Statement("run", sql, args)
 
-    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run the statement before the commit."""
         self._check(sql)
         self.writes += 1
-        self.last.append(Last(sql, args, wake))
+        self.last.append(Last(sql, args, notify))
 
-    def wake(self, topic: str) -> None:
-        """Remember whom to wake after the commit."""
+    def notify(self, topic: str) -> None:
+        """Remember whom to notify after the commit."""
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
         self.topics.append(topic)
@@ -88,7 +88,7 @@ async def finish(tx: PostgresTransaction, connection: Connection) -> None:
     """Run what the work left for the end, in one round trip."""
     if tx.last:
         counts = await ask_at_once(connection, [(last.sql, last.args) for last in tx.last])
-        tx.topics += [last.wake for last, count in zip(tx.last, counts, strict=True) if last.wake and count]
+        tx.topics += [last.notify for last, count in zip(tx.last, counts, strict=True) if last.notify and count]
 
 
 async def drive(work: Work[T], tx: PostgresTransaction, connection: Connection) -> T:

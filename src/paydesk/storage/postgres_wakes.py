@@ -25,7 +25,7 @@ CROSSING: Final = (
     "terminal:",
     "moved:",
     "device:",
-    "chain:",
+    "family:",
     "authorization:",
     "applications",
     "sellers",
@@ -149,7 +149,7 @@ class Relay:
             await connection.close(timeout=CLOSE_SECONDS_MAX)
         finally:
             self._signals.are_carried = False
-            self._signals.wake_here(("unheard",))
+            self._signals.notify_local(("unheard",))
             if not connection.is_closed():
                 connection.terminate()
 
@@ -187,11 +187,11 @@ class Relay:
         elif EVERYTHING in topics:
             self._everything_changed()
         else:
-            self._signals.wake_here(topics)
+            self._signals.notify_local(topics)
 
     def _everything_changed(self) -> None:
         """Wakes were lost: what is remembered is dropped at once, and all who wait look again, some at a time."""
-        self._signals.wake_here((EVERYTHING,))
+        self._signals.notify_local((EVERYTHING,))
         is_waking = bool(self._unwoken)
         self._unwoken |= dict.fromkeys(topic for topic in self._signals.waited_on() if topic.startswith(CROSSING))
         if self._unwoken and not is_waking:
@@ -202,7 +202,7 @@ class Relay:
             portion = tuple(islice(self._unwoken, PORTION))
             for topic in portion:
                 del self._unwoken[topic]
-            self._signals.wake_here(portion)
+            self._signals.notify_local(portion)
             await asyncio.sleep(PORTION_SECONDS)
 
 

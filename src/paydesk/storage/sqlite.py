@@ -129,9 +129,9 @@ class SqliteDatabase:
 
     # Writing ------------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Work[T], *, touches: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
         """Run `work` in the next flush and return once its commit is on the disk."""
-        del touches  # One after the other, each in a savepoint: all may share a commit.
+        del conflict_keys  # One after the other, each in a savepoint: all may share a commit.
         self._refuse_when_closed()
         answer: asyncio.Future[T] = self._loop.create_future()
         self._waiting.append(_Unit(work, answer, self._loop.time()))
@@ -255,7 +255,7 @@ class SqliteDatabase:
         topics = dict.fromkeys(topic for unit in units for topic in unit.topics)
         if topics:
             # In a turn of its own: a listener's defect must not stop the flushes.
-            self._loop.call_soon(self.signals.wake, topics)
+            self._loop.call_soon(self.signals.notify, topics)
 
     def _fail(self, units: list[_Unit], error: apsw.Error) -> None:
         """Undo the whole flush: all of it was run in one transaction that cannot be kept."""

@@ -52,11 +52,11 @@ class SqliteTransaction:
         self._rows(sql, args)
         return self._connection.changes()
 
-    def then(self, sql: str, *args: Any, wake: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run the statement now, which is soon enough."""
         self._rows(sql, args)
-        if wake and self._connection.changes():
-            self.topics.append(wake)
+        if notify and self._connection.changes():
+            self.topics.append(notify)
 
     @property
     def writes(self) -> int:
@@ -68,8 +68,8 @@ class SqliteTransaction:
         """Whether there is anything to undo."""
         return self.writes != self._writes_before or not all(map(is_about_rows, self._statements))
 
-    def wake(self, topic: str) -> None:
-        """Remember whom to wake after the commit."""
+    def notify(self, topic: str) -> None:
+        """Remember whom to notify after the commit."""
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
         self.topics.append(topic)

@@ -46,13 +46,13 @@ class DeviceBearers:
     async def caller(self, token: str | None, now_ms: int) -> Caller:
         """Which terminal calls, `revoked` where its token is good for results alone. Raises UNAUTHORIZED."""
         if not token:
-            raise UNAUTHORIZED.because("no token", message="authorization value not present")
+            raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
         bearer = self._cache.get(key) or await self._look_up(token, key)
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
-            refusal = UNAUTHORIZED.because("revoked long ago", was_good=True)
+            refusal = UNAUTHORIZED.with_reason("revoked long ago", credential_was_valid=True)
             refusal.facts = {"seller_id": bearer.caller.seller_id, "terminal_id": bearer.caller.terminal_id}
             raise refusal
         return replace(bearer.caller, revoked=True)
@@ -60,11 +60,11 @@ class DeviceBearers:
     async def _look_up(self, token: str, key: bytes) -> Bearer:
         seller_id = ids.seller_of(token) if token.startswith("PDT-") else None
         if seller_id is None:
-            raise UNAUTHORIZED.because("unknown token")
+            raise UNAUTHORIZED.with_reason("unknown token")
         changes = self._changes
         row = await self._database.read(lambda tx: tx.one(BY_DIGEST, seller_id, key))
         if row is None:
-            raise UNAUTHORIZED.because("unknown token")
+            raise UNAUTHORIZED.with_reason("unknown token")
         terminal_id, revoked_ms, live, currency, country = row
         caller = Caller(
             seller_id,

@@ -42,7 +42,7 @@ class Poll:
         """A newer one has begun."""
         self.over = True
         if self.waiter is not None:
-            self.waiter.wake()
+            self.waiter.notify()
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Gateway:
 
     def _ended(self, told: Told, lease: Lease | None) -> Message | None:
         """The news, once in a session, that a lease ended without the terminal's doing."""
-        if lease is None or lease.session != told.session or lease.ended_by not in ("expiry", "taken_over"):
+        if lease is None or lease.session != told.session or lease.ended_by not in ("expiry", "detached"):
             return None
         kind = "expired" if lease.ended_by == "expiry" else "cancel"
         if (kind, lease.lease_id) in told.sent:
@@ -154,7 +154,7 @@ class Gateway:
 def due(view: View, session: int, now_ms: int) -> Message | None:
     """What the terminal's live order asks for in this session, sent before or not."""
     order = view.order
-    if order is None or order.granted_ms is not None or order.is_overdue(now_ms):
+    if order is None or order.permitted_ms is not None or order.is_overdue(now_ms):
         return None
     if order.state == status.CREATED:
         return offer(order, now_ms) if view.operating_mode in TAKES_ORDERS else None

@@ -63,4 +63,4 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def _not_a_number(name: str, expected: str) -> Refusal:
-    return PROPERTY_VALUE.because(f"{name} is not {expected}", f"'{name}' - must be {expected}")
+    return PROPERTY_VALUE.with_reason(f"{name} is not {expected}", f"'{name}' - must be {expected}")

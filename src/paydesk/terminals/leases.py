@@ -35,7 +35,7 @@ SESSION = """SELECT t.session, s.session FROM terminals t
       ON s.seller_id = t.seller_id AND s.terminal_id = t.terminal_id AND s.boot_id = $3
     WHERE t.seller_id = $1 AND t.terminal_id = $2"""
 
-HOLD_SESSION = f"{SESSION} FOR SHARE OF t"
+LOCK_SESSION = f"{SESSION} FOR SHARE OF t"
 
 INSERT_SESSION = """INSERT INTO terminal_sessions (seller_id, terminal_id, boot_id, session, app_version, created_ms)
     VALUES ($1, $2, $3, $4, $5, $6)"""
@@ -59,12 +59,12 @@ async def sessions_of(tx: Transaction, seller_id: int, terminal_id: str, boot_id
     return row[0], row[1]
 
 
-async def hold_session(call: Call, boot_id: str) -> int:
+async def lock_session(call: Call, boot_id: str) -> int:
     """The number of this start's session, which stays the newest until the transaction ends.
 
     Raises `stale_session` where another start has taken over, or this one never said hello.
     """
-    row = await call.tx.one(HOLD_SESSION, call.caller.seller_id, call.caller.terminal_id, boot_id.lower())
+    row = await call.tx.one(LOCK_SESSION, call.caller.seller_id, call.caller.terminal_id, boot_id.lower())
     assert row is not None, "a device token belongs to a terminal"
     newest, own = row
     if own is None or own != newest:
@@ -80,7 +80,7 @@ def stale(call: Call, own: int | None, newest: int, *, is_late: bool = True) -> 
     after the newer session had begun, shows two devices with one token, and operators are alerted.
     """
     if own is None:
-        return STALE_SESSION.because("no hello")
+        return STALE_SESSION.with_reason("no hello")
     if is_late:
         call.alert = OperatorEvent(
             "terminal_session_conflict",
@@ -89,7 +89,7 @@ def stale(call: Call, own: int | None, newest: int, *, is_late: bool = True) -> 
             call.caller.seller_id,
             {"session": own, "newest_session": newest, "address": call.address},
         )
-    return STALE_SESSION.because(f"session {own}, the newest is {newest}")
+    return STALE_SESSION.with_reason(f"session {own}, the newest is {newest}")
 
 
 async def begin_session(
@@ -99,7 +99,7 @@ async def begin_session(
     await tx.run(INSERT_SESSION, seller_id, terminal_id, boot_id.lower(), session, app_version, now_ms)
     await tx.run(BEGIN_SESSION, seller_id, terminal_id, session)
     # Whoever polls in an earlier session learns that it is over.
-    tx.wake(f"terminal:{terminal_id}")
+    tx.notify(f"terminal:{terminal_id}")
 
 
 async def create(tx: Transaction, seller_id: int, order_id: str, terminal_id: str, session: int, now_ms: int) -> None:

@@ -29,7 +29,7 @@ def refuse_repeated(wanted: Sequence[Wanted]) -> None:
     seen: set[str] = set()
     for index, item in enumerate(wanted):
         if item.terminal_id in seen:
-            raise PROPERTY_VALUE.because("named twice", told(index, "is named before"))
+            raise PROPERTY_VALUE.with_reason("named twice", told(index, "is named before"))
         seen.add(item.terminal_id)
 
 
@@ -54,14 +54,14 @@ def told(index: int, what: str) -> str:
 def _refuse_unknown(wanted: Sequence[Wanted], known: Mapping[str, Terminal]) -> None:
     unknown = [index for index, item in enumerate(wanted) if item.terminal_id not in known]
     if unknown:
-        raise TERMINAL_NOT_FOUND.because("not of this seller and kind", *(told(i, "is not known") for i in unknown))
+        raise TERMINAL_NOT_FOUND.with_reason("not of this seller and kind", *(told(i, "is not known") for i in unknown))
 
 
 async def _refuse_busy(call: Call, wanted: Sequence[Wanted], changed: Sequence[Wanted]) -> None:
     busy = [item for item in changed if await _holds_an_order(call, item.terminal_id)]
     if busy:
         details = (told(wanted.index(item), "holds an order") for item in busy)
-        raise TERMINAL_BUSY.because("a live order", *details)
+        raise TERMINAL_BUSY.with_reason("a live order", *details)
 
 
 async def _holds_an_order(call: Call, terminal_id: str) -> bool:
@@ -83,7 +83,7 @@ async def _refuse_second_pdv(call: Call, wanted: Sequence[Wanted], known: Mappin
             if item.operating_mode == "PDV" and known[item.terminal_id].pos_id == pos_id
         ]
         if len(staying) + len(coming) > 1:
-            raise PRECONDITION_FAILED.because(
+            raise PRECONDITION_FAILED.with_reason(
                 f"pos {pos_id} would have {len(staying) + len(coming)} terminals in mode PDV",
                 *(told(index, "would not be the only terminal in mode PDV at its point of sale") for index in coming),
             )

@@ -44,7 +44,7 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_sec
             session, view = await call.database.read(look)
             has_waited = True
             if gateway.begin(poll):
-                signals.wake_elsewhere((f"moved:{poll.terminal_id}",))
+                signals.publish((f"moved:{poll.terminal_id}",))
             if poll.over or (call.gone is not None and call.gone()):
                 # Who has gone is told nothing, and so the next poll is told it at once.
                 return Answer(204)
@@ -67,7 +67,7 @@ async def _look(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) 
     caller = call.caller
     look = await looks.look(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
     if look.revoked_ms is not None:
-        raise UNAUTHORIZED.because("revoked device token")
+        raise UNAUTHORIZED.with_reason("revoked device token")
     if look.own is None or look.own != look.newest:
         raise leases.stale(call, look.own, look.newest, is_late=not has_waited)
     return look.own, look.view
@@ -76,12 +76,12 @@ async def _look(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) 
 def _boot_id(call: Call) -> str:
     boot_id = call.query.get("boot_id", "")
     if not _UUID.fullmatch(boot_id):
-        raise PROPERTY_VALUE.because("boot_id", "'boot_id' - must be the UUID of a hello")
+        raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
     return boot_id
 
 
 def _wait_seconds(call: Call) -> int:
     text = call.query.get("wait", "0")
     if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.because("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
+        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
     return int(text)

@@ -55,7 +55,7 @@ async def hello(call: Call) -> Handled:
 def refuse_revoked(call: Call) -> None:
     """A revoked device token is good for results alone."""
     if call.caller.revoked:
-        raise UNAUTHORIZED.because("revoked device token")
+        raise UNAUTHORIZED.with_reason("revoked device token")
 
 
 async def _greet(tx: Transaction, call: Call) -> Greeting:
@@ -102,13 +102,13 @@ async def _unremembered(tx: Transaction, call: Call, remembered: set[str], sessi
 
 def standing_of(order: Order | None, now_ms: int) -> Standing:
     """How the order stands, for the table of verdicts."""
-    if order is None or order.status not in status.LIVE or order.taken_over_ms is not None:
+    if order is None or order.status not in status.LIVE or order.detached_ms is not None:
         return "ended"
     if order.status == "created":
         return "created"
     if order.state == status.CHECK_ON_TERMINAL:
         return "unknown"
-    if order.granted_ms is not None:
+    if order.permitted_ms is not None:
         return "granted"
     if order.is_overdue(now_ms):
         return "overdue"

@@ -195,7 +195,7 @@ async def lock_all(tx: Transaction, seller_id: int, terminal_ids: Sequence[str])
 async def set_mode(tx: Transaction, seller_id: int, terminal_id: str, mode: OperatingMode) -> None:
     """Another mode; the terminal is told with its next poll."""
     await tx.run(SET_MODE, seller_id, terminal_id, mode)
-    tx.wake(f"terminal:{terminal_id}")
+    tx.notify(f"terminal:{terminal_id}")
 
 
 async def set_script(tx: Transaction, seller_id: int, terminal_id: str, script: str) -> None:
@@ -231,5 +231,5 @@ async def mint_token(tx: Transaction, seller_id: int, terminal_id: str, now_ms: 
 async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> bool:
     """End what tokens the terminal has; whether there was one. Results of its leases are taken for a while still."""
     revoked = await tx.run(REVOKE_DEVICE, seller_id, terminal_id, now_ms)
-    tx.wake(f"device:{terminal_id}")
+    tx.notify(f"device:{terminal_id}")
     return revoked > 0

@@ -22,7 +22,7 @@ async def authorize(call: Call) -> Handled:
     acquirers: Acquirers = call.state["acquirers"]
     acquirer = acquirers.of(call.caller.live)
     if acquirer is None:
-        raise FORBIDDEN.because("no simulator for live", message="Live terminals have no simulated acquirer here.")
+        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
     payment = _payment(call, request)
     card = Card(
@@ -39,7 +39,7 @@ def _payment(call: Call, request: AcquirerRequest) -> Payment:
     caller = call.caller
     amount_minor = minor_units(request.amount, CURRENCIES[caller.currency].decimals)
     if not amount_minor:
-        raise PROPERTY_VALUE.because("amount", f"'$.amount' - must be an amount of {caller.currency} above zero")
+        raise PROPERTY_VALUE.with_reason("amount", f"'$.amount' - must be an amount of {caller.currency} above zero")
     return Payment(
         caller.seller_id,
         caller.terminal_id,

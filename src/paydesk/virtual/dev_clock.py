@@ -24,7 +24,7 @@ async def freeze(database: Database, clock: MovableClock) -> None:
     async with clock.moving:
         clock.freeze()
         await _keep(database, clock)
-    database.signals.wake(["clock"])
+    database.signals.notify(["clock"])
 
 
 async def advance(database: Database, clock: MovableClock, by_ms: int) -> None:
@@ -34,7 +34,7 @@ async def advance(database: Database, clock: MovableClock, by_ms: int) -> None:
         ahead.advance(by_ms)
         await _keep(database, ahead)
         clock.advance(by_ms)
-    database.signals.wake(["clock"])
+    database.signals.notify(["clock"])
 
 
 async def resume(database: Database, clock: MovableClock) -> None:
@@ -44,7 +44,7 @@ async def resume(database: Database, clock: MovableClock) -> None:
         running.resume()
         await _keep(database, running)
         clock.offset_ms, clock.frozen_ms = running.offset_ms, None
-    database.signals.wake(["clock"])
+    database.signals.notify(["clock"])
 
 
 def shown(clock: MovableClock, real_ms: int) -> dict[str, Any]:

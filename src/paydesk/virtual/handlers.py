@@ -60,7 +60,7 @@ async def move_clock(call: Call) -> Handled:
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
         if clock.now_ms() + by_ms > CLOCK_MS_MAX:
-            raise PROPERTY_VALUE.because("clock beyond its end", "'$.advance' - must not lead beyond the year 2099")
+            raise PROPERTY_VALUE.with_reason("clock beyond its end", "'$.advance' - must not lead beyond the year 2099")
         await dev_clock.advance(call.database, clock, by_ms)
     return await show_clock(call)
 

@@ -20,7 +20,7 @@ from paydesk.virtual.pace import Pace
 from paydesk.virtual.payment import Device, ask_again, conclude, insist, play
 from paydesk.virtual.reporter import Reporter
 
-EARLY_SECONDS, BREATH_SECONDS = 1.0, 0.2
+EARLY_SECONDS, COALESCE_SECONDS = 1.0, 0.2
 
 
 class Terminal:
@@ -119,7 +119,7 @@ class Terminal:
             await self._take(message)
         elif time.monotonic() - asked < EARLY_SECONDS:
             # Nothing, and at once: a service that is going away must not be asked in a tight loop.
-            await self._pace.sleep(BREATH_SECONDS)
+            await self._pace.sleep(COALESCE_SECONDS)
 
     async def _take(self, message: Message) -> None:
         match message:

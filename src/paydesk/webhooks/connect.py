@@ -39,4 +39,4 @@ async def announce(tx: Transaction, *, seller_id: int, application_id: int, acti
     row = None
     while row is None:
         row = await tx.one(ADD_EVENT, seller_id, application_id, action, body, now_ms)
-    tx.then(ADD_DELIVERIES, seller_id, str(event_id), row[0], now_ms, application_id, action, wake="deliveries")
+    tx.defer(ADD_DELIVERIES, seller_id, str(event_id), row[0], now_ms, application_id, action, notify="deliveries")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
 
 CLAIM_MARGIN_SECONDS = 8
-LOOK_AGAIN_SECONDS = 1.0
-BREATH_SECONDS = 0.005
+POLL_INTERVAL_SECONDS = 1.0
+COALESCE_SECONDS = 0.005
 STOP_SECONDS_MAX = 3.0
 RECORD_AGAIN_SECONDS = 1.0
 
@@ -73,7 +73,7 @@ class DeliveryWorker:
                     if not stop.is_set():
                         await waiter.wait(await self._pause_seconds())
                 # Wakes come in swarms: a breath makes one look, and one claim, of many.
-                await asyncio.sleep(BREATH_SECONDS)
+                await asyncio.sleep(COALESCE_SECONDS)
         finally:
             await self._end()
 
@@ -147,7 +147,7 @@ class DeliveryWorker:
         claimed = self._under_way.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("delivery failed by a defect", delivery=claimed.delivery_id, exc_info=error)
-        self._database.signals.wake(["deliveries"])
+        self._database.signals.notify(["deliveries"])
 
     async def _deliver(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
         # Started with its claim: the clock is not read again, as it may not be trusted meanwhile.
@@ -221,8 +221,8 @@ class DeliveryWorker:
         now_ms = self._clock.now_ms()
         next_ms = await self._database.read(lambda tx: store.next_due_ms(tx, now_ms))
         if next_ms is None:
-            return LOOK_AGAIN_SECONDS
-        return min((next_ms - now_ms) / 1000, LOOK_AGAIN_SECONDS)
+            return POLL_INTERVAL_SECONDS
+        return min((next_ms - now_ms) / 1000, POLL_INTERVAL_SECONDS)
 
     async def _end(self) -> None:
         if self._under_way:

@@ -29,7 +29,7 @@ def announce(  # noqa: PLR0913 - the event's columns, each by name
     now_ms: int,
 ) -> None:
     """Make the event's deliveries, one for each subscription that matches, in the transaction of the move."""
-    tx.then(
+    tx.defer(
         ANNOUNCE,
         seller_id,
         event_id,
@@ -39,5 +39,5 @@ def announce(  # noqa: PLR0913 - the event's columns, each by name
         application_id,
         int(live),
         action,
-        wake="deliveries",
+        notify="deliveries",
     )

@@ -292,4 +292,4 @@ async def pending_count(tx: Transaction) -> int:
 async def _pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:
     arguments = (claimed.seller_id, claimed.subscription_id, claimed.order_id, since_ms, now_ms)
     await tx.run(PULL_FORWARD, *arguments)
-    tx.wake("deliveries")
+    tx.notify("deliveries")

@@ -76,7 +76,7 @@ async def refuse_unfit(
         if action not in named
     ]
     if details:
-        raise PROPERTY_VALUE.because("unfit subscription", *details) from refused
+        raise PROPERTY_VALUE.with_reason("unfit subscription", *details) from refused
 
 
 async def create(
@@ -116,7 +116,7 @@ async def create(
         keys.active,
         now_ms,
     )
-    tx.wake("subscriptions")
+    tx.notify("subscriptions")
     return subscription, signature.secret_of(keys, keys.active, subscription.subscription_id, 1)
 
 
@@ -128,8 +128,8 @@ async def listed(tx: Transaction, after: str, limit: int) -> list[Subscription]:
 async def delete(tx: Transaction, subscription_id: str, now_ms: int) -> None:
     """End a subscription; what is still open for it is not sent any more."""
     if not await tx.run(DELETE, subscription_id, now_ms):
-        raise SUBSCRIPTION_NOT_FOUND.because("unknown or deleted subscription")
-    tx.wake("subscriptions")
+        raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown or deleted subscription")
+    tx.notify("subscriptions")
 
 
 def _topic_faults(topic: str) -> list[str]:

@@ -14,7 +14,7 @@ from paydesk.oauth.grants import checks
 from paydesk.oauth.schemas import TokenRequest
 from paydesk.oauth.scopes import narrow
 from paydesk.oauth.store import Code
-from paydesk.oauth.tokens import Chain
+from paydesk.oauth.tokens import TokenFamily
 from paydesk.operation import Answer, Call
 from paydesk.secrets import same
 
@@ -37,14 +37,14 @@ async def redeem(call: Call, request: TokenRequest, application: Application) ->
         return refusal
     scope = narrow(code.grant.scope, request.scope)
     checks.something_remains(scope, application)
-    chain = Chain(
-        code.grant.seller_id, tokens.new_chain_id(), application.application_id, not request.wants_test, scope
+    family = TokenFamily(
+        code.grant.seller_id, tokens.new_family_id(), application.application_id, not request.wants_test, scope
     )
-    if not await store.claim_code(call.tx, chain.seller_id, request.code, chain.chain_id, call.now_ms):
+    if not await store.claim_code(call.tx, family.seller_id, request.code, family.family_id, call.now_ms):
         # Somebody was quicker: what became of the code meanwhile decides.
         return await redeem(call, request, application)
-    pair = await issuing.begin_chain(
-        call.tx, call.keys, chain, code.grant.authorization_id, call.now_ms, checks.lifetimes(call)
+    pair = await issuing.begin_family(
+        call.tx, call.keys, family, code.grant.authorization_id, call.now_ms, checks.lifetimes(call)
     )
     return checks.answer(call, application, pair)
 
@@ -53,13 +53,13 @@ async def _find(call: Call, presented: str) -> Code:
     seller_id = ids.seller_of(presented) if tokens.is_refresh_token_or_code(presented) else None
     code = await store.find_code(call.tx, seller_id, presented) if seller_id is not None else None
     if code is None:
-        raise INVALID_GRANT.because("unknown code")
+        raise INVALID_GRANT.with_reason("unknown code")
     return code
 
 
 def _redirect_uri_agrees(request: TokenRequest, code: Code, application: Application) -> None:
     if request.redirect_uri != code.redirect_uri:
-        raise INVALID_GRANT.because("redirect_uri differs")
+        raise INVALID_GRANT.with_reason("redirect_uri differs")
     checks.redirect_uri_registered(request.redirect_uri, application)
 
 
@@ -67,11 +67,11 @@ def _verifier_agrees(request: TokenRequest, code: Code) -> None:
     """RFC 7636 section 4.6; a verifier without a challenge is a downgrade (RFC 9700 section 4.8.2)."""
     if code.challenge is None:
         if request.code_verifier:
-            raise INVALID_GRANT.because("code_verifier without a challenge")
+            raise INVALID_GRANT.with_reason("code_verifier without a challenge")
     elif not request.code_verifier:
-        raise INVALID_GRANT.because("code_verifier is missing")
+        raise INVALID_GRANT.with_reason("code_verifier is missing")
     elif not same(_challenge(request.code_verifier), code.challenge):
-        raise INVALID_GRANT.because("code_verifier differs")
+        raise INVALID_GRANT.with_reason("code_verifier differs")
 
 
 def _challenge(verifier: str) -> str:
@@ -83,14 +83,14 @@ async def _refuse_spent(call: Call, presented: str, code: Code) -> Refusal | Non
     seller_id = code.grant.seller_id
     if code.expired_ms is not None or call.now_ms >= code.expires_ms:
         await store.expire_code(call.tx, seller_id, presented, call.now_ms)
-        return INVALID_GRANT.because("code expired")
+        return INVALID_GRANT.with_reason("code expired")
     if code.exchanged_ms is None:
         return None
     # A browser or a network repeats at once; who comes later has got hold of somebody else's code (RFC 6749 §4.1.2).
     if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:
-        return INVALID_GRANT.because("code exchanged already")
-    assert code.chain_id is not None, "an exchanged code names its chain"
-    if await store.revoke_chain(call.tx, seller_id, code.chain_id, call.now_ms, "code presented again"):
+        return INVALID_GRANT.with_reason("code exchanged already")
+    assert code.family_id is not None, "an exchanged code names its family"
+    if await store.revoke_family(call.tx, seller_id, code.family_id, call.now_ms, "code presented again"):
         message = "An authorization code was presented again: every token that came from it was revoked."
         await checks.alert(call, "authorization_code_replayed", code.grant, message)
-    return INVALID_GRANT.because("code presented again")
+    return INVALID_GRANT.with_reason("code presented again")

@@ -18,38 +18,38 @@ def parameters_fit(request: TokenRequest, *, required: tuple[str, ...], foreign:
     """Refuse a request that lacks a parameter of its grant type, or has one of the other."""
     for name in required:
         if not getattr(request, name):
-            raise INVALID_REQUEST.because(f"{name} is missing")
+            raise INVALID_REQUEST.with_reason(f"{name} is missing")
     for name in foreign:
         if getattr(request, name):
-            raise INVALID_REQUEST.because(f"{name} is of the other flow")
+            raise INVALID_REQUEST.with_reason(f"{name} is of the other flow")
 
 
 def belongs_to(grant: Grant, application: Application) -> None:
     """Refuse what was given to another application."""
     if grant.application_id != application.application_id:
-        raise INVALID_GRANT.because("of another client")
+        raise INVALID_GRANT.with_reason("of another client")
 
 
 def stands(grant: Grant, application: Application) -> None:
     """Refuse where the operator has suspended the seller, or the seller's consent does not stand any more."""
     if grant.seller_suspended_ms is not None:
-        raise TOKEN_FORBIDDEN.because("seller suspended")
+        raise TOKEN_FORBIDDEN.with_reason("seller suspended")
     if grant.withdrawn_ms is not None:
-        raise UNAUTHORIZED_CLIENT.because("authorization withdrawn")
+        raise UNAUTHORIZED_CLIENT.with_reason("authorization withdrawn")
     if includes(grant.scope, OFFLINE_ACCESS) and not includes(application.scopes, OFFLINE_ACCESS):
-        raise UNAUTHORIZED_CLIENT.because("offline_access taken from the application")
+        raise UNAUTHORIZED_CLIENT.with_reason("offline_access taken from the application")
 
 
 def redirect_uri_registered(redirect_uri: str, application: Application) -> None:
     """Refuse an address that is not, or not any more, one of the application's."""
     if redirect_uri not in application.redirect_uris:
-        raise INVALID_GRANT.because("redirect_uri not registered")
+        raise INVALID_GRANT.with_reason("redirect_uri not registered")
 
 
 def something_remains(scope: str, application: Application) -> None:
     """Refuse tokens whose scopes have all been taken from the application."""
     if not shared(scope, application.scopes):
-        raise INVALID_SCOPE.because("the application has none of these scopes any more")
+        raise INVALID_SCOPE.with_reason("the application has none of these scopes any more")
 
 
 def lifetimes(call: Call) -> Lifetimes:
@@ -75,6 +75,6 @@ def answer(call: Call, application: Application, pair: Pair) -> Answer:
 
     Scopes that were taken from the application are left out. The tokens keep them, for when it has them again.
     """
-    public_key = application.public_key(live=pair.chain.live)
+    public_key = application.public_key(live=pair.family.live)
     scope = shared(pair.generation.scope, application.scopes)
     return Answer(200, schemas.body(pair, scope, public_key, call.now_ms))

@@ -88,9 +88,9 @@ async def _decide(tx: Transaction, seen: Visit, sent: Consent) -> Decision | Ref
     call = seen.call
     session = await seen.session_within(tx, locked=True)
     if session is None:
-        return SESSION_ENDED.because("no session that is good")
+        return SESSION_ENDED.with_reason("no session that is good")
     if not seen.is_ours(CONSENT, sent.form_token, SESSION):
-        return FORM_OUTDATED.because("form token is not of this session")
+        return FORM_OUTDATED.with_reason("form token is not of this session")
     return await consent.decide(
         tx,
         call.keys,

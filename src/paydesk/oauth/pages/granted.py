@@ -83,9 +83,9 @@ async def _withdraw(tx: Transaction, seen: Visit, sent: Withdrawal) -> Refusal |
     now_ms = seen.call.now_ms
     session = await seen.session_within(tx, locked=True)
     if session is None:
-        return SESSION_ENDED.because("no session that is good")
+        return SESSION_ENDED.with_reason("no session that is good")
     if not seen.is_ours(WITHDRAW, sent.form_token, SESSION):
-        return FORM_OUTDATED.because("form token is not of this session")
+        return FORM_OUTDATED.with_reason("form token is not of this session")
     await withdrawal.withdraw(tx, seller_id=session.seller_id, authorization_id=sent.grant, now_ms=now_ms)
     return None
 

@@ -82,7 +82,7 @@ async def sign_in(call: Call) -> Answer:
     return_to, email = seen.return_to(sent.return_to), sent.email.strip().lower()
     refuse = partial(form, seen, return_to, application=await asking(call, return_to))
     if not seen.is_ours(SIGN_IN, sent.form_token, VISIT):
-        return refuse(refusal=FORM_OUTDATED.because("form token or its cookie is not good"))
+        return refuse(refusal=FORM_OUTDATED.with_reason("form token or its cookie is not good"))
     cookie = await _proven(seen, email, sent.password)
     if isinstance(cookie, Refusal):
         return refuse(refusal=cookie, email=email)
@@ -101,13 +101,13 @@ async def _proven(seen: Visit, email: str, password: str) -> str | Refusal:
     if not await verify_password(password_hash, password, known=is_near):
         if throttle.failed(email, call.address, known_browser=is_known):
             call.alert = _alert(call, seller)
-        return SIGN_IN_FAILED.because("password differs" if seller else "unknown e-mail address")
+        return SIGN_IN_FAILED.with_reason("password differs" if seller else "unknown e-mail address")
     assert seller is not None, "nobody's password is right"
     assert password_hash is not None, "a seller has one"
     throttle.succeeded(email, call.address, known_browser=is_known)
     call.logged_seller_id = seller.seller_id
     if seller.suspended_ms is not None:
-        raise SELLER_SUSPENDED.because("seller suspended")
+        raise SELLER_SUSPENDED.with_reason("seller suspended")
     cookie = await call.database.write(partial(_begin, seen=seen, seller=seller, password_hash=password_hash))
     if cookie is None:
         # The password or the seller was changed meanwhile: what there is now decides.
@@ -145,9 +145,9 @@ async def sign_out(call: Call) -> Answer:
     cookie, return_to = seen.session_cookie, seen.return_to(sent.return_to)
     if cookie is not None:
         if not seen.is_ours(SIGN_OUT, sent.form_token, SESSION):
-            raise with_another_try(FORM_OUTDATED.because("form token is not of this session"), return_to)
+            raise with_another_try(FORM_OUTDATED.with_reason("form token is not of this session"), return_to)
         if not await call.database.write(partial(_end, seen=seen, cookie=cookie, everywhere=bool(sent.everywhere))):
-            return form(seen, return_to, refusal=SESSION_ENDED.because("no session that is good"))
+            return form(seen, return_to, refusal=SESSION_ENDED.with_reason("no session that is good"))
     return html.redirect(return_to, (seen.set_cookie(SESSION, "", 0),))
 
 

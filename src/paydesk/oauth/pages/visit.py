@@ -102,10 +102,10 @@ class Visit:
         Pages with `Referrer-Policy: no-referrer` send `Origin: null`: that alone says nothing.
         """
         if self.call.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            raise FORBIDDEN.because("a form of another site")
+            raise FORBIDDEN.with_reason("a form of another site")
         origin = self.call.headers.get("origin", "null")
         if origin != "null" and origin.lower() not in self._own_origins():
-            raise FORBIDDEN.because("a form of another origin")
+            raise FORBIDDEN.with_reason("a form of another origin")
 
     def return_to(self, wanted: str) -> str:
         """Where to go on: the authorization that was begun, or the seller's applications; never another site."""

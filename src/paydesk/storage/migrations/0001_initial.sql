@@ -1,5 +1,5 @@
 -- The tables. Times are epoch milliseconds (`…_ms`), money is minor units (`…_minor`), yes and no are 1 and 0.
--- `seller_id` comes first in every key of what a request touches: one request is one seller, one shard, one local
+-- `seller_id` comes first in every key of what a request conflict_keys: one request is one seller, one shard, one local
 -- transaction.
 
 -- Reference: small, cached, of nobody's shard ---------------------------------------------------------------------
@@ -138,13 +138,13 @@ CREATE TABLE codes (
     expires_ms         bigint   NOT NULL,
     expired_ms         bigint,             -- the first refusal as expired writes it down: expired for ever
     exchanged_ms       bigint,
-    chain_id           bytea,              -- what came of it
+    family_id           bytea,              -- what came of it
     PRIMARY KEY (seller_id, digest)
 );
 
-CREATE TABLE token_chains (
+CREATE TABLE token_families (
     seller_id          bigint   NOT NULL,
-    chain_id           bytea    NOT NULL,  -- 128 random bits
+    family_id           bytea    NOT NULL,  -- 128 random bits
     authorization_id   text     NOT NULL,
     application_id     bigint   NOT NULL,
     live               smallint NOT NULL,
@@ -154,13 +154,13 @@ CREATE TABLE token_chains (
     expired_ms         bigint,             -- the newest refresh token was refused as expired: no successor, ever
     revoked_ms         bigint,
     revoked_reason     text,
-    PRIMARY KEY (seller_id, chain_id)
+    PRIMARY KEY (seller_id, family_id)
 );
 
 CREATE TABLE refresh_tokens (
     seller_id          bigint   NOT NULL,
     digest             bytea    NOT NULL,
-    chain_id           bytea    NOT NULL,
+    family_id           bytea    NOT NULL,
     generation         bigint   NOT NULL,
     key_version        bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
@@ -168,12 +168,12 @@ CREATE TABLE refresh_tokens (
     PRIMARY KEY (seller_id, digest)
 );
 
-CREATE UNIQUE INDEX refresh_tokens_generation ON refresh_tokens (seller_id, chain_id, generation);
+CREATE UNIQUE INDEX refresh_tokens_generation ON refresh_tokens (seller_id, family_id, generation);
 
 CREATE TABLE access_tokens (
     seller_id          bigint   NOT NULL,
     digest             bytea    NOT NULL,
-    chain_id           bytea    NOT NULL,
+    family_id           bytea    NOT NULL,
     generation         bigint   NOT NULL,
     key_version        bigint   NOT NULL,
     scope              text     NOT NULL,
@@ -184,7 +184,7 @@ CREATE TABLE access_tokens (
     PRIMARY KEY (seller_id, digest)
 );
 
-CREATE UNIQUE INDEX access_tokens_generation ON access_tokens (seller_id, chain_id, generation);
+CREATE UNIQUE INDEX access_tokens_generation ON access_tokens (seller_id, family_id, generation);
 
 -- Terminals ---------------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ CREATE TABLE orders (
     created_ms             bigint   NOT NULL,
     updated_ms             bigint   NOT NULL,
     expires_ms             bigint   NOT NULL,
-    granted_ms             bigint,             -- the point of no return: cancel and expiry stop here
+    permitted_ms             bigint,             -- the point of no return: cancel and expiry stop here
     cancel_requested_ms    bigint,
     paid_ms                bigint,
     paid_minor             bigint,
@@ -291,8 +291,8 @@ CREATE TABLE orders (
 CREATE UNIQUE INDEX orders_live_on_terminal ON orders (seller_id, terminal_id)
     WHERE status IN ('created', 'at_terminal');
 CREATE INDEX orders_expiring ON orders (expires_ms, seller_id)
-    WHERE status IN ('created', 'at_terminal') AND granted_ms IS NULL;
-CREATE INDEX orders_granted ON orders (granted_ms, seller_id) WHERE status = 'at_terminal' AND granted_ms IS NOT NULL;
+    WHERE status IN ('created', 'at_terminal') AND permitted_ms IS NULL;
+CREATE INDEX orders_permitted ON orders (permitted_ms, seller_id) WHERE status = 'at_terminal' AND permitted_ms IS NOT NULL;
 CREATE INDEX orders_cancellation_requested ON orders (cancel_requested_ms, seller_id)
     WHERE payment_status_detail = 'cancellation_requested';
 CREATE INDEX orders_by_date ON orders (seller_id, live, created_ms);
@@ -324,7 +324,7 @@ CREATE TABLE leases (
     seq                bigint   NOT NULL,
     step               text     NOT NULL,
     ended_ms           bigint,
-    ended_by           text,               -- result, expiry, cancel, taken_over
+    ended_by           text,               -- result, expiry, cancel, detached
     PRIMARY KEY (seller_id, lease_id)
 );
 

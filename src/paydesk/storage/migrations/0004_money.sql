@@ -17,9 +17,9 @@ ALTER TABLE inquiries ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 ALTER TABLE reversals ADD COLUMN claimed_until_ms bigint NOT NULL DEFAULT 0;
 
 ALTER TABLE inquiries ADD COLUMN reversing_ms bigint;  -- intent: it is undone at the acquirer, and never approved again
-ALTER TABLE inquiries ADD COLUMN told_ms bigint;       -- an operator event says that a person is needed
+ALTER TABLE inquiries ADD COLUMN alerted_ms bigint;       -- an operator event says that a person is needed
 ALTER TABLE reversals ADD COLUMN confirmed text CHECK (confirmed IN ('approved', 'not_found'));  -- by an inquiry
-ALTER TABLE reversals ADD COLUMN told_ms bigint;
+ALTER TABLE reversals ADD COLUMN alerted_ms bigint;
 
 CREATE INDEX refunds_due ON refunds (next_ms, seller_id) WHERE status = 'processing';
 CREATE INDEX refunds_open ON refunds (seller_id, next_ms) WHERE status = 'processing';
@@ -62,14 +62,14 @@ CREATE TABLE simulator_movements (
 CREATE INDEX simulator_movements_payment ON simulator_movements (seller_id, payment_id);
 
 -- How often something was asked, where its answer depends on that.
-CREATE TABLE simulator_asks (
+CREATE TABLE simulator_requests (
     seller_id          bigint   NOT NULL,
     operation          text     NOT NULL CHECK (operation IN ('payment', 'inquiry', 'refund', 'reversal')),
-    ask_key            text     NOT NULL,
+    request_key            text     NOT NULL,
     ordinal            bigint   NOT NULL,  -- the seller's first of its operation is 1
     asked              bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
-    PRIMARY KEY (seller_id, operation, ask_key)
+    PRIMARY KEY (seller_id, operation, request_key)
 );
 
-CREATE INDEX simulator_asks_ordinal ON simulator_asks (seller_id, operation, ordinal);
+CREATE INDEX simulator_requests_ordinal ON simulator_requests (seller_id, operation, ordinal);

@@ -1,5 +1,5 @@
 -- An order that was taken off its terminal, to be brought to a status without it: test orders alone.
-ALTER TABLE orders ADD COLUMN taken_over_ms bigint;
+ALTER TABLE orders ADD COLUMN detached_ms bigint;
 
 -- The feed: every event gets its place in the feed of the application that made the order, live or test. Places are
 -- given after the commit; what the version before writes is told whose it is before that.

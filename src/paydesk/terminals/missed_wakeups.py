@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paydesk.workers import WorkerContext
 
 WALK_SECONDS = 1.0
-CALM_SECONDS = 10.0
+BACKOFF_RESET_SECONDS = 10.0
 """So often while wakes are carried, when there should be nothing to find."""
 REST = 10
 """It rests ten times as long as a walk has taken: however much waits, a tenth of one connection at most is used."""
@@ -35,7 +35,7 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         await walk(context, stop)
         signals = context.database.signals
         with signals.subscribe("stop", "unheard") as waiter:
-            pause = CALM_SECONDS if signals.are_carried else WALK_SECONDS
+            pause = BACKOFF_RESET_SECONDS if signals.are_carried else WALK_SECONDS
             await waiter.wait(max(pause, REST * (time.monotonic() - started)))
 
 
@@ -43,9 +43,9 @@ async def walk(context: WorkerContext, stop: asyncio.Event) -> None:
     """Wake, on this node, every terminal that has an order to take or to give back."""
     seller_id, terminal_id = 0, ""
     while not stop.is_set():
-        step = partial(orders.untold, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ORDERS_MAX)
+        step = partial(orders.missed_wakeups, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ORDERS_MAX)
         found = await context.database.read(step)
-        context.database.signals.wake_here(f"terminal:{terminal_id}" for _, terminal_id in found)
+        context.database.signals.notify_local(f"terminal:{terminal_id}" for _, terminal_id in found)
         if len(found) < STEP_ORDERS_MAX:
             return
         seller_id, terminal_id = found[-1]
