@@ -32,7 +32,7 @@ check: $(DEV) ## Lint, format, types, who imports whom, generated files, the bil
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m paydesk.generated --check
+	@$(BIN)/python -m paydesk.docs.generated --check
 	@$(BIN)/python scripts/sbom.py --check
 
 format: $(DEV) ## Put every file into the project's format
@@ -40,7 +40,7 @@ format: $(DEV) ## Put every file into the project's format
 	@$(BIN)/ruff format
 
 generate: $(DEV) ## Write the generated files anew: pages of docs/, the list of common passwords
-	@$(BIN)/python -m paydesk.generated
+	@$(BIN)/python -m paydesk.docs.generated
 	@$(BIN)/python scripts/common_passwords.py
 
 screenshots: $(DEV) ## Take the pictures of the pages in docs/ anew; needs Chromium

@@ -35,8 +35,8 @@ _AT = "CAST($4 AS bigint) + n * 1000"
 ORDERS = f"""
 INSERT INTO orders (seller_id, order_id, application_id, live, terminal_id, status, status_detail,
                     payment_status_detail, version, currency, country, amount, amount_minor, external_reference,
-                    expiration_time, config, integration_data, created_ms, updated_ms, expires_ms, permitted_ms, paid_ms,
-                    paid_minor, refunded_minor, reference_id, payment_method, card)
+                    expiration_time, config, integration_data, created_ms, updated_ms, expires_ms, permitted_ms,
+                    paid_ms, paid_minor, refunded_minor, reference_id, payment_method, card)
 SELECT seller_id, {_ORDER_ID}, 7, 0, 'NEWLAND_N950__N' || CAST(100000000 + n % {TERMINALS} AS text), 'processed',
        'processed', 'accredited', 3, 'BRL', 'BRA', '24.90', 2490, 'ext_ref_' || many, 'PT15M',
        '{{"point":{{"print_on_terminal":"no_ticket"}}}}', '{{}}', {_AT}, {_AT}, {_AT} + 900000, {_AT}, {_AT}, 2490, 0,

@@ -30,7 +30,7 @@ from bench.load import BenchError, Measured, find_wrk
 from bench.postgres import Postgres
 from bench.running import Running, free_port, lua, started
 from bench.seed import Sizes
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 
 FEW = 1000

@@ -129,7 +129,7 @@ async def _inside(operation: str, count: str, database_url: str) -> None:
     from bench.service import NoOp
     from paydesk import logs, node, settings
     from paydesk.app import acquirers_of, build_app
-    from paydesk.clock import SystemClock
+    from paydesk.core.clock import SystemClock
     from paydesk.http import server
     from paydesk.serve import CLIENT_SURFACES
     from paydesk.storage.migrate import migrate

@@ -15,9 +15,10 @@ import uvloop
 from bench import seed
 from paydesk import logs, node, settings
 from paydesk.app import acquirers_of, build_app
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
+from paydesk.core.worker import WorkerContext
 from paydesk.http import server
-from paydesk.workers import WorkerContext, run_all
+from paydesk.workers import run_all
 
 
 async def serve(database_url: str, port: int) -> None:

@@ -33,9 +33,10 @@ from bench import seed
 from bench.postgres import Postgres
 from bench.rows import DATABASES
 from bench.running import free_port, started
-from paydesk.clock import SystemClock
-from paydesk.oauth import applications, sellers
-from paydesk.oauth.passwords import hash_password
+from paydesk.core.clock import SystemClock
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers
+from paydesk.oauth.consent.passwords import hash_password
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Transaction
 from paydesk.storage.migrate import migrate

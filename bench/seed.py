@@ -1,4 +1,4 @@
-"""What a run of the load finds in the database: a terminal for every create, a family of tokens for every connection."""
+"""What a load run finds in the database: a terminal for every create, a token family for every connection."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from paydesk.keys import Keys
-from paydesk.oauth import applications, issuing, sellers
+from paydesk.core.keys import Keys
+from paydesk.device import lease_store
+from paydesk.oauth import issuing
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import leases, places
 from paydesk.terminals import store as terminals
+from paydesk.terminals import stores
 
 KEYS = Keys(1, {1: b"bench" * 7})
 SCOPE = "offline_access read write"
@@ -85,8 +88,8 @@ async def _parties(tx: Transaction, now_ms: int) -> dict[str, Any]:
         now_ms=now_ms,
     )
     assert seller is not None
-    store = await places.create_store(tx, seller.seller_id, "Store", now_ms)
-    pos = await places.create_pos(tx, seller.seller_id, store.store_id, "POS", "Till", now_ms)
+    store = await stores.create_store(tx, seller.seller_id, "Store", now_ms)
+    pos = await stores.create_pos(tx, seller.seller_id, store.store_id, "POS", "Till", now_ms)
     assert pos is not None
     family = {"application_id": application.application_id, "seller_id": seller.seller_id, "scope": SCOPE}
     return {"family": family, "client_secret": secret.reveal(), "store_id": store.store_id, "pos_id": pos.pos_id}
@@ -102,7 +105,7 @@ async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -
     for number in range(sizes.terminals - sizes.pollers, sizes.terminals):
         terminal_id, boot_id = f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", str(uuid.uuid4())
         token = await terminals.mint_token(tx, seller_id, terminal_id, now_ms)
-        await leases.begin_session(tx, seller_id, terminal_id, boot_id, "1", 1, now_ms)
+        await lease_store.begin_session(tx, seller_id, terminal_id, boot_id, "1", 1, now_ms)
         devices.append({"token": token.reveal(), "boot_id": boot_id})
     return devices
 

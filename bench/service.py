@@ -1,7 +1,7 @@
 """The service that is measured: the application of `paydesk serve`, with a no-op route beside it, seeded for the load.
 
-`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS FAMILIES]` serves until SIGTERM; with SEED_FILE there, the
-database has been seeded. The no-op route goes through the same server and the same router and does nothing: what the
+`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS FAMILIES]` serves until SIGTERM; with SEED_FILE there,
+the database has been seeded. The no-op route goes through the same server and router and does nothing: what the
 service costs is told as a ratio to it. SIGUSR1 turns the log of requests on, into SEED_FILE with the ending `.log`;
 SIGUSR2 turns it off and removes the file.
 """
@@ -22,13 +22,14 @@ from bench import seed
 from bench.seed import Sizes
 from paydesk import logs, node, settings
 from paydesk.app import acquirers_of, build_app
+from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
 from paydesk.http.reply import Receive, Reply, Scope, Send, send_reply
 from paydesk.serve import CLIENT_SURFACES
 from paydesk.storage.migrate import migrate
-from paydesk.workers import WorkerContext, run_all
+from paydesk.workers import run_all
 
 
 class NoOp:

@@ -27,7 +27,7 @@ from bench import seed
 from bench.load import cpu_seconds, family_cpu_seconds
 from bench.postgres import Postgres
 from bench.running import free_port, started
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 

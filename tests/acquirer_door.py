@@ -10,10 +10,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from paydesk.acquiring.acquirer import Acquirer, Approved, Card, Declined, Payment
-from paydesk.acquiring.cards import CARDS
 from paydesk.health.clock import ClockJumped
 from paydesk.http.reply import Receive, Scope, Send
+from paydesk.payments.acquirer import Acquirer, Approved, Card, Declined, Payment
+from paydesk.sandbox.simulator.cards import CARDS
 
 PATH = "/acquirer/payments"
 

@@ -11,8 +11,8 @@ import os
 import random
 
 from acquirer_scene import Bank, card, new_payment
-from paydesk import crash_points
-from paydesk.acquiring.acquirer import Outcome, Payment
+from paydesk.core import crash_points
+from paydesk.payments.acquirer import Outcome, Payment
 from paydesk.storage.connect import open_database
 
 AMOUNT_MINOR = 1000

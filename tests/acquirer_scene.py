@@ -6,13 +6,13 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from paydesk import ids
-from paydesk.acquiring import rules
-from paydesk.acquiring.acquirer import Approved, Card, Payment
-from paydesk.acquiring.cards import CARDS
-from paydesk.acquiring.simulator import Simulator
-from paydesk.clock import MovableClock
-from paydesk.money import minor_units
+from paydesk.core import ids
+from paydesk.core.clock import MovableClock
+from paydesk.core.money import minor_units
+from paydesk.payments.acquirer import Approved, Card, Payment
+from paydesk.sandbox.simulator import rules
+from paydesk.sandbox.simulator.acquirer import Simulator
+from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.database import Database
 
 if TYPE_CHECKING:

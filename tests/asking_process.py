@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 
-from paydesk import crash_points
-from paydesk.acquiring.acquirers import configured
-from paydesk.clock import MovableClock
-from paydesk.keys import Keys
-from paydesk.orders import inquiries, reversals
-from paydesk.orders.asking import JobWorker
+from paydesk.core import crash_points
+from paydesk.core.clock import MovableClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
+from paydesk.payments import inquiries, reversals
+from paydesk.payments.jobs import JobWorker
+from paydesk.sandbox.simulator.acquirer import configured
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
-from paydesk.workers import WorkerContext
 
 
 async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from device_scene import UNKNOWN, Desk, answered
-from paydesk.acquiring.acquirer import Approved, Card, NotFound, Outcome, Payment, Truth
-from paydesk.acquiring.acquirers import Acquirers
-from paydesk.clock import Clock
-from paydesk.keys import Keys
-from paydesk.orders import inquiries, reversals
-from paydesk.orders.asking import JobWorker
-from paydesk.orders.store import Order
+from paydesk.core.clock import Clock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
+from paydesk.orders.order import Order
+from paydesk.payments import inquiries, reversals
+from paydesk.payments.acquirer import Acquirers, Approved, Card, NotFound, Outcome, Payment, Truth
+from paydesk.payments.jobs import JobWorker
 from paydesk.storage.database import Row
-from paydesk.workers import WorkerContext
 
 VISA = Card("visa", "credit_card", "423564", "5682", "chip")
 REFERENCE = "90210000000017"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from paydesk.clock import MovableClock, SystemClock
+from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate

@@ -10,27 +10,22 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from paydesk import ids
-from paydesk.clock import MovableClock
-from paydesk.errors import Refusal
-from paydesk.keys import Keys
-from paydesk.oauth import sellers
+from paydesk.core import ids
+from paydesk.core.clock import MovableClock
+from paydesk.core.errors import Refusal
+from paydesk.core.keys import Keys
+from paydesk.device import leases, polling, results, sessions
+from paydesk.device.gateway import Gateway
+from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
+from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.orders import device, results
 from paydesk.orders import store as orders
+from paydesk.orders.order import Order
 from paydesk.orders.status import Move
-from paydesk.orders.store import Order
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Row, Transaction
-from paydesk.terminals import handlers, places, polling, sessions, store
-from paydesk.terminals.gateway import Gateway
-from paydesk.terminals.schemas import (
-    CancelResultRequest,
-    HelloRequest,
-    ProgressRequest,
-    SessionRequest,
-    SetupRequest,
-)
+from paydesk.terminals import handlers, store, stores
+from paydesk.terminals.schemas import SetupRequest
 from paydesk.terminals.store import OperatingMode
 
 START_MS = 1_769_869_602_109
@@ -190,17 +185,17 @@ class Desk:
     async def acknowledge(self, order: Order, boot_id: str | None = None, **caller: Any) -> Answer | Refusal:
         """The terminal acknowledges."""
         body = SessionRequest(boot_id=boot_id or self.boot_id)
-        return await self.handle(device.acknowledge, body, paths=[order.ulid], **caller)
+        return await self.handle(leases.acknowledge, body, paths=[order.ulid], **caller)
 
     async def progress(self, order: Order, step: str, seq: int = 1, boot_id: str | None = None) -> Answer | Refusal:
         """The terminal tells how far it came."""
         body = ProgressRequest.model_validate({"boot_id": boot_id or self.boot_id, "seq": seq, "step": step})
-        return await self.handle(device.progress, body, paths=[order.ulid])
+        return await self.handle(leases.progress, body, paths=[order.ulid])
 
     async def answer_cancel(self, order: Order, *, done: bool) -> Answer | Refusal:
         """The terminal answers a cancel message."""
         body = CancelResultRequest(boot_id=self.boot_id, done=done)
-        return await self.handle(device.answer_cancel, body, paths=[order.ulid])
+        return await self.handle(leases.answer_cancel, body, paths=[order.ulid])
 
     async def report(
         self, order: Order, result: dict[str, Any] | bytes, result_id: str | None = None, **caller: Any
@@ -242,8 +237,8 @@ async def open_desk(database: Database) -> Desk:
             now_ms=START_MS,
         )
         assert seller is not None
-        shop = await places.create_store(tx, seller.seller_id, "Main street", START_MS)
-        pos = await places.create_pos(tx, seller.seller_id, shop.store_id, "SUC0101POS", "Till 1", START_MS)
+        shop = await stores.create_store(tx, seller.seller_id, "Main street", START_MS)
+        pos = await stores.create_pos(tx, seller.seller_id, shop.store_id, "SUC0101POS", "Till 1", START_MS)
         assert pos is not None
         terminal = await store.create(
             tx,

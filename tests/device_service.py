@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from paydesk.clock import rfc3339
+from paydesk.core.clock import rfc3339
 
 Fault = int | dict[str, Any] | str
 """A status (answered, nothing done), a 409 with this body, `hang` (nothing done, no answer), `lost` (done, then the

@@ -21,12 +21,14 @@ from typing import Any
 
 from acquirer_door import with_door
 from forks import Fork, Forks
-from paydesk import crash_points, logs, node, settings
+from paydesk import logs, node, settings
 from paydesk.app import acquirers_of, build_app
+from paydesk.core import crash_points
+from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.reply import Receive, Scope, Send
-from paydesk.workers import WorkerContext, run_all
+from paydesk.workers import run_all
 from paydesk_process import environment
 from service import KEYS
 

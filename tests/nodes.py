@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from paydesk.clock import Clock, SystemClock
+from paydesk.core.clock import Clock, SystemClock
 from paydesk.settings import Settings
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database

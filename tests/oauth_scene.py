@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paydesk.clock import MovableClock
-from paydesk.errors import Refusal
-from paydesk.keys import Keys
-from paydesk.oauth import applications, handlers, issuing, sellers
-from paydesk.oauth.applications import Application, OnReplay
-from paydesk.oauth.sellers import Seller
+from paydesk.core.clock import MovableClock
+from paydesk.core.errors import Refusal
+from paydesk.core.keys import Keys
+from paydesk.oauth import handlers, issuing
+from paydesk.oauth.clients import applications
+from paydesk.oauth.clients.application import Application, OnReplay
+from paydesk.oauth.consent import sellers
+from paydesk.oauth.consent.sellers import Seller
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction

@@ -13,7 +13,7 @@ from argon2 import PasswordHasher
 
 import conformance
 from oauth_scene import REDIRECT_URI
-from paydesk.oauth import sessions
+from paydesk.oauth.consent import sessions
 from service import Service
 
 PASSWORD = "a pass phrase of the seller's"

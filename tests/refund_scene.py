@@ -7,17 +7,16 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, Outcome, Payment
-from paydesk.acquiring.acquirers import Acquirers
 from paydesk.app import acquirers_of
-from paydesk.clock import Clock
-from paydesk.orders.asking import JobWorker
-from paydesk.orders.refund_store import Refund
-from paydesk.orders.refund_worker import JOB
+from paydesk.core.clock import Clock
+from paydesk.core.worker import WorkerContext
+from paydesk.invariants import check
+from paydesk.payments.acquirer import Acquirers, Approved, Outcome, Payment
+from paydesk.payments.jobs import JobWorker
+from paydesk.payments.refund import Refund
+from paydesk.payments.refund_worker import JOB
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.workers import WorkerContext
 from service import KEYS, Device, Reply, Service
 
 DECLINED, LOST, UNHEARD, NOT_SENT, LATE, LATE_DECLINED, SLOW = (f"99900.{number}" for number in range(30, 37))
@@ -173,4 +172,4 @@ async def books_agree(database: Database) -> None:
         assert taken == moved <= paid_minor, order_id
         # What is under way may have happened there already.
         assert refunded <= taken <= refunded + refunding, order_id
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []

@@ -11,9 +11,9 @@ from typing import Any
 from asking_scene import ToldAcquirer
 from command_line import command
 from operator_calls import Operator, operator
-from paydesk import ledger
-from paydesk.acquiring.acquirers import Acquirers
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
+from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Database
 from service import Device, Service, running
 
@@ -29,7 +29,7 @@ async def scene(
     clock.freeze()
     async with running(database, clock=clock, state={"acquirers": Acquirers(test=acquirer)}) as service:
         yield service, await service.device(await service.terminal()), await operator(service, "operator")
-        assert await ledger.check(database, clock.now_ms()) == []
+        assert await check.check(database, clock.now_ms()) == []
 
 
 async def unknown(service: Service, device: Device) -> str:

@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 from oauth_scene import DAY_MS
-from paydesk.clock import Clock, MovableClock
-from paydesk.keys import Keys
+from paydesk.core.clock import Clock, MovableClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
 from paydesk.retention import STEP_ROWS_MAX, Sweep
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.workers import WorkerContext
 
 NOW_MS = 1_800_000_000_000
 SELLER = 1160535239

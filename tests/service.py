@@ -19,17 +19,18 @@ import structlog
 import conformance
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
 from paydesk.app import EVERY_SURFACE, acquirers_of, build_app
-from paydesk.clock import Clock, SystemClock
+from paydesk.core.clock import Clock, SystemClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
 from paydesk.http import server
-from paydesk.keys import Keys
 from paydesk.oauth import issuing
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import places
 from paydesk.terminals import store as terminals
-from paydesk.workers import WorkerContext, run_all
+from paydesk.terminals import stores
+from paydesk.workers import run_all
 
 KEYS = Keys(1, {1: b"k" * 32})
 
@@ -129,8 +130,8 @@ class Service:
 
         async def work(tx: Transaction) -> Terminal:
             now_ms = self.clock.now_ms()
-            shop = await places.create_store(tx, self.seller_id, "Shop", now_ms)
-            pos = await places.create_pos(tx, self.seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+            shop = await stores.create_store(tx, self.seller_id, "Shop", now_ms)
+            pos = await stores.create_pos(tx, self.seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
             assert pos is not None
             made = await terminals.create(
                 tx,

@@ -11,7 +11,7 @@ from typing import Any
 
 import refund_scene
 from page_scene import PASSWORD, browser
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.operators import tokens
 from paydesk.storage.connect import open_database
 from service import REDIRECT_URI, Service, running

@@ -13,10 +13,11 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from paydesk.clock import Clock, MovableClock
-from paydesk.ids import ulid
-from paydesk.keys import Keys
-from paydesk.secrets import Secret
+from paydesk.core.clock import Clock, MovableClock
+from paydesk.core.ids import ulid
+from paydesk.core.keys import Keys
+from paydesk.core.secrets import Secret
+from paydesk.core.worker import WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import outbox, store, subscriptions
@@ -24,7 +25,6 @@ from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import DeliveryWorker
 from paydesk.webhooks.schemas import TOPIC, notification
 from paydesk.webhooks.sending import Sender
-from paydesk.workers import WorkerContext
 
 SELLER = 1160535239
 APPLICATION = 3676047501096810

@@ -12,7 +12,7 @@ from typing import Any
 import paydesk
 from paydesk.storage.statements import without_comments
 
-ALLOWED_MODULES = ("paydesk.ledger.", "paydesk.ledger_rules.")
+ALLOWED_MODULES = "paydesk.invariants."
 """They hold the whole database against the rules."""
 VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", re.IGNORECASE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk.device.operations import OPERATIONS as DEVICE
 from paydesk.events.operations import OPERATIONS as EVENTS
 from paydesk.health.operations import OPERATIONS as HEALTH
 from paydesk.http import reference
@@ -10,9 +11,23 @@ from paydesk.oauth.pages.operations import OPERATIONS as PAGES
 from paydesk.operation import Operation
 from paydesk.operators.operations import OPERATIONS as OPERATORS
 from paydesk.orders.operations import OPERATIONS as ORDERS
+from paydesk.payments.operations import OPERATIONS as PAYMENTS
+from paydesk.sandbox.operations import OPERATIONS as SANDBOX
+from paydesk.sandbox.operations import SIMULATION
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
-from paydesk.virtual.operations import OPERATIONS as VIRTUAL
 
-_DESCRIBED: tuple[Operation, ...] = (*OAUTH, *PAGES, *ORDERS, *EVENTS, *TERMINALS, *OPERATORS, *VIRTUAL, *HEALTH)
+_DESCRIBED: tuple[Operation, ...] = (
+    *OAUTH,
+    *PAGES,
+    *ORDERS,
+    *PAYMENTS,
+    *SIMULATION,
+    *EVENTS,
+    *TERMINALS,
+    *DEVICE,
+    *OPERATORS,
+    *SANDBOX,
+    *HEALTH,
+)
 
 OPERATIONS: tuple[Operation, ...] = (*_DESCRIBED, *reference.rows(_DESCRIBED))

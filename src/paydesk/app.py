@@ -9,10 +9,13 @@ from typing import Any
 
 from starlette.routing import Route, Router
 
-from paydesk.acquiring.acquirers import Acquirers, configured
 from paydesk.api import OPERATIONS
-from paydesk.clock import Clock
-from paydesk.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.core.clock import Clock
+from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.core.keys import Keys
+from paydesk.core.signals import Signals
+from paydesk.core.throttle_log import ThrottleLog
+from paydesk.device.gateway import Gateway
 from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, retired
@@ -20,22 +23,20 @@ from paydesk.http.endpoint import Endpoint, Service
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
-from paydesk.keys import Keys
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.proven import AuthenticationCache
-from paydesk.oauth.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
+from paydesk.oauth.clients.authentication_cache import AuthenticationCache
+from paydesk.oauth.clients.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
 from paydesk.operators.bearer import OperatorBearers
-from paydesk.orders import wording
+from paydesk.orders import status_labels
+from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox.simulator.acquirer import configured
 from paydesk.settings import Settings
-from paydesk.signals import Signals
 from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
-from paydesk.terminals.gateway import Gateway
-from paydesk.throttle_log import ThrottleLog
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
@@ -55,7 +56,7 @@ def build_app(
     surfaces: Collection[Surface] = EVERY_SURFACE,
 ) -> Router:
     """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
-    wording.choose(settings.order_statuses)
+    status_labels.choose(settings.order_statuses)
     bounded = BoundedDatabase(database, settings.requests_max)
     bearers = Bearers(bounded, settings.bearer_cache_seconds)
     service = Service(

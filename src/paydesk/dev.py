@@ -12,22 +12,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from paydesk import keys, logs, node, seed
+from paydesk import logs, node
 from paydesk.app import acquirers_of, build_app
-from paydesk.clock import MovableClock
-from paydesk.credentials import Minting, NewPassword, spare_password
+from paydesk.core import keys
+from paydesk.core.clock import MovableClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
 from paydesk.http import server
-from paydesk.keys import Keys
 from paydesk.node import StartRefused
+from paydesk.sandbox import demo
+from paydesk.sandbox.credentials import Minting, NewPassword, spare_password
+from paydesk.sandbox.dev_clock import restore_clock
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.storage import mark
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from paydesk.terminals import store as terminals
 from paydesk.terminals.store import Terminal
-from paydesk.virtual.dev_clock import restore_clock
-from paydesk.virtual.fleet import Fleet
-from paydesk.workers import WorkerContext, run_all
+from paydesk.workers import run_all
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - whoever says so on the command line means it
 
@@ -121,10 +124,10 @@ async def _demo(
     clock: MovableClock,
     base_url: str,
     password: Awaitable[NewPassword | None],
-) -> seed.Demo:
+) -> demo.Demo:
     """The demo data and the credentials file, each made or brought up to date."""
     now_ms = clock.now_ms()
-    demo = await database.write(lambda tx: seed.find_or_create(tx, base_url, server_keys, now_ms))
+    demo = await database.write(lambda tx: demo.find_or_create(tx, base_url, server_keys, now_ms))
     minting = Minting(database, server_keys, settings, demo, base_url, now_ms, password)
     try:
         await minting.refresh(options.credentials)
@@ -139,7 +142,7 @@ def greeting(options: Options, base_url: str) -> str:
     if not sys.stdout.isatty():
         return line
     return (
-        f"{line}\n`paydesk authorize-url` prints where a seller signs in and agrees: {seed.EMAIL}, with the"
+        f"{line}\n`paydesk authorize-url` prints where a seller signs in and agrees: {demo.EMAIL}, with the"
         f" password in {options.credentials}"
     )
 
@@ -178,7 +181,7 @@ async def _add(fleet: Fleet, context: WorkerContext, one: Terminal) -> None:
         now_ms=context.clock.now_ms(),
     )
     token = await context.database.write(mint)
-    await fleet.add(one.terminal_id, token.reveal(), one.script or seed.SCRIPT)
+    await fleet.add(one.terminal_id, token.reveal(), one.script or demo.SCRIPT)
 
 
 def make_folder(folder: Path) -> None:

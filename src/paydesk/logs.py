@@ -12,8 +12,8 @@ from typing import Any, Literal, TextIO
 import msgspec
 import structlog
 
+from paydesk.core.redaction import redact
 from paydesk.http import request_log
-from paydesk.redaction import redact
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["info", "warning"]

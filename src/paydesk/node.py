@@ -15,10 +15,10 @@ from typing import Any
 
 import structlog
 
+from paydesk.core.signals import Signals
 from paydesk.http import server
 from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
-from paydesk.signals import Signals
 from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from paydesk.errors import ErrorKind, Refusal
+from paydesk.core.errors import ErrorKind, Refusal
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from paydesk.clock import Clock
-    from paydesk.keys import Keys
+    from paydesk.core.clock import Clock
+    from paydesk.core.keys import Keys
     from paydesk.operator_events import OperatorEvent
     from paydesk.settings import Settings
     from paydesk.storage.database import Database, Transaction

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import msgspec
 import structlog
 
-from paydesk import ids
+from paydesk.core import ids
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
 Kind = Literal[

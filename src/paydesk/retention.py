@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
-from paydesk.acquiring import retention as book
 from paydesk.events import store as events
 from paydesk.http import idempotency
-from paydesk.oauth import consent, sessions
 from paydesk.oauth import retention as tokens
+from paydesk.oauth.consent import requests, sessions
+from paydesk.sandbox.simulator import retention as book
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work
 from paydesk.terminals import retention as terminals
 from paydesk.webhooks import retention as deliveries
 
 if TYPE_CHECKING:
-    from paydesk.workers import WorkerContext
+    from paydesk.core.worker import WorkerContext
 
 DAY_MS = 86_400_000
 REFUND_KEYS_KEEP_DAYS_MIN = 120
@@ -76,7 +76,7 @@ RULES = (
     Rule("the simulated acquirer's book", lambda _: BOOK_KEEP_DAYS, book.prune),
     Rule("codes", lambda settings: settings.tokens_keep_days, tokens.prune_codes),
     Rule("sellers' sessions", lambda settings: settings.tokens_keep_days, sessions.prune),
-    Rule("what sellers were asked", lambda settings: settings.tokens_keep_days, consent.prune),
+    Rule("what sellers were asked", lambda settings: settings.tokens_keep_days, requests.prune),
     Rule("device tokens", lambda settings: settings.tokens_keep_days, terminals.prune_device_tokens),
     Rule("sessions", lambda settings: settings.tokens_keep_days, terminals.prune_sessions),
 )

@@ -10,20 +10,22 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from paydesk import keys, logs, node
+from paydesk import logs, node
 from paydesk.app import acquirers_of, build_app
-from paydesk.clock import SystemClock
-from paydesk.doors import Doors
+from paydesk.core import keys
+from paydesk.core.clock import SystemClock
+from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
+from paydesk.listeners import Doors
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
 from paydesk.settings import Settings
 from paydesk.storage import mark
 from paydesk.storage.database import Database, Transaction
 from paydesk.storage.migrate import pending
-from paydesk.workers import WorkerContext, run_all
+from paydesk.workers import run_all
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page", "public")
 OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")

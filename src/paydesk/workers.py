@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import structlog
 
 from paydesk import retention
-from paydesk.acquiring.acquirers import NO_ACQUIRERS, Acquirers
-from paydesk.clock import Clock
+from paydesk.core.worker import Worker, WorkerContext
+from paydesk.device import missed_wakeups
 from paydesk.events import relay
 from paydesk.health import clock as health_clock
-from paydesk.keys import Keys
-from paydesk.orders import expiry, inquiries, refund_worker, reversals, wording
-from paydesk.settings import Settings
+from paydesk.orders import expiry, status_labels
+from paydesk.payments import inquiries, refund_worker, reversals
 from paydesk.storage import statistics
-from paydesk.storage.database import Database, Locked, Unavailable
-from paydesk.terminals import missed_wakeups
+from paydesk.storage.database import Locked, Unavailable
 from paydesk.webhooks import delivery
 
 STOP_SECONDS_MAX = 4.0
@@ -26,26 +22,6 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.2, 15.0
 BACKOFF_RESET_SECONDS = 60.0
 
 log = structlog.get_logger("workers")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerContext:
-    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
-
-    database: Database
-    settings: Settings
-    clock: Clock
-    keys: Keys
-    loopback_allowed: bool = False
-    acquirers: Acquirers = NO_ACQUIRERS
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A worker: its name in the log, and what it does until `stop` is set."""
-
-    name: str
-    run: Callable[[WorkerContext, asyncio.Event], Awaitable[None]]
 
 
 WORKERS = (
@@ -66,7 +42,7 @@ WORKERS = (
 
 async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Worker, ...] = WORKERS) -> None:
     """Run the workers until `stop` is set; one that has not ended `STOP_SECONDS_MAX` later is canceled."""
-    wording.choose(context.settings.order_statuses)
+    status_labels.choose(context.settings.order_statuses)
     tasks = [asyncio.create_task(supervise(worker, context, stop), name=worker.name) for worker in workers]
     try:
         await stop.wait()

@@ -14,7 +14,7 @@ from browser import chromium as system
 from browser.shop import Shop, open_shop
 from browser.visit import Visit, visiting
 from conftest import skip_unless_ci
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 
 Open = Callable[..., Awaitable[Visit]]
 

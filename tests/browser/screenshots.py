@@ -15,7 +15,7 @@ from playwright.async_api import Browser
 from browser import chromium
 from browser.shop import HOME, Shop, open_shop
 from browser.visit import Visit, visiting
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 

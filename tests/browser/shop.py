@@ -11,9 +11,10 @@ from typing import Any
 from argon2 import PasswordHasher
 
 from browser.receiver import Receiver, receiving
-from paydesk.clock import MovableClock
 from paydesk.commands.authorize import address
-from paydesk.oauth import applications, sellers
+from paydesk.core.clock import MovableClock
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Transaction
 from service import Service, running

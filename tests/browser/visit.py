@@ -11,7 +11,7 @@ from typing import Any
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, Response
 
 from browser.shop import EMAIL, PASSWORD, Shop
-from paydesk.oauth.pages.language import Texts, texts
+from paydesk.web.language import Texts, texts
 
 LOCALES = {"pt": "pt-BR", "es": "es-AR", "en": "en-US"}
 PHONE = {"width": 390, "height": 844}

@@ -19,10 +19,11 @@ from mercadopago.errors import MercadoPagoError
 import node_clients
 from conftest import skip_unless_ci
 from parties import other_seller, with_scope
-from paydesk import errors as shared
-from paydesk.errors import ErrorKind
-from paydesk.ids import ulid
+from paydesk.core import errors as shared
+from paydesk.core.errors import ErrorKind
+from paydesk.core.ids import ulid
 from paydesk.orders import errors
+from paydesk.payments import errors as payment_errors
 from paydesk.storage.database import Database
 from refund_scene import DECLINED, paid, part_of
 from service import Service, order_body, running
@@ -261,11 +262,11 @@ async def test_refunds(service: Service, client: Client) -> None:
     answer = await told(client, "refund", order_id, part)
     refund = answer["transactions"]["refunds"][0]
     assert (answer["status_detail"], refund["status"], refund["amount"]) == ("partially_refunded", "processed", "4.90")
-    await refused(client, errors.REFUND_AMOUNT_EXCEEDS, "refund", order_id, part_of(order_id, "20.01"))
-    await refused(client, errors.TRANSACTION_NOT_FOUND, "refund", order_id, part_of(f"ORD{ulid(0)}", "1.00"))
+    await refused(client, payment_errors.REFUND_AMOUNT_EXCEEDS, "refund", order_id, part_of(order_id, "20.01"))
+    await refused(client, payment_errors.TRANSACTION_NOT_FOUND, "refund", order_id, part_of(f"ORD{ulid(0)}", "1.00"))
     rest = await told(client, "refund", order_id)
     assert (rest["status"], rest["transactions"]["refunds"][0]["amount"]) == ("refunded", "20.00")
-    await refused(client, errors.ORDER_ALREADY_REFUNDED, "refund", order_id)
+    await refused(client, payment_errors.ORDER_ALREADY_REFUNDED, "refund", order_id)
     order = await told(client, "get", order_id)
     assert [one["amount"] for one in order["transactions"]["refunds"]] == ["4.90", "20.00"]
 
@@ -293,9 +294,9 @@ async def test_a_repeated_refund_is_one(service: Service, client: Client) -> Non
     order_id, key = await paid(service), str(uuid.uuid4())
     first, second = [await told(client, "refund", order_id, part_of(order_id, "1.00"), key=key) for _ in range(2)]
     assert first == second
-    await refused(client, errors.CANNOT_REFUND_ORDER, "refund", await paid(service, DECLINED))
+    await refused(client, payment_errors.CANNOT_REFUND_ORDER, "refund", await paid(service, DECLINED))
     unpaid = (await service.create(await service.terminal())).body["id"]
-    await refused(client, errors.CANNOT_REFUND_ORDER, "refund", unpaid)
+    await refused(client, payment_errors.CANNOT_REFUND_ORDER, "refund", unpaid)
 
 
 @ON_SQLITE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 from bench.processing import Till
 
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import running
 
@@ -20,4 +20,4 @@ async def test_a_till_pays_order_after_order(database: Database) -> None:
         found = await service.request("GET", "/v1/orders")
         assert [order["status"] for order in found.body["data"]] == ["processed", "processed"]
     assert done == [1, 2]
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []

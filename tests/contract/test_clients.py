@@ -21,8 +21,8 @@ from mercadopago.errors import (
 from mercadopago.webhook import InvalidWebhookSignatureError, SignatureFailureReason, WebhookSignatureValidator
 
 from oauth_scene import SECOND_MS
-from paydesk.clock import MovableClock
-from paydesk.ids import ulid
+from paydesk.core.clock import MovableClock
+from paydesk.core.ids import ulid
 from paydesk.storage.database import Database
 from service import Service, Terminal, order_body, running
 from webhooks_scene import Received, receiver, step, subscribe, until, worker

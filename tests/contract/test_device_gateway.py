@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
+from paydesk.device.gateway import Gateway
 from paydesk.operation import Answer
 from paydesk.orders import status, store
-from paydesk.orders.store import Order
+from paydesk.orders.order import Order
 from paydesk.storage.database import Database
-from paydesk.terminals.gateway import Gateway
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_a_poll_without_a_hello_is_stale(desk: Desk) -> None:
 @pytest.mark.parametrize("wait", ["-1", "56", "x", "٣"])
 async def test_next_refuses_a_wait_out_of_bounds(desk: Desk, wait: str) -> None:
     """From 0 to 55 seconds."""
-    from paydesk.terminals.polling import next_message
+    from paydesk.device.polling import next_message
 
     query = {"boot_id": desk.boot_id, "wait": wait}
     assert refused(await desk.handle(next_message, query=query, in_transaction=False)) == "property_value"

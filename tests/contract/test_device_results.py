@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, new_boot, open_desk, refused
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.orders import status
-from paydesk.orders.store import Order
+from paydesk.orders.order import Order
 from paydesk.storage.database import Database
 
 MOVES = "SELECT move FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"

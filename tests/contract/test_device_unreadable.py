@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
-from paydesk.orders.reports import NAMES_MAX
+from paydesk.device.reports import NAMES_MAX
 from paydesk.storage.database import Database
 
 BODY_BYTES = 64 * 1024

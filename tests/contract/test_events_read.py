@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
-from paydesk import ledger
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.events import relay, store
 from paydesk.events.handlers import POLL_INTERVAL_SECONDS
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
-from paydesk.oauth import applications
-from paydesk.oauth.applications import Application
+from paydesk.invariants import check
+from paydesk.oauth.clients import applications
+from paydesk.oauth.clients.application import Application
 from paydesk.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
@@ -123,7 +123,7 @@ async def test_every_event_has_a_number_of_its_own(database: Database) -> None:
                 await service.cancel((await service.create(terminal)).body["id"])
             assert (await read(service)).status == 200
         assert sorted(await _rows(service, "SELECT number FROM order_events")) == list(range(1, 13))
-        assert await ledger.check(database, service.clock.now_ms()) == []
+        assert await check.check(database, service.clock.now_ms()) == []
 
 
 async def test_pages(service: Service) -> None:
@@ -250,7 +250,7 @@ async def test_what_the_version_before_wrote_of_others_is_waited_for(database: D
             pass
         assert told(await read(service)) == [(own, "order.created", 1), (own, "order.canceled", 2)]
         assert told(await read(service, token=token)) == [(others, "order.created", 1)]
-        assert await ledger.check(database, clock.now_ms()) == []
+        assert await check.check(database, clock.now_ms()) == []
 
 
 async def test_events_are_told_for_thirty_days(database: Database) -> None:

@@ -9,17 +9,17 @@ import pytest
 import structlog
 
 from oauth_scene import ALL_SCOPES
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
 from paydesk.health.readiness import ANSWER_SECONDS, Readiness
-from paydesk.keys import Keys
 from paydesk.oauth import issuing
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.orders import expiry
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, T, Unavailable, Work
-from paydesk.workers import WorkerContext
 from postgres_server import PostgresServer
 from raw_http import exchange, head
 from service import KEYS, Service, running

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import skip_unless_ci
 from faults.full_disk import DISK_MEGABYTES, CannotMount, small_disk
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.health.readiness import Readiness
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import DiskFull

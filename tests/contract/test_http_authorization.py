@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parties import other_application, with_scope
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.operators import tokens
 from paydesk.storage.database import Database
 from raw_http import exchange, head

@@ -23,7 +23,7 @@ import hostile
 from declared import applications, devices, operators, pages, public, tokens
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.http import request_log
 from paydesk.http.body import BODY_BYTES_MAX
 from paydesk.http.shared import takes_body

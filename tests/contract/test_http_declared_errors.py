@@ -15,12 +15,12 @@ from declared.attempt import Attempt, Table
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from faulty_database import FaultyDatabase
 from paydesk.api import OPERATIONS
-from paydesk.clock import MovableClock
-from paydesk.errors import ErrorKind
+from paydesk.core.clock import MovableClock
+from paydesk.core.errors import ErrorKind
 from paydesk.http.openapi import errors_in_order
-from paydesk.oauth.pages.language import texts
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
+from paydesk.web.language import texts
 from service import Reply, Service, running
 
 TABLES = [module.TABLE for module in (applications, tokens, devices, operators, pages, public)]

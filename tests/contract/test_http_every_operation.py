@@ -11,9 +11,9 @@ import pytest
 
 from parties import other_application, other_seller
 from paydesk.api import OPERATIONS
+from paydesk.core.secrets import digest
 from paydesk.http.shared import takes_body
 from paydesk.operation import Operation
-from paydesk.secrets import digest
 from service import Reply, Service, access_token
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from parties import other_application, other_seller
-from paydesk.secrets import digest
+from paydesk.core.secrets import digest
 from service import Reply, Service, access_token, order_body
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from operator_calls import operator
 from page_scene import Browser, authorization, browser
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from raw_http import head, wire

@@ -8,11 +8,13 @@ from functools import partial
 import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
-from paydesk.errors import Refusal
-from paydesk.oauth import applications, authorizations, sellers, store, withdrawal
+from paydesk.core.errors import Refusal
+from paydesk.core.secrets import digest
+from paydesk.oauth import authorizations, store
 from paydesk.oauth.bearer import Bearers
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers, withdrawal
 from paydesk.operation import Caller
-from paydesk.secrets import digest
 from paydesk.storage.database import Database, Transaction, Work
 
 CACHE_SECONDS = 5

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, Scene, make_scene
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.oauth.operations import INTROSPECT, REVOKE, TOKEN
 from paydesk.operation import Operation
 from paydesk.settings import Settings

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from paydesk import keys
-from paydesk.clock import MovableClock
-from paydesk.keys import Keys
+from paydesk.core import keys
+from paydesk.core.clock import MovableClock
+from paydesk.core.keys import Keys
 from paydesk.storage.database import Database
 from service import Reply, Service, running
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
-from paydesk.errors import Refusal
-from paydesk.oauth import handlers, lifecycle, withdrawal
+from paydesk.core.errors import Refusal
+from paydesk.core.secrets import digest
+from paydesk.oauth import handlers, lifecycle
+from paydesk.oauth.consent import withdrawal
 from paydesk.oauth.lifecycle import Move, State
 from paydesk.operation import Answer
-from paydesk.secrets import digest
 from paydesk.storage.database import Database
 
 Outcome = Answer | Refusal | None

@@ -9,7 +9,7 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, SECOND_MS, frozen_clock
 from operator_calls import Operator, operator
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Reply, Service, order_body, running

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, make_scene
-from paydesk.oauth import applications, authorizations, sellers, withdrawal
-from paydesk.oauth.sellers import Seller
+from paydesk.oauth import authorizations
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers, withdrawal
+from paydesk.oauth.consent.sellers import Seller
 from paydesk.storage.database import Database, Transaction
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oauth_scene import ALL_SCOPES, DAY_MS, SECOND_MS, START_MS, Scene, make_scene
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.oauth import handlers
 from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Handler

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oauth_scene import ALL_SCOPES, CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, make_scene
-from paydesk.keys import KeyMissing, Keys
+from paydesk.core.keys import KeyMissing, Keys
 from paydesk.oauth import issuing, tokens
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.storage.database import Database

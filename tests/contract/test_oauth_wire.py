@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from oauth_scene import Scene
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.connect import open_database
 from service import Reply, Service, running
 

@@ -9,7 +9,7 @@ from typing import Any
 from oauth_scene import REDIRECT_URI
 from operator_calls import Operator, audited, operator
 from page_scene import browser
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Reply, Service, running
 

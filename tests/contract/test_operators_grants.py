@@ -11,7 +11,7 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, START_MS, frozen_clock
 from parties import other_seller
-from paydesk.clock import rfc3339
+from paydesk.core.clock import rfc3339
 from paydesk.operators import tokens
 from paydesk.storage.database import Database
 from service import Reply, Service, running

@@ -6,7 +6,7 @@ from typing import Any
 
 from operator_calls import Operator, operator
 from parties import other_seller
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Service, running
 

@@ -11,8 +11,8 @@ import pytest
 
 from asking_scene import SAID, UNDONE, ToldAcquirer
 from operator_calls import Operator, audited, operator
-from paydesk.acquiring.acquirer import NotFound, Unknown
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.payments.acquirer import NotFound, Unknown
 from paydesk.storage.database import Database
 from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved

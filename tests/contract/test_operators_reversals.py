@@ -10,9 +10,9 @@ import pytest
 
 from asking_scene import SAID, UNDONE, ToldAcquirer
 from operator_calls import Operator, audited, operator
-from paydesk.acquiring.acquirer import Declined, NotFound, Unknown
-from paydesk.clock import MovableClock
-from paydesk.orders import reversal_store
+from paydesk.core.clock import MovableClock
+from paydesk.payments import reversal_store
+from paydesk.payments.acquirer import Declined, NotFound, Unknown
 from paydesk.storage.database import Database
 from refund_scene import Teller, paid, refund
 from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until

@@ -7,8 +7,8 @@ from typing import Any
 
 from operator_calls import Operator, audited, operator
 from parties import other_application, other_seller
-from paydesk import ledger
-from paydesk.oauth import passwords, sellers, sessions
+from paydesk.invariants import check
+from paydesk.oauth.consent import passwords, sellers, sessions
 from paydesk.storage.database import Transaction
 from service import Service
 
@@ -230,7 +230,7 @@ async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Serv
     first, second, third = [line.after for line in await audited(service) if line.action == "sellers.password"]
     assert (first, third) == (None, {"withdrawn": []})
     assert sorted(second["withdrawn"]) == sorted(standing)
-    assert await ledger.check(service.database, service.clock.now_ms()) == []
+    assert await check.check(service.database, service.clock.now_ms()) == []
 
 
 async def test_a_wrong_change_changes_nothing(service: Service) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parties import other_application, other_seller
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.orders import store
 from paydesk.storage import postgres, postgres_sets
 from paydesk.storage.database import Database

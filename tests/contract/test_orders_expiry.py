@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.core.worker import WorkerContext
 from paydesk.orders import expiry
 from paydesk.orders import store as orders
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.workers import WorkerContext
 from service import KEYS, Service, running
 
 

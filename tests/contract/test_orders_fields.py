@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from paydesk.money import CURRENCIES
+from paydesk.core.money import CURRENCIES
+from paydesk.core.text import RULE
 from paydesk.orders.schemas import OrderRequest
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.text import RULE
 from service import Reply, Service, order_body, running
 
 Path = tuple[str | int, ...]

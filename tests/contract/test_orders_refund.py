@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parties import other_application, other_seller
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from refund_scene import DECLINED, books_agree, only, paid, part_of, refund, told

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from paydesk.acquiring.acquirer import Approved, Card, Declined, Payment
-from paydesk.acquiring.simulator import Simulator
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
+from paydesk.payments.acquirer import Approved, Card, Declined, Payment
+from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from refund_scene import books_agree

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from operator_calls import operator
-from paydesk.clock import MovableClock
-from paydesk.orders import expiry, status, wording
+from paydesk.core.clock import MovableClock
+from paydesk.core.worker import WorkerContext
+from paydesk.orders import expiry, status, status_labels
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.workers import WorkerContext
 from service import KEYS, Service, running
 from webhooks_scene import receiver, step, subscribe, worker
 
@@ -30,7 +30,7 @@ NAMED = {"any": (), "further": ("order.expired", "order.action_required"), "canc
 def _plain_again() -> Iterator[None]:
     """What a test chose is not the next one's."""
     yield
-    wording.choose("plain")
+    status_labels.choose("plain")
 
 
 @dataclass
@@ -132,7 +132,7 @@ async def _asked(service: Service, roles: dict[str, str], told: Told) -> None:
             told.found["cancel_detail"] = refused.details
     for order in (await service.request("GET", "/v1/orders?sort_order=asc")).body["data"]:
         told.add("search", roles[order["id"]], order)
-    for asked in wording.ALL_LABELS:
+    for asked in status_labels.ALL_LABELS:
         reply = await service.request("GET", f"/v1/orders?status={asked}")
         listed = reply.body.get("data", [])
         told.found[asked] = sorted(roles[order["id"]] for order in listed) if reply.status == 200 else [reply.code]
@@ -212,7 +212,7 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
         "failed": ["failed"],
         "refunded": [],
     }
-    assert {asked: plain.found[asked] for asked in wording.ALL_LABELS} == {
+    assert {asked: plain.found[asked] for asked in status_labels.ALL_LABELS} == {
         **common,
         "at_terminal": ["at_terminal", "check"],
         "canceled": ["canceled", "created", "expired"],
@@ -220,7 +220,7 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
         "action_required": ["property_value"],
         "created": [],
     }
-    assert {asked: extended.found[asked] for asked in wording.ALL_LABELS} == {
+    assert {asked: extended.found[asked] for asked in status_labels.ALL_LABELS} == {
         **common,
         "at_terminal": ["at_terminal"],
         "canceled": ["canceled", "created"],
@@ -235,12 +235,12 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
 
 def test_what_is_told_is_chosen_once() -> None:
     """Every status and detail has one word; what was chosen last is told."""
-    wording.choose("extended")
-    assert wording.told() == wording.ALL_LABELS
-    assert {detail: wording.status_told("-", detail) for detail in EXTENDED} == EXTENDED
-    wording.choose("plain")
-    assert wording.told() == status.STATUSES
-    assert wording.status_told("canceled", "expired") == "canceled"
+    status_labels.choose("extended")
+    assert status_labels.told() == status_labels.ALL_LABELS
+    assert {detail: status_labels.status_told("-", detail) for detail in EXTENDED} == EXTENDED
+    status_labels.choose("plain")
+    assert status_labels.told() == status.STATUSES
+    assert status_labels.status_told("canceled", "expired") == "canceled"
 
 
 async def test_refusals_tell_statuses_in_the_same_words(database: Database) -> None:

@@ -15,8 +15,8 @@ import structlog
 from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, frozen_clock
 from page_scene import PASSWORD, STATE, Browser, authorization, browser, give_password
 from parties import other_seller
-from paydesk.keys import Keys
-from paydesk.oauth import applications
+from paydesk.core.keys import Keys
+from paydesk.oauth.clients import applications
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from service import Service, running

@@ -9,7 +9,7 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
 from page_scene import STATE, Browser, authorization
-from paydesk.oauth import applications
+from paydesk.oauth.clients import applications
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running

@@ -13,10 +13,10 @@ from argon2 import PasswordHasher
 from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
 from parties import other_seller
-from paydesk.clock import MovableClock
-from paydesk.oauth import passwords, sellers, sessions
-from paydesk.oauth.passwords import hash_password, needs_rehash
-from paydesk.secrets import digest
+from paydesk.core.clock import MovableClock
+from paydesk.core.secrets import digest
+from paydesk.oauth.consent import passwords, sellers, sessions
+from paydesk.oauth.consent.passwords import hash_password, needs_rehash
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running

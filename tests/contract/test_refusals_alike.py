@@ -14,7 +14,7 @@ from bench.refusals import auc
 
 from page_scene import PASSWORD, browser
 from paydesk.http.endpoint import INVALID_CLIENT_EVERY_SECONDS
-from paydesk.oauth.passwords import REFUSED_EVERY_SECONDS, hash_password
+from paydesk.oauth.consent.passwords import REFUSED_EVERY_SECONDS, hash_password
 from paydesk.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction
 from service import Service, running

@@ -18,7 +18,7 @@ import pytest
 
 from node_process import NodeProcess
 from oauth_scene import make_scene
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.operators import tokens as operator_tokens
 from paydesk.storage.connect import open_database
 from postgres_server import PostgresServer

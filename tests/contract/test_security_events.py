@@ -15,7 +15,7 @@ import structlog
 from oauth_scene import DAY_MS, SECOND_MS
 from operator_calls import operator
 from page_scene import Browser, browser
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Device, Service, running

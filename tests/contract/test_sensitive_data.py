@@ -17,7 +17,7 @@ from declared import applications, devices, operators, pages, public, tokens
 from faulty_database import FaultyDatabase
 from paydesk import logs
 from paydesk.api import OPERATIONS
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from sensitive_data import Canaries, kept, sprayed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from acquirer_scene import new_payment
-from paydesk.acquiring.cards import CARDS
+from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal, running
 

@@ -11,16 +11,16 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from paydesk.clock import MovableClock, SystemClock
-from paydesk.errors import Refusal
-from paydesk.keys import Keys
+from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.core.errors import Refusal
+from paydesk.core.keys import Keys
 from paydesk.operation import Answer, Call, Caller, Handler
+from paydesk.sandbox import handlers, inbox, store
+from paydesk.sandbox.dev_clock import restore_clock
+from paydesk.sandbox.operations import OPERATIONS
+from paydesk.sandbox.schemas import ClockMove
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction, Unavailable
-from paydesk.virtual import handlers, inbox, store
-from paydesk.virtual.dev_clock import restore_clock
-from paydesk.virtual.operations import OPERATIONS
-from paydesk.virtual.schemas import ClockMove
 from paydesk.webhooks.signature import secret_of, standard_headers, x_signature
 
 KEYS = Keys(1, {1: b"k" * 32})

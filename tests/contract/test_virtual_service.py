@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from oauth_scene import START_MS
-from paydesk.clock import MovableClock, SystemClock
+from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.virtual import journal as journals
-from paydesk.virtual.fleet import Fleet
 from service import Service, Terminal, running
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from faulty_database import FaultyDatabase
 from operator_calls import Operator
 from paydesk.api import OPERATIONS
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 from paydesk.http.shared import takes_body
 from paydesk.operation import Operation, Surface
 from raw_http import exchange, head

@@ -7,7 +7,7 @@ from dataclasses import replace
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from oauth_scene import Scene, make_scene
-from paydesk.oauth import applications
+from paydesk.oauth.clients import applications
 from paydesk.operation import Operation
 from service import Reply, Service
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from faults.load import Answered, Client, Record, Refresher, tokens_of
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply
 
@@ -16,8 +16,8 @@ ORDERS = "SELECT order_id, status, version FROM orders"
 async def findings(database: Database, clients: Iterable[Client]) -> list[str]:
     """What must not be; the clients are still, each perhaps with one request whose outcome it does not know."""
     clients = list(clients)
-    found = [str(finding) for finding in await ledger.integrity(database)]
-    found += [str(finding) for finding in await ledger.check(database)]
+    found = [str(finding) for finding in await check.integrity(database)]
+    found += [str(finding) for finding in await check.check(database)]
     found += await _orders(database, [client.record for client in clients])
     for repeated in await asyncio.gather(*(_repeats(client) for client in clients)):
         found += repeated

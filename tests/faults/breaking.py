@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from faults.cluster import Cluster
 from faults.wire import SPOILINGS
-from paydesk.crash_points import LABELS
+from paydesk.core.crash_points import LABELS
 
 CLOCK_MS_MAX = 20_000
 """So little off is trusted: two clocks together stay within the minute in which a refresh may be repeated."""

@@ -22,7 +22,7 @@ from faults.records import Records
 from faults.scene import Cast, cast
 from faults.terminals import Terminal
 from faults.tills import Till
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from postgres_server import PostgresServer
 
@@ -187,7 +187,7 @@ async def _held_to_account(this: Run, database_url: str) -> list[str]:
     database = await open_database(database_url)
     try:
         facts = await truth.read(database, this.records)
-        found = await ledger.check(database)
+        found = await check.check(database)
     finally:
         await database.close()
     this.deliveries.update(facts.deliveries.values())

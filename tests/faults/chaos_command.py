@@ -18,7 +18,7 @@ from faults import breaking, chaos
 from faults.breaking import Fault
 from faults.caller import share_after_one_repeat
 from faults.chaos import Plan, Run
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 from postgres_server import PostgresServer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paydesk.app import build_app
-from paydesk.clock import Clock
+from paydesk.core.clock import Clock
 from paydesk.operation import Surface
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from faults.records import Arrival, Records
-from paydesk.secrets import Secret
+from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature
 
 HANGS_SECONDS = 3.0

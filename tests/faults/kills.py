@@ -19,7 +19,7 @@ from faults.load import Client, Refresher, Till, at_once
 from faults.machine import Tally
 from node_process import NodeProcess
 from oauth_scene import make_scene
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.connect import open_database
 from service import Device, Service, access_token
 from webhooks_scene import Receiver, receiver, subscribe

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 

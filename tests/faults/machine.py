@@ -20,7 +20,7 @@ from faults.disk import Disk
 from faults.in_process import InProcessService
 from faults.load import Client, Refresher, Till
 from oauth_scene import make_scene
-from paydesk.clock import Clock, MovableClock, SystemClock
+from paydesk.core.clock import Clock, MovableClock, SystemClock
 from paydesk.settings import Settings
 from paydesk.storage.sqlite import SqliteDatabase
 from service import Device, access_token

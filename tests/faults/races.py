@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nodes import two_nodes
-from paydesk import ledger
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
 from paydesk.orders.status import STATES
 from paydesk.storage import bounded
 from paydesk.storage.database import Database
@@ -91,7 +91,7 @@ async def findings(race: Race, outcomes: Counter[str], database: Database) -> li
     """What came out that may not, what never came out, and what the ledger says."""
     strange = [f"{name} came out {outcomes[name]} times" for name in outcomes if name not in race.outcomes]
     never = [f"{name} never came out" for name in missing(race, outcomes)]
-    return [*strange, *never, *(str(finding) for finding in await ledger.check(database))]
+    return [*strange, *never, *(str(finding) for finding in await check.check(database))]
 
 
 async def created(service: Service, device: Device) -> str:

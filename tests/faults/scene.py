@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from faults.inbox import Inbox
 from oauth_scene import ALL_SCOPES, Scene, make_scene
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.oauth import issuing
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import places
 from paydesk.terminals import store as terminals
+from paydesk.terminals import stores
 from service import KEYS
 from webhooks_scene import subscribe
 
@@ -115,8 +115,8 @@ async def _terminal(
     seller_id, now_ms = scene.seller.seller_id, SystemClock().now_ms()
 
     async def work(tx: Transaction) -> TerminalSeed:
-        shop = await places.create_store(tx, seller_id, "Shop", now_ms)
-        pos = await places.create_pos(tx, seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+        shop = await stores.create_store(tx, seller_id, "Shop", now_ms)
+        pos = await stores.create_pos(tx, seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
         assert pos is not None
         made = await terminals.create(
             tx,

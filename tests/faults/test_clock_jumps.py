@@ -11,11 +11,12 @@ from faults.clock_jumps import HOUR_MS, KINDS, JumpingClock, Kind, Watch
 from faults.in_process import InProcessService
 from faults.machine import NO_SESSION, Machine, log_watched
 from oauth_scene import make_scene
-from paydesk import ledger
+from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
+from paydesk.invariants import check
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.workers import WORKERS, WorkerContext, run_all
+from paydesk.workers import WORKERS, run_all
 from service import KEYS, access_token
 
 JUMPS = 60
@@ -33,7 +34,7 @@ async def test_what_was_refused_as_expired_stays_so(database: Database, chance: 
         await _jump_about(service, clock, watches, chance)
     assert defects == []
     clock.offset_ms = 0
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
     for kind, of_a_kind in watches.items():
         assert [finding for watch in of_a_kind for finding in watch.findings] == []
         assert sum(watch.refused for watch in of_a_kind) > 0, f"of kind {kind.__name__} nothing expired"

@@ -16,9 +16,10 @@ import pytest
 
 from node_process import NodeProcess
 from oauth_scene import make_scene
-from paydesk import crash_points, ledger
-from paydesk.clock import MovableClock
-from paydesk.crash_points import LABELS, Label
+from paydesk.core import crash_points
+from paydesk.core.clock import MovableClock
+from paydesk.core.crash_points import LABELS, Label
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from service import Device, Reply, Service, Terminal, access_token, approved, order_body
 from webhooks_scene import subscribe
@@ -88,8 +89,8 @@ async def _scenario(database_url: str, folder: Path, *, terminals: int = 1) -> A
         await asyncio.to_thread(node.end)
     database = await open_database(database_url)
     try:
-        assert await ledger.integrity(database) == []
-        assert await ledger.check(database) == []
+        assert await check.integrity(database) == []
+        assert await check.check(database) == []
     finally:
         await database.close()
 

@@ -17,8 +17,8 @@ from faults.fsync import fail_syncs
 from faults.machine import NO_SESSION, Machine
 from node_process import NodeProcess
 from oauth_scene import make_scene
-from paydesk import ledger
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from service import Service, access_token, order_body
 
@@ -77,7 +77,7 @@ async def test_a_node_ends_when_its_disk_fails_a_sync(sqlite_url: str, tmp_path:
     assert len(set(repeated)) == len(bodies)
     database = await open_database(sqlite_url)
     try:
-        assert await ledger.check(database) == []
+        assert await check.check(database) == []
     finally:
         await database.close()
 

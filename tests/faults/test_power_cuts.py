@@ -28,7 +28,7 @@ async def test_the_harness_sees_what_a_careless_setting_loses(migrated: bytes, c
 
 
 def test_what_was_synced_survives_every_kind_of_cut(chance: random.Random) -> None:
-    """A cut never conflict_keys bytes that were synced and not written since; what was not synced may be there or not."""
+    """A cut never touches bytes that were synced and not written since; what was not synced may be there or not."""
     for remains in REMAINS * 20:
         image = Image("file")
         image.written.append(Write(0, b"s" * 2000))

@@ -15,8 +15,8 @@ import pytest
 
 from node_process import NodeProcess
 from oauth_scene import make_scene
-from paydesk.clock import SystemClock
-from paydesk.crash_points import LABELS, STEP_LABELS
+from paydesk.core.clock import SystemClock
+from paydesk.core.crash_points import LABELS, STEP_LABELS
 from paydesk.storage.connect import open_database
 from refund_scene import DECLINED, LOST, UNHEARD, books_agree, claims_run_out, only, pay, refund
 from service import Device, Reply, Service, access_token

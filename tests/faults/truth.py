@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from faults.records import Records, Shown
-from paydesk import ids
+from paydesk.core import ids
 from paydesk.oauth import store as oauth
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction

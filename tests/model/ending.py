@@ -12,7 +12,7 @@ from faults import checker, truth
 from faults.truth import Facts
 from model.shop import Shop, listed
 from model.world import USUAL_MINOR, Op, overdue
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 
 LATE_MS, SETTLE_MS, FURTHER_MS = 31_000, 240_000, 270_000
@@ -93,7 +93,7 @@ async def hold_to_account(shop: Shop) -> list[str]:
         found += checker.violations(shop.records, facts)
         found += _other_than_searched(facts, found_by_search)
         found += _other_than_told(facts, told)
-        found += [f"ledger: {finding}" for finding in await ledger.check(database, shop.now_ms)]
+        found += [f"ledger: {finding}" for finding in await check.check(database, shop.now_ms)]
     finally:
         await database.close()
     if database.name == "sqlite":

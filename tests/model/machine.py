@@ -18,7 +18,7 @@ from model import ending, strangers
 from model.figures import Figures
 from model.shop import TERMINALS, Death, Shop, opened
 from model.world import Op
-from paydesk.crash_points import LABELS, STEP_LABELS
+from paydesk.core.crash_points import LABELS, STEP_LABELS
 from paydesk.orders import status
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any
 
 from faults.scene import TerminalSeed
 from model.world import Op, Told
-from paydesk.money import minor_units
+from paydesk.core.money import minor_units
 from service import approved, order_body
 
 NO_ANSWER = 0

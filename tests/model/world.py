@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from paydesk.device.verdicts import Standing, judge
 from paydesk.orders import status
 from paydesk.orders.status import FAILED, LIVE, State
-from paydesk.terminals.verdicts import Standing, judge
 
 Kind = Literal[
     "create",

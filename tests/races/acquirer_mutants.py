@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mutant import Mutant
 
-STORE = "acquiring/store.py"
-SIMULATOR = "acquiring/simulator.py"
-PAYMENT = "virtual/payment.py"
+STORE = "sandbox/simulator/store.py"
+SIMULATOR = "sandbox/simulator/acquirer.py"
+PAYMENT = "sandbox/terminals/payment.py"
 
 BOOK = "tests/workers/test_acquiring_simulator.py"
 NODES = "tests/races/test_acquirer_nodes.py"

@@ -10,14 +10,14 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "An acknowledged change is never lost",
         "a result counts, and nobody writes it down",
-        "orders/results.py",
+        "device/results.py",
         "    await result_store.record(",
         "    if answer_status == 200:\n        return\n    await result_store.record(",
     ),
     (
         "One key, one effect, one answer",
         "a refund that the acquirer declined gives its key back",
-        "http/in_steps.py",
+        "http/three_phase.py",
         "            fixed = await fix(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
@@ -27,7 +27,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "One key, one effect, one answer",
         "every attempt of a refund has another key at the acquirer: the money goes back twice",
-        "orders/refund_outcomes.py",
+        "payments/refund_outcomes.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
     ),
@@ -51,7 +51,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is let charge",
-        "orders/grant_store.py",
+        "orders/permits.py",
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
     ),
@@ -65,21 +65,21 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "An approved payment is never lost",
         "an approval that comes after the end is recorded, and not given back",
-        "orders/results.py",
+        "device/results.py",
         '    refusal = await _refused(call, order, result_id, came, "late_approval", kind)\n',
         '    refusal = await _refused(call, order, result_id, came, "finished", kind)\n    return refusal\n',
     ),
     (
         "An approved payment is never lost",
         "a reversal counts as confirmed before the acquirer was asked",
-        "orders/reversals.py",
+        "payments/reversals.py",
         "        outcome = await answer_of(\n            acquirer.reverse(",
         '        outcome: Outcome = Approved("1", 1)\n        _ = lambda: (\n            acquirer.reverse(',
     ),
     (
         "An approved payment is never lost",
         "what the acquirer does not know counts at once as never charged",
-        "orders/truth.py",
+        "payments/inquiry_results.py",
         '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case',
         '            return "reverse"\n        case',
     ),
@@ -93,21 +93,21 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "A payment is charged once",
         "a terminal whose outcome is unknown is let charge again",
-        "orders/device.py",
+        "device/leases.py",
         "    if permitted_ms is None or order.state != status.AT_TERMINAL:\n",
         "    if permitted_ms is None:\n",
     ),
     (
         "Refunds never exceed what was paid",
         "what is under way is not reserved",
-        "orders/refund_store.py",
+        "payments/refund_store.py",
         "<= paid_minor - refunded_minor - refunding_minor",
         "<= paid_minor - refunded_minor",
     ),
     (
         "Refunds never exceed what was paid",
         "a reservation stays when its refund is declined",
-        "orders/refund_store.py",
+        "payments/refund_store.py",
         "SET refunding_minor = refunding_minor - $3, refunds = $4",
         "SET refunding_minor = refunding_minor - 0 * $3, refunds = $4",
     ),
@@ -149,7 +149,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Live and test never meet",
         "live orders are asked for at the simulated acquirer",
-        "acquiring/acquirers.py",
+        "payments/acquirers.py",
         'if acquirer == "simulator" else None',
         'if acquirer != "none" else test',
     ),

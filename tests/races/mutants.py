@@ -218,7 +218,7 @@ MUTANTS = (
     Mutant(
         "An acquirer's number is one order's",
         "the number is looked up instead of claimed",
-        "orders/references.py",
+        "payments/references.py",
         "    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):\n",
         "    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)\n"
         "    if row is None:\n"
@@ -256,7 +256,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is granted",
-        "orders/grant_store.py",
+        "orders/permits.py",
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
         OUTCOMES,
@@ -274,7 +274,7 @@ MUTANTS = (
     Mutant(
         "An approved payment is never lost",
         "a late approval is recorded and not given back",
-        "orders/results.py",
+        "device/results.py",
         '    if report.outcome != "approved" or await _is_the_payment(call, order, report):\n',
         "    if True:\n",
         OUTCOMES,
@@ -415,7 +415,7 @@ MUTANTS = (
     Mutant(
         "A revoked token stops working on the other nodes",
         "revocations are not carried to other nodes",
-        "storage/postgres_wakes.py",
+        "storage/postgres_notify.py",
         '    "family:",\n',
         "",
         WAKES,
@@ -424,7 +424,7 @@ MUTANTS = (
     Mutant(
         "A revoked token stops working on the other nodes",
         "a new connection for wakes passes over what was lost with the old one",
-        "storage/postgres_wakes.py",
+        "storage/postgres_notify.py",
         "            self._everything_changed()\n            while",
         "            while",
         WAKES,
@@ -433,7 +433,7 @@ MUTANTS = (
     Mutant(
         "An order reaches its terminal",
         "an order whose wake was lost waits for the next poll",
-        "terminals/missed_wakeups.py",
+        "device/missed_wakeups.py",
         "        context.database.signals.notify_local(",
         "        list(",
         WAKES,
@@ -451,7 +451,7 @@ MUTANTS = (
     Mutant(
         "What a seller withdraws is dead",
         "withdrawing wakes nobody who remembers the tokens",
-        "oauth/withdrawal.py",
+        "oauth/consent/withdrawal.py",
         "    tx.notify(authorizations.topic(authorization_id))\n",
         "",
         WITHDRAWAL,
@@ -487,7 +487,7 @@ MUTANTS = (
     Mutant(
         "Two operators undo nothing of each other's",
         "an application that is changed, or is given a secret, is not held",
-        "oauth/applications.py",
+        "oauth/clients/applications.py",
         'LOCK = f"{GET} FOR UPDATE"',
         "LOCK = GET",
         OPERATORS,
@@ -496,7 +496,7 @@ MUTANTS = (
     Mutant(
         "An e-mail address is one seller's",
         "an address is looked for before it is taken, not claimed",
-        "oauth/sellers.py",
+        "oauth/consent/sellers.py",
         "not await _claim_email(tx, seller_id, email)",
         "await find_by_email(tx, email)",
         OPERATORS,
@@ -505,7 +505,7 @@ MUTANTS = (
     Mutant(
         "A removed secret stops working at once",
         "what is remembered of clients does not hear of changes",
-        "oauth/proven.py",
+        "oauth/clients/authentication_cache.py",
         'signals.listen("applications", self._forget)',
         'signals.listen("nothing", self._forget)',
         PARTIES,
@@ -540,7 +540,7 @@ MUTANTS = (
     Mutant(
         "No secret is in the database",
         "a result that can't be read is stored as it came",
-        "orders/reports.py",
+        "device/reports.py",
         "        return _unreadable(_measured(raw, keys))",
         '        return _unreadable({"raw": raw.decode(errors="replace").replace("\\0", "")})',
         "tests/contract/test_device_unreadable.py",
@@ -549,7 +549,7 @@ MUTANTS = (
     Mutant(
         "No card data is in the database",
         "a name of an unknown field is stored whatever it is",
-        "orders/reports.py",
+        "device/reports.py",
         "    return name if _NAME.fullmatch(name) and redaction.redacted(name) == name else MASK",
         "    return name",
         "tests/contract/test_device_unreadable.py",
@@ -624,7 +624,7 @@ MUTANTS = (
     Mutant(
         "What a seller decides at the browser is decided once",
         "a page can be answered any number of times",
-        "oauth/consent.py",
+        "oauth/consent/consent.py",
         "session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4\n",
         "session_digest = $3 AND expires_ms > $4\n",
         PAGES_RACES,
@@ -633,7 +633,7 @@ MUTANTS = (
     Mutant(
         "What a seller decides at the browser is decided once",
         "what was asked of one session is another's to answer",
-        "oauth/consent.py",
+        "oauth/consent/consent.py",
         "digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4\n",
         "digest = $2 AND (session_digest = $3 OR 1 = 1) AND decided_ms IS NULL AND expires_ms > $4\n",
         PAGES_CONSENT,
@@ -642,7 +642,7 @@ MUTANTS = (
     Mutant(
         "What a seller decides at the browser is decided once",
         "an application that was changed meanwhile is given a code all the same",
-        "oauth/consent.py",
+        "oauth/consent/consent.py",
         "    if refusal is not None:\n        return refusal\n",
         "",
         PAGES_CONSENT,
@@ -651,7 +651,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "PostgreSQL: a session begins while another password is being set, and outlives it",
-        "oauth/sessions.py",
+        "oauth/consent/sessions.py",
         " AND suspended_ms IS NULL FOR SHARE",
         " AND suspended_ms IS NULL",
         PAGES_RACES,
@@ -660,7 +660,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "signing out ends nothing on the server",
-        "oauth/pages/signing.py",
+        "oauth/pages/sign_in.py",
         "is_ended = await sessions.end(tx, cookie, now_ms)",
         "is_ended = True",
         PAGES_SIGN_IN,
@@ -669,7 +669,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "a form of another browser signs in",
-        "oauth/pages/signing.py",
+        "oauth/pages/sign_in.py",
         "not seen.is_ours(SIGN_IN, sent.form_token, VISIT)",
         "not sent.form_token",
         PAGES_SIGN_IN,

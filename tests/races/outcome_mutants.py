@@ -16,7 +16,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An approval that an ended order gets from the acquirer is not given back",
-        "orders/inquiries.py",
+        "payments/inquiries.py",
         "        await give_back(tx, order, said, now_ms)\n",
         "        pass\n",
         UNKNOWN,
@@ -25,7 +25,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A terminal's approval is taken while the payment is being undone",
-        "orders/results.py",
+        "device/results.py",
         'report.outcome == "approved" and await _is_being_undone(call, order)',
         "False",
         UNKNOWN,
@@ -34,7 +34,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "That a payment is to be undone is not written down before it is",
-        "orders/inquiry_store.py",
+        "payments/inquiry_store.py",
         "SET reversing_ms = COALESCE(reversing_ms, $3)",
         "SET reversing_ms = CASE WHEN $3 < 0 THEN $3 END",
         INQUIRIES,
@@ -43,7 +43,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An answer that comes after another attempt came further is taken",
-        "orders/inquiries.py",
+        "payments/inquiries.py",
         'if await inquiry_store.standing(tx, order) != "asking":',
         "if False:",
         INQUIRIES,
@@ -52,7 +52,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "What is not found fails at once, without being undone first",
-        "orders/truth.py",
+        "payments/inquiry_results.py",
         '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case Unknown',
         '            return "reverse"\n        case Unknown',
         INQUIRIES,
@@ -61,7 +61,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An approval of another amount is the order's payment",
-        "orders/truth.py",
+        "payments/inquiry_results.py",
         "truth.amount_minor == order.amount_minor",
         "truth.amount_minor > 0",
         INQUIRIES,
@@ -70,7 +70,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A reversal ends as done when the acquirer gave no answer",
-        "orders/reversals.py",
+        "payments/reversals.py",
         "        elif isinstance(outcome, Approved):\n",
         "        elif not isinstance(outcome, Declined):\n",
         REVERSALS,
@@ -79,7 +79,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "The order's own payment is given back as a late approval",
-        "orders/truth.py",
+        "payments/inquiry_results.py",
         'return "unfounded" if reference_id in ("", order.reference_id or known) else "reverse"',
         'return "reverse"',
         REVERSALS,
@@ -88,7 +88,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "Of two approvals whatever the acquirer has is given back",
-        "orders/reversals.py",
+        "payments/reversals.py",
         'self._reversal.reference_id if self._order.paid_ms is not None else ""',
         '""',
         REVERSALS,
@@ -97,7 +97,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "That the acquirer confirmed an approval is forgotten by a crash",
-        "orders/reversals.py",
+        "payments/reversals.py",
         "return await reversal_store.confirm(tx, self._reversal)",
         "return True",
         KILLED,
@@ -106,7 +106,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         "One outcome",
         "An operator ends an order whose outcome is not unknown for long",
-        "orders/resolving.py",
+        "payments/resolving.py",
         "    if now_ms < from_ms:\n        raise CANNOT_RESOLVE_ORDER",
         "    if now_ms < 0:\n        raise CANNOT_RESOLVE_ORDER",
         RESOLVE,
@@ -115,7 +115,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An operator ends a reversal while the acquirer is giving it back",
-        "orders/reversal_store.py",
+        "payments/reversal_store.py",
         " AND claimed_until_ms <= $5",
         " AND $5 > 0",
         REVERSALS_RESOLVED,
@@ -124,7 +124,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A reversal is said to be done that may be the order's own payment",
-        "orders/resolving.py",
+        "payments/resolving.py",
         'if ending == "reversed" and order.paid_ms is not None and reversal.reference_id in ("", order.reference_id):',
         "if False:",
         REVERSALS_RESOLVED,
@@ -133,7 +133,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         "One outcome",
         "Two nodes claim the same inquiry",
-        "orders/due.py",
+        "payments/job_queue.py",
         "{is_open} AND next_ms <= $2 AND claimed_until_ms <= $3",
         "{is_open} AND next_ms <= $2 AND claimed_until_ms < $3 + 900000000",
         INQUIRIES,
@@ -142,7 +142,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "Nobody asks after the unknown outcome of an order that has ended",
-        "orders/results.py",
+        "device/results.py",
         "if order.status in status.FINAL and order.paid_ms is None:",
         "if False:",
         INQUIRIES,

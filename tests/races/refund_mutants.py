@@ -16,7 +16,7 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "what is left is summed first, and then reserved",
-        "orders/refund_store.py",
+        "payments/refund_store.py",
         "    row = await tx.one(RESERVE, ",
         "    sql = (\n"
         '        "SELECT COALESCE(SUM(amount_minor), 0) FROM refunds"\n'
@@ -34,7 +34,7 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "a reservation stays when its refund fails",
-        "orders/refund_outcomes.py",
+        "payments/refund_outcomes.py",
         "        status.REFUND_FAILED,\n"
         "        order,\n"
         "        now_ms,\n"
@@ -46,7 +46,7 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "a refund is confirmed by everybody who hears of it",
-        "orders/refund_store.py",
+        "payments/refund_store.py",
         ' WHERE seller_id = $1 AND refund_id = $2 AND status = \'processing\'"""\n\n# The reservation',
         ' WHERE seller_id = $1 AND refund_id = $2"""\n\n# The reservation',
         STEPS,
@@ -64,7 +64,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a declined refund gives its key back",
-        "http/in_steps.py",
+        "http/three_phase.py",
         "            fixed = await fix(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
@@ -76,7 +76,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a repeat does not wait for the answer",
-        "http/in_steps.py",
+        "http/three_phase.py",
         "refusal.kind is not RESOURCE_LOCKED or left <= 0",
         "left <= REPEAT_WAITS_SECONDS_MAX",
         STEPS,
@@ -85,7 +85,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "every attempt of a refund has a key of its own at the acquirer",
-        "orders/refund_outcomes.py",
+        "payments/refund_outcomes.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
         STEPS,
@@ -94,16 +94,16 @@ REFUND_MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "an acquirer that does not answer in time has declined",
-        "orders/payments.py",
+        "payments/requests.py",
         '        return Unknown(f"no answer within {seconds_max:g} s")\n',
-        '        from paydesk.acquiring.acquirer import Declined\n\n        return Declined("processing_error")\n',
+        '        from paydesk.payments.acquirer import Declined\n\n        return Declined("processing_error")\n',
         STEPS,
         "takes_its_time",
     ),
     Mutant(
         "An acknowledged change is never lost",
         "what may have reached the acquirer is given up after a day",
-        "orders/refund_outcomes.py",
+        "payments/refund_outcomes.py",
         "    return refund.attempts == refund.unsent + 1\n",
         "    return refund.attempts > refund.unsent\n",
         STEPS,
@@ -112,7 +112,7 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are told of a refund at each of its attempts",
-        "orders/refund_store.py",
+        "payments/refund_store.py",
         "'processing' AND alerted_ms IS NULL",
         "'processing'",
         TOLD,
@@ -121,7 +121,7 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are told of a refund only where no acquirer is configured",
-        "orders/refund_worker.py",
+        "payments/refund_worker.py",
         "if not self.can_ask or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
         "if not self.can_ask:",
         TOLD,
@@ -130,7 +130,7 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are told of a refund that has ended meanwhile",
-        "orders/refund_store.py",
+        "payments/refund_store.py",
         " AND status = 'processing' AND alerted_ms IS NULL",
         " AND alerted_ms IS NULL",
         TOLD,

@@ -52,7 +52,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "a poll that a restart ends counts as a second device",
-        "terminals/polling.py",
+        "device/polling.py",
         "is_late=not has_waited",
         "is_late=True",
         EVENTS,

@@ -33,7 +33,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "a session that has ended ends the others",
-        "oauth/sessions.py",
+        "oauth/consent/sessions.py",
         "    if await current(tx, cookie, now_ms, idle_ms=idle_ms) is None:\n        return False\n    await end_all",
         "    await end_all",
         SIGN_IN,
@@ -42,7 +42,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "a session that is not used lives as long as one that is",
-        "oauth/sessions.py",
+        "oauth/consent/sessions.py",
         "min(expires_ms, used_ms + idle_ms) <= now_ms",
         "expires_ms <= now_ms",
         SIGN_IN,

@@ -15,8 +15,8 @@ import pytest
 from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, new_key, new_payment
 from forks import Forks
-from paydesk.acquiring.acquirer import Approved, NotSent, Outcome, Unknown
-from paydesk.ledger_rules.books import WHOLE_RULES as BOOK_RULES
+from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
+from paydesk.payments.acquirer import Approved, NotSent, Outcome, Unknown
 from paydesk.storage.connect import open_database
 from paydesk_process import environment
 

@@ -11,8 +11,8 @@ import pytest
 
 from acquirer_process import PAYMENTS, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, card, new_key, new_payment
-from paydesk.acquiring.acquirer import Approved, NotSent, Unknown
-from paydesk.ledger_rules.books import WHOLE_RULES as BOOK_RULES
+from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
+from paydesk.payments.acquirer import Approved, NotSent, Unknown
 from paydesk.storage.connect import open_database
 
 RUNS = 3

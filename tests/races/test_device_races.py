@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from device_scene import APPROVED, DECLINED, Desk, new_boot, open_desk
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.operation import Answer
 from paydesk.orders import status
 from paydesk.orders import store as orders
-from paydesk.orders.store import Order
+from paydesk.orders.order import Order
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store
 

@@ -17,10 +17,10 @@ import pytest
 
 from node_process import NodeProcess
 from oauth_scene import Scene, make_scene
-from paydesk import ledger
-from paydesk.clock import SystemClock
-from paydesk.crash_points import StepLabel
+from paydesk.core.clock import SystemClock
+from paydesk.core.crash_points import StepLabel
 from paydesk.events.store import Feed, number
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Row
 from refund_scene import books_agree
@@ -140,7 +140,7 @@ async def _events(database_url: str, scene: Scene) -> list[Row]:
     """All events; the ledger and the acquirer's book hold what they promise."""
     database = await open_database(database_url)
     try:
-        assert await ledger.check(database) == []
+        assert await check.check(database) == []
         await books_agree(database)
         return await database.read(lambda tx: tx.all(ALL, scene.seller.seller_id))
     finally:
@@ -163,7 +163,7 @@ async def test_several_number_at_once(database: Database, database_url: str) -> 
         steps = [one.write(partial(number, feed=feed, limit=3)) for one in databases for _ in range(ORDERS)]
         await asyncio.gather(*steps)
         assert await number_of_events(database) == 2 * ORDERS
-        assert await ledger.check(database, service.clock.now_ms()) == []
+        assert await check.check(database, service.clock.now_ms()) == []
 
 
 async def number_of_events(database: Database) -> int:

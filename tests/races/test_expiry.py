@@ -16,13 +16,13 @@ from faults.clocked_node import write_offset
 from node_process import MOVES_ALL_CLOCKS, NodeProcess
 from nodes import two_nodes
 from oauth_scene import make_scene
-from paydesk import ledger
-from paydesk.clock import MovableClock, SystemClock
+from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.health.clock import WatchedClock
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Row, Transaction
-from paydesk.terminals import places
 from paydesk.terminals import store as terminals
+from paydesk.terminals import stores
 from service import Device, Service, Terminal, access_token, running
 
 ORDERS = 1000
@@ -53,10 +53,10 @@ async def _terminals(service: Service, count: int) -> list[Terminal]:
 
     async def work(tx: Transaction) -> list[Terminal]:
         now_ms, seller_id = service.clock.now_ms(), service.seller_id
-        shop = await places.create_store(tx, seller_id, "Shop", now_ms)
+        shop = await stores.create_store(tx, seller_id, "Shop", now_ms)
         made = []
         for number in range(count):
-            pos = await places.create_pos(tx, seller_id, shop.store_id, f"POS{number}", "Till", now_ms)
+            pos = await stores.create_pos(tx, seller_id, shop.store_id, f"POS{number}", "Till", now_ms)
             assert pos is not None
             terminal = await terminals.create(
                 tx,
@@ -129,7 +129,7 @@ async def test_a_thousand_expire_at_once_to_the_second(database: Database, datab
         clock.advance(1000)
         database.signals.notify(["clock"])
         await _until_live(database, 0)
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 @asynccontextmanager
@@ -173,7 +173,7 @@ async def test_what_runs_out_while_nobody_serves_expires_afterwards(database_url
             assert lived_ms >= 600_000, "not before its time"
             ended[detail, version] += count
         assert ended == {("expired", 2): ORDERS - AT_TERMINAL, ("expired", 3): AT_TERMINAL}
-        assert await ledger.check(database, SystemClock().now_ms() + 601_000) == []
+        assert await check.check(database, SystemClock().now_ms() + 601_000) == []
     finally:
         await database.close()
 
@@ -217,7 +217,7 @@ async def test_a_clock_that_jumps_ends_nothing(database: Database) -> None:
         wall.offset_ms = 0
         assert (await service.request("GET", "/readyz", token=None)).status == 200
         await _goes_on(service, at[0])
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def _goes_on(service: Service, terminal: Terminal) -> None:

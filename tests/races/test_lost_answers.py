@@ -18,8 +18,8 @@ from typing import Any
 from cut_wire import Cut, CutWire
 from nodes import two_nodes
 from oauth_scene import DAY_MS, Scene, make_scene
-from paydesk import ledger
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from raw_http import head, wire
@@ -130,7 +130,7 @@ async def test_a_client_that_hears_nothing_gets_on(database: Database, database_
             await till.has_one_line()
     print(f"{lost} refreshes were done whose answer was lost")  # noqa: T201 - the figure of a run with -s
     assert lost > 0, "of no refresh was the answer lost"
-    assert await ledger.check(database, clock.now_ms()) == []
+    assert await check.check(database, clock.now_ms()) == []
 
 
 async def test_a_node_that_loses_its_database_gets_on(postgres_url: str, tmp_path: Path) -> None:
@@ -150,5 +150,5 @@ async def test_a_node_that_loses_its_database_gets_on(postgres_url: str, tmp_pat
             cut.times = 0
             await till.has_one_line()
         assert lost > 0, "the wire was never cut"
-        assert await ledger.check(database) == []
+        assert await check.check(database) == []
         await database.close()

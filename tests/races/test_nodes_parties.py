@@ -11,7 +11,7 @@ import pytest
 
 from nodes import two_nodes
 from operator_calls import Operator, operator
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from service import Reply, Service

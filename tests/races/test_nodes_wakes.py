@@ -13,14 +13,16 @@ import pytest
 
 from cut_wire import Cut, CutWire
 from nodes import two_nodes
-from paydesk.oauth import applications, authorizations, sellers, store, withdrawal
+from paydesk.core.signals import EVERYTHING, Signals
+from paydesk.device import gateway, missed_wakeups
+from paydesk.oauth import authorizations, store
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers, withdrawal
 from paydesk.settings import Settings
-from paydesk.signals import EVERYTHING, Signals
-from paydesk.storage import postgres_wakes
+from paydesk.storage import postgres_notify
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
-from paydesk.storage.postgres_wakes import Relay
-from paydesk.terminals import gateway, missed_wakeups
+from paydesk.storage.postgres_notify import Relay
 from paydesk.terminals import store as terminals
 from service import Device, Reply, Service, running
 
@@ -173,7 +175,7 @@ def long_memory() -> Settings:
 async def test_what_is_revoked_on_one_node_is_refused_on_the_other(
     opened: Database, postgres_url: str, long_memory: Settings, what: str
 ) -> None:
-    """A family of tokens, a consent withdrawn, a seller or an application suspended: by the hint, before memory ends."""
+    """A token family, a consent withdrawn, a seller or an application suspended: by the hint, before memory ends."""
     async with two_nodes(opened, postgres_url, settings=long_memory) as nodes:
         assert await accepts(nodes[1])
         await _revoke(nodes[0], what)
@@ -263,8 +265,8 @@ async def test_after_a_new_connection_nothing_is_missed(
     cut: Cut,
 ) -> None:
     """What was revoked while the wire was cut, or dead without a sign, is refused once it is whole again."""
-    monkeypatch.setattr(postgres_wakes, "HEARTBEAT_SECONDS", 0.05)
-    monkeypatch.setattr(postgres_wakes, "ANSWER_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(postgres_notify, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(postgres_notify, "ANSWER_SECONDS_MAX", 1.0)
     async with two_nodes(opened, postgres_url, settings=long_memory, wakes_url=wire.url) as nodes:
         device, poll = await polls_elsewhere(nodes)
         wire.plan(cut, b"", times=1_000_000)
@@ -316,9 +318,9 @@ async def test_a_flood_of_wakes_stays_bounded(postgres_url: str, tmp_path: Path)
     """What doesn't fit while the wire is cut becomes one wake of everything."""
     flood = Signals()
     async with Relay(f"postgresql://paydesk@/paydesk?host={tmp_path}", flood) as relay:
-        for number in range(3 * postgres_wakes.TOPICS_MAX):
+        for number in range(3 * postgres_notify.TOPICS_MAX):
             flood.notify((f"terminal:{number}",))
-            assert len(relay._topics) <= postgres_wakes.TOPICS_MAX
+            assert len(relay._topics) <= postgres_notify.TOPICS_MAX
     there, here = Signals(), Signals()
     async with Relay(postgres_url, there):
         await heard_by(there)
@@ -333,7 +335,7 @@ async def test_a_flood_of_wakes_stays_bounded(postgres_url: str, tmp_path: Path)
 def test_payloads_are_as_large_as_postgresql_takes(count: int) -> None:
     """And no topic is lost between them."""
     topics = [f"terminal:NEWLAND_N950__Ü{number}" for number in range(count)]
-    sent = postgres_wakes.payloads("node", topics)
+    sent = postgres_notify.payloads("node", topics)
     assert all(len(payload.encode()) < 8000 for payload in sent)
     assert [topic for payload in sent for topic in payload.split("\n")[1:]] == topics
     assert all(payload.startswith("node") for payload in sent)

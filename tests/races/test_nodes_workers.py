@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.core.worker import WorkerContext
 from paydesk.orders import expiry
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
-from paydesk.workers import WorkerContext
 from service import KEYS, Service, running
 
 ORDERS, NODES = 12, 3

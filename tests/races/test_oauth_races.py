@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from oauth_scene import SECOND_MS, Scene, make_scene
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
+from paydesk.core.secrets import digest
 from paydesk.oauth import store, tokens
 from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Answer
-from paydesk.secrets import digest
 from paydesk.storage.database import Database, Transaction, Work
 
 pytestmark = pytest.mark.usefixtures("batching")

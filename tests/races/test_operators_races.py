@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from operator_calls import Operator, operator
-from paydesk.oauth import applications, sellers
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers
 from paydesk.operators.application_secrets import GOOD_SECRETS_MAX
 from paydesk.storage.database import Transaction, Work
 from service import Service

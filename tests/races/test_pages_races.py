@@ -7,10 +7,10 @@ from collections import Counter
 from functools import partial
 
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, SECOND_MS, Scene, make_scene
-from paydesk.errors import Refusal
-from paydesk.oauth import authorization, consent, sellers, sessions
-from paydesk.oauth.consent import Decision
-from paydesk.oauth.sessions import Session
+from paydesk.core.errors import Refusal
+from paydesk.oauth.consent import authorization, requests, sellers, sessions
+from paydesk.oauth.consent.requests import Decision
+from paydesk.oauth.consent.sessions import Session
 from paydesk.storage.database import Database, Transaction
 
 ROUNDS = 20
@@ -68,12 +68,12 @@ async def test_one_page_is_answered_once(database: Database) -> None:
     now_ms = scene.clock.now_ms()
     for number in range(4):
         ask = partial(
-            consent.ask, session=session, asked=asked, scope=ALL_SCOPES, now_ms=now_ms, expires_ms=now_ms + SECOND_MS
+            requests.ask, session=session, asked=asked, scope=ALL_SCOPES, now_ms=now_ms, expires_ms=now_ms + SECOND_MS
         )
         value = await database.write(ask)
         before = await scene.value("SELECT count(*) FROM codes")
         decide = partial(
-            consent.decide,
+            requests.decide,
             keys=scene.keys,
             session=session,
             value=value,

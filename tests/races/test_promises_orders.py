@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from nodes import two_nodes
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal
 
@@ -55,7 +55,7 @@ async def test_thousands_of_creates_with_one_key_make_one_order(
     assert answers.total() == creates
     assert replays == creates - 1
     assert [await count(database, table) for table in ("orders", "order_events", "idempotency_keys")] == [1, 1, 1]
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def test_a_terminal_takes_one_order(database: Database, database_url: str) -> None:
@@ -70,7 +70,7 @@ async def test_a_terminal_takes_one_order(database: Database, database_url: str)
         assert {reply.code for reply in refused} == {"already_queued_order_on_terminal"}
         assert all(made[0].body["id"] in reply.details[0] for reply in refused)
     assert [await count(database, table) for table in ("orders", "order_events", "idempotency_keys")] == [1, 1, 1]
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def test_no_order_meets_a_terminal_that_takes_none(database: Database, database_url: str) -> None:
@@ -81,7 +81,7 @@ async def test_no_order_meets_a_terminal_that_takes_none(database: Database, dat
         while won.total() < ROUNDS * TERMINALS or (len(won) < 2 and won.total() < ROUNDS_MAX * TERMINALS):
             won.update(await asyncio.gather(*(_create_against_setup(*nodes, terminal) for terminal in terminals)))
     assert set(won) == {"order", "mode"}
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def _create_against_setup(service: Service, other: Service, terminal: Terminal) -> str:
@@ -116,7 +116,7 @@ async def test_a_key_that_was_refused_is_good_for_one_order(database: Database, 
         assert canceled.status == 200
         assert len({reply.raw for reply in made}) == 1
     assert await count(database, "orders") == 2
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def _repeat_until_made(service: Service, terminal: Terminal) -> Reply:

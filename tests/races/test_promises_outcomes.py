@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from faults.races import RACES, findings, missing, run
-from paydesk import ledger
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
+from paydesk.invariants import check
 from paydesk.orders import store
 from paydesk.storage.database import Database
 from service import running
@@ -46,4 +46,4 @@ async def test_an_order_granted_since_it_was_read_does_not_expire(database: Data
         assert now.permitted_ms is not None
         assert (await device.approve(order["id"][3:])).status == 200
         assert (await service.get(order["id"]))["status"] == "processed"
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []

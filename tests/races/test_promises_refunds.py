@@ -17,8 +17,8 @@ from functools import partial
 import pytest
 
 from nodes import two_nodes
-from paydesk.clock import MovableClock
-from paydesk.http import in_steps
+from paydesk.core.clock import MovableClock
+from paydesk.http import three_phase
 from paydesk.settings import Settings
 from paydesk.storage import bounded
 from paydesk.storage.database import Database
@@ -190,8 +190,8 @@ async def test_a_repeat_on_another_node_is_woken(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not have to look again to learn of the answer."""
-    monkeypatch.setattr(in_steps, "POLL_INTERVAL_SECONDS", 60)
-    monkeypatch.setattr(in_steps, "REPEAT_WAITS_SECONDS_MAX", 60)
+    monkeypatch.setattr(three_phase, "POLL_INTERVAL_SECONDS", 60)
+    monkeypatch.setattr(three_phase, "REPEAT_WAITS_SECONDS_MAX", 60)
     teller = Teller(closed=True)
     async with two_nodes(database, database_url, state={"acquirers": teller.acquirers}) as (one, other):
         order_id = await pay(await one.device(await one.terminal()))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nodes import two_nodes
-from paydesk import ledger
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply, Service
 
@@ -40,7 +40,7 @@ async def test_a_code_mints_tokens_that_live_once(database: Database, database_u
     async with two_nodes(database, database_url, clock=clock) as nodes:
         nodes[0].scene.clock = clock
         await asyncio.gather(*(_exchange_at_once(nodes) for _ in range(CODES)))
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def _exchange_at_once(nodes: tuple[Service, Service]) -> None:
@@ -57,12 +57,12 @@ async def _exchange_at_once(nodes: tuple[Service, Service]) -> None:
 
 
 async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str) -> None:
-    """64 refreshes of one token bring the same tokens 64 times, and these live; so it goes for many families at once."""
+    """64 refreshes of one token bring the same tokens 64 times, and these live; for many families at once."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
         nodes[0].scene.clock = clock
         await asyncio.gather(*(_refresh_at_once(nodes) for _ in range(FAMILIES)))
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def _refresh_at_once(nodes: tuple[Service, Service]) -> None:
@@ -101,4 +101,4 @@ async def test_a_replay_ends_its_family_whoever_refreshes(database: Database, da
                 async with asyncio.timeout(TOLD_SECONDS_MAX):
                     while await lives(node, tokens["access_token"]):  # noqa: ASYNC110 - nodes are told in their time
                         await asyncio.sleep(0.01)
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []

@@ -14,12 +14,13 @@ import pytest
 
 from asking_scene import SAID, ToldAcquirer, give_back, inquire, reversals_of, unknown
 from device_scene import APPROVED, DECLINED, Desk, open_desk
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, NotFound
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
+from paydesk.invariants import check
 from paydesk.operation import Answer
-from paydesk.orders import resolving, store
-from paydesk.orders.store import Order
+from paydesk.orders import store
+from paydesk.orders.order import Order
+from paydesk.payments import resolving
+from paydesk.payments.acquirer import Approved, NotFound
 from paydesk.storage.database import Database, Transaction
 
 ROUNDS = 48
@@ -72,7 +73,7 @@ async def test_an_approval_told_by_both_is_one_payment(desk: Desk) -> None:
         await inquire(desk, acquirer)
         assert await given_back(desk, acquirer, order) == []
     assert len(first) == 2, "either comes first at times"
-    assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+    assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
 async def test_a_decline_against_the_acquirers_approval(desk: Desk) -> None:
@@ -86,7 +87,7 @@ async def test_a_decline_against_the_acquirers_approval(desk: Desk) -> None:
         assert ended.version == 4
         outcomes[ended.status, " ".join(await given_back(desk, acquirer, order))] += 1
     assert set(outcomes) == {("processed", ""), ("failed", "reversed")}
-    assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+    assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
 async def test_an_approval_against_what_is_being_undone(desk: Desk) -> None:
@@ -105,7 +106,7 @@ async def test_an_approval_against_what_is_being_undone(desk: Desk) -> None:
         ended = await desk.now(order)
         outcomes[ended.status, undone, " ".join(await given_back(desk, acquirer, order))] += 1
     assert set(outcomes) == {("processed", 0, ""), ("failed", 1, "reversed")}
-    assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+    assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
 async def test_an_operator_against_the_acquirer(desk: Desk) -> None:
@@ -133,4 +134,4 @@ async def test_an_operator_against_the_acquirer(desk: Desk) -> None:
         assert ended.version == 4
         outcomes[ended.status, " ".join(await given_back(desk, acquirer, order))] += 1
     assert set(outcomes) == {("processed", ""), ("failed", "reversed")}
-    assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+    assert await check.check(desk.database, desk.clock.now_ms()) == []

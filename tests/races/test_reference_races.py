@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from parties import other_seller
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.database import Row
 from service import Device, Reply, Service, approved
 
@@ -102,4 +102,4 @@ async def test_two_at_once(service: Service) -> None:
         assert sorted(reply.status for reply in replies) == [200, 409], number
         statuses = [(await service.get(order_id))["status_detail"] for _, order_id in scenes]
         assert sorted(statuses) == ["check_on_terminal", "processed"]
-    assert await ledger.check(service.database) == []
+    assert await check.check(service.database) == []

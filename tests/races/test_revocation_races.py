@@ -8,7 +8,7 @@ from typing import Any
 
 from nodes import two_nodes
 from oauth_scene import Scene
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Reply, Service
 

@@ -14,7 +14,7 @@ import structlog
 from nodes import two_nodes
 from oauth_scene import DAY_MS, START_MS
 from page_scene import browser
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.operator_events import Kind
 from paydesk.storage.database import Database
 from service import Device, Service

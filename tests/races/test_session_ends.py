@@ -17,7 +17,7 @@ import pytest
 from nodes import two_nodes
 from operator_calls import operator
 from page_scene import Browser, authorization, session_of
-from paydesk import ledger
+from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Service
 
@@ -90,7 +90,7 @@ async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Node
         assert ended["authorizations"] == 0
         assert await here.scene.value(STANDING, here.seller_id) == 0
     assert given, "none was given before the end: nothing was tried"
-    assert await ledger.check(here.database, here.clock.now_ms()) == []
+    assert await check.check(here.database, here.clock.now_ms()) == []
 
 
 async def test_two_that_end_all_sessions_at_once(nodes: Nodes) -> None:

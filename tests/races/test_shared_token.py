@@ -18,8 +18,8 @@ from pathlib import Path
 
 from nodes import two_nodes
 from oauth_scene import DAY_MS, SECOND_MS, Scene
-from paydesk import ledger
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
 from paydesk.oauth import store
 from paydesk.storage.database import Database, Transaction
 from service import Service
@@ -96,4 +96,4 @@ async def test_four_processes_never_lock_themselves_out(database: Database, data
         made = await scene.value("SELECT max(generation) FROM token_families WHERE revoked_ms IS NULL")
     print(f"{made} generations in {ROUNDS * PROCESSES * REFRESHES_A_ROUND} refreshes; {behind} times it was behind")  # noqa: T201 - the figures of a run with -s
     assert 1 < made <= ROUNDS * PROCESSES * REFRESHES_A_ROUND, "they never met"
-    assert await ledger.check(database, clock.now_ms()) == []
+    assert await check.check(database, clock.now_ms()) == []

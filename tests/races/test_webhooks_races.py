@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import store

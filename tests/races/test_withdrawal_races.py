@@ -25,11 +25,12 @@ from aiohttp import web
 
 import webhooks_scene as hooks
 from oauth_scene import Scene, make_scene
-from paydesk import ledger
-from paydesk.clock import MovableClock
-from paydesk.errors import Refusal
-from paydesk.oauth import authorizations, withdrawal
+from paydesk.core.clock import MovableClock
+from paydesk.core.errors import Refusal
+from paydesk.invariants import check
+from paydesk.oauth import authorizations
 from paydesk.oauth.bearer import Bearers
+from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
@@ -201,7 +202,7 @@ async def test_withdrawing_and_agreeing(scene: Scene, bearers: Bearers) -> None:
     assert [version for version, _ in told] == list(range(1, 3 * ROUNDS + 1))
     assert Counter(action for _, action in told) == {AUTHORIZED: 2 * ROUNDS, DEAUTHORIZED: ROUNDS}
     assert await scene.value("SELECT count(DISTINCT version) FROM deliveries") == 3 * ROUNDS
-    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
@@ -215,7 +216,7 @@ async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
     assert sorted(done) == [False] * (MANY - 1) + [True]
     assert await events(scene) == [(1, AUTHORIZED), (2, DEAUTHORIZED)]
     assert await scene.value("SELECT count(*) FROM deliveries WHERE version = 2") == 1
-    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def test_withdrawing_while_something_is_delivered(

@@ -35,7 +35,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
         "a code that the application has taken is told once more at the page",
-        "oauth/consent.py",
+        "oauth/consent/consent.py",
         "not made[1].is_good(now_ms)",
         "False",
         "tests/contract/test_pages_consent.py",
@@ -136,7 +136,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Tokens are given to who knows the secret",
         "any secret of a known client is taken",
-        "oauth/applications.py",
+        "oauth/clients/applications.py",
         "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]\n",
         "    matching = rows\n",
         TOKEN_ERRORS,
@@ -145,7 +145,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Tokens are given to who knows the secret",
         "a client that this node remembers is let in with any secret",
-        "oauth/proven.py",
+        "oauth/clients/authentication_cache.py",
         "        if proof is None or not hmac.compare_digest(digest(client_secret), proof.secret_digest):\n",
         "        if proof is None:\n",
         PROVEN,

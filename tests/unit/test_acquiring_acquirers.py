@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import paydesk
-from paydesk.acquiring.acquirers import NO_ACQUIRERS, configured
-from paydesk.acquiring.simulator import Simulator
 from paydesk.app import acquirers_of
-from paydesk.clock import SystemClock
+from paydesk.core.clock import SystemClock
 from paydesk.node import StartRefused
+from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox.simulator.acquirer import Simulator, configured
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 
@@ -25,7 +25,7 @@ async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqli
         assert isinstance(acquirers.of(False), Simulator)
         assert isinstance(acquirers.of(True), Simulator) == live
         assert acquirers.of(True) is not acquirers.of(False)
-    assert NO_ACQUIRERS.of(False) is NO_ACQUIRERS.of(True) is None
+    assert Acquirers().of(False) is Acquirers().of(True) is None
     await database.close()
 
 
@@ -45,4 +45,4 @@ def test_the_book_is_nobody_elses() -> None:
         for path in sources.rglob("*.py")
         if re.search(r"simulator_(payments|movements|asks)", path.read_text())
     }
-    assert named == {"acquiring/store.py", "ledger_rules/books.py"}
+    assert named == {"sandbox/simulator/store.py", "invariants/simulator_ledger.py"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.acquiring import cards, rules
-from paydesk.acquiring.acquirer import Card
-from paydesk.acquiring.rules import Plan, Rule
 from paydesk.orders.status import FAILED_DETAILS
+from paydesk.payments.acquirer import Card
+from paydesk.sandbox.simulator import cards, rules
+from paydesk.sandbox.simulator.rules import Plan, Rule
 
 
 @pytest.mark.parametrize(

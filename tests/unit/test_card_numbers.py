@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paydesk.card_numbers import carried_by_reference, carries, could_carry, masked
+from paydesk.core.card_numbers import carried_by_reference, carries, could_carry, masked
 
 VISA = "4509953566233704"
 BODY_BYTES = 64 * 1024

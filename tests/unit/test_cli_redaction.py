@@ -13,11 +13,11 @@ import pytest
 import structlog
 
 from paydesk import logs
-from paydesk.errors import NOT_FOUND, SERVICE_UNAVAILABLE, Refusal
+from paydesk.core.errors import NOT_FOUND, SERVICE_UNAVAILABLE, Refusal
+from paydesk.core.redaction import redacted
+from paydesk.core.secrets import Secret
 from paydesk.health.errors import NOT_READY
 from paydesk.http import request_log
-from paydesk.redaction import redacted
-from paydesk.secrets import Secret
 
 HEX32, HEX40 = "fbad3ab32ad4f89bf1c385141ba5626a", "6500883a5f70750001bc46d26500883a5f707500"
 

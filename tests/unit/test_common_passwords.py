@@ -11,7 +11,7 @@ from importlib.resources import files
 import pytest
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
-from paydesk.oauth.common_passwords import has_few_letters, is_common
+from paydesk.oauth.consent.common_passwords import has_few_letters, is_common
 from paydesk.operators.passwords import new_password
 
 SECONDS_MAX = 0.05

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from paydesk import generated
 from paydesk.api import OPERATIONS
-from paydesk.docs import lifecycles, settings
-from paydesk.errors import GONE
+from paydesk.core.errors import GONE
+from paydesk.docs import generated, lifecycles, settings
 from paydesk.events import readers
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.http import openapi

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.http import body
 from paydesk.http.faults import validate
 from paydesk.orders.schemas import OrderRequest

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from paydesk import text
-from paydesk.errors import Fault
+from paydesk.core import text
+from paydesk.core.errors import Fault
+from paydesk.device.schemas import HelloRequest
 from paydesk.http.faults import (
     _OTHER_BYTES,
     FAULTS_MAX,
@@ -20,7 +21,6 @@ from paydesk.http.faults import (
     validate,
 )
 from paydesk.orders.schemas import OrderRequest
-from paydesk.terminals.schemas import HelloRequest
 
 BOOT_ID = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 LEASE = {"lease_id": "01J67CQQH5904WDBVZEM4JMEP3"}

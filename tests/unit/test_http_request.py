@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.http.request import Request
 
 PROXY, CLIENT = "192.0.2.1", "198.51.100.7"

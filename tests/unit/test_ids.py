@@ -6,7 +6,7 @@ import os
 import re
 import uuid
 
-from paydesk import ids
+from paydesk.core import ids
 
 
 def test_a_ulid_has_its_form_and_sorts_by_time() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from paydesk import keys
-from paydesk.keys import KeyMissing, Keys, KeysError
+from paydesk.core import keys
+from paydesk.core.keys import KeyMissing, Keys, KeysError
 
 
 @pytest.fixture

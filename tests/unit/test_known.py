@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hand_clock import HandClock
-from paydesk.known import PLACES_MAX, RecentAddresses
-from paydesk.signals import Signals
+from paydesk.core.recent_addresses import PLACES_MAX, RecentAddresses
+from paydesk.core.signals import Signals
 
 HOUR = 3600
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from paydesk import ledger
 from paydesk.events import store as feeds
+from paydesk.invariants import check
 from paydesk.storage.database import Database, Transaction
 
 NOW = 1_800_000_000_000
@@ -147,27 +147,27 @@ async def _sound(tx: Transaction) -> None:
 
 
 async def _rules_broken(database: Database) -> set[str]:
-    return {finding.rule for finding in await ledger.check(database, NOW)}
+    return {finding.rule for finding in await check.check(database, NOW)}
 
 
 async def test_a_sound_ledger_has_no_findings(database: Database) -> None:
     """Nothing is found where nothing is wrong, also where nothing is."""
-    assert await ledger.check(database, NOW) == []
+    assert await check.check(database, NOW) == []
     await database.write(_sound)
-    assert await ledger.check(database, NOW) == []
-    assert await ledger.integrity(database) == []
+    assert await check.check(database, NOW) == []
+    assert await check.integrity(database) == []
 
 
 async def test_a_ledger_is_read_in_pages(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong is found on every page, once."""
-    monkeypatch.setattr(ledger, "PAGE_ROWS", 10)
+    monkeypatch.setattr(check, "PAGE_ROWS", 10)
 
     async def work(tx: Transaction) -> None:
         for number in range(25):
             await _order(tx, f"ORD{number:04}", STEPS[:1], terminal_id=f"A__{number}", version=2)
 
     await database.write(work)
-    found = await ledger.check(database, NOW)
+    found = await check.check(database, NOW)
     assert [finding.subject for finding in found] == [f"seller 1, ORD{number:04}" for number in range(25)]
 
 
@@ -235,7 +235,7 @@ async def test_a_feed_has_every_number_once(database: Database, change: str, fou
     await database.write(lambda tx: tx.run("DROP INDEX order_events_numbered"))
     await database.write(lambda tx: tx.run(f"UPDATE order_events SET {change}"))
     assert f"event_number_gap: seller 1, feed of application 7, test: {found}" in [
-        str(finding) for finding in await ledger.check(database, NOW)
+        str(finding) for finding in await check.check(database, NOW)
     ]
 
 
@@ -387,6 +387,6 @@ async def test_two_live_orders_on_a_terminal_are_found(database: Database) -> No
         await _order(tx, "ORD2", STEPS[:2])
 
     await database.write(work)
-    assert [str(finding) for finding in await ledger.check(database, NOW)] == [
+    assert [str(finding) for finding in await check.check(database, NOW)] == [
         "live_orders_per_terminal: seller 1, PAYDESK_VIRTUAL__1: has 2 live orders"
     ]

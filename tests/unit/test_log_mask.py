@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import hostile
-from paydesk.errors import NOT_FOUND
+from paydesk.core.errors import NOT_FOUND
+from paydesk.core.redaction import redacted, redacted_answer
 from paydesk.http import request_log
 from paydesk.http.request_log import PATH_CHARACTERS_MAX
-from paydesk.redaction import redacted, redacted_answer
 
 RUN_CHARACTERS = 12
 HEX, LETTERS = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

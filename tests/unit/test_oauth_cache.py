@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.cache import Cache
+from paydesk.core.cache import Cache
 
 
 class Monotonic:

@@ -8,9 +8,9 @@ import threading
 import pytest
 from argon2 import PasswordHasher
 
-from paydesk.errors import Refusal
-from paydesk.oauth import passwords
-from paydesk.oauth.passwords import EVERYBODY_MAX, STRANGERS_MAX, hash_password, needs_rehash, verify_password
+from paydesk.core.errors import Refusal
+from paydesk.oauth.consent import passwords
+from paydesk.oauth.consent.passwords import EVERYBODY_MAX, STRANGERS_MAX, hash_password, needs_rehash, verify_password
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("correct horse")
 """A hash of other parameters than today's, made in no time."""

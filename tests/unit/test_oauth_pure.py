@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paydesk.errors import Refusal
-from paydesk.keys import KeyMissing, Keys
+from paydesk.core.errors import Refusal
+from paydesk.core.keys import KeyMissing, Keys
 from paydesk.oauth import scopes, tokens
 from paydesk.oauth.schemas import TokenAnswer, TokenRequest, body
 from paydesk.oauth.scopes import SCOPES, ScopeError

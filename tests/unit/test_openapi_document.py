@@ -8,9 +8,9 @@ import jsonschema_rs
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from paydesk import text
 from paydesk.api import OPERATIONS
-from paydesk.errors import BODY_FAULTS, ErrorKind
+from paydesk.core import text
+from paydesk.core.errors import BODY_FAULTS, ErrorKind
 from paydesk.http import openapi, reference
 from paydesk.operation import Answer, Call, Operation, Query
 

@@ -15,12 +15,12 @@ import pytest
 
 import paydesk.oauth.pages
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.http.shared import may_answer
-from paydesk.oauth import authorization
-from paydesk.oauth.applications import Application
-from paydesk.oauth.pages.language import LANGUAGES, choose, texts
+from paydesk.oauth.clients.application import Application
+from paydesk.oauth.consent import authorization
 from paydesk.oauth.pages.operations import OPERATIONS
+from paydesk.web.language import LANGUAGES, choose, texts
 
 CLIENT_ID = 1234567890123456
 APPLICATION = Application(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from device_scene import START_MS, Desk, answered, open_desk, refused
-from paydesk.errors import Refusal
+from paydesk.core.errors import Refusal
 from paydesk.orders import status
 from paydesk.storage.database import Database
-from paydesk.terminals import handlers, places, store
+from paydesk.terminals import handlers, store, stores
 from paydesk.terminals.bearer import DeviceBearers
 
 DAY_MS = 86_400_000
@@ -132,9 +132,9 @@ async def test_a_terminal_id_is_unique_over_all_sellers(desk: Desk) -> None:
         )
     )
     taken = await desk.database.write(
-        lambda tx: places.create_pos(tx, desk.seller_id, desk.store_id, "SUC0101POS", "Till 2", START_MS)
+        lambda tx: stores.create_pos(tx, desk.seller_id, desk.store_id, "SUC0101POS", "Till 2", START_MS)
     )
-    nowhere = await desk.database.write(lambda tx: places.create_pos(tx, desk.seller_id, 1, "X", "Till 3", START_MS))
+    nowhere = await desk.database.write(lambda tx: stores.create_pos(tx, desk.seller_id, 1, "X", "Till 3", START_MS))
     assert (again, taken, nowhere) == (None, None, None)
 
 

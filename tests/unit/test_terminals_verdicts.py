@@ -6,10 +6,12 @@ from typing import get_args
 
 import pytest
 
-from paydesk.orders.shapes import PAYMENT
+from paydesk.device.schemas import ProgressRequest
+from paydesk.device.verdicts import TABLE, Progress, Standing, judge, progress_of
+from paydesk.orders.response_schemas import PAYMENT
 from paydesk.orders.status import FAILED_DETAILS, ORIGINS
-from paydesk.terminals.schemas import STEPS
-from paydesk.terminals.verdicts import TABLE, Progress, Standing, judge, progress_of
+
+STEPS = get_args(ProgressRequest.model_fields["step"].annotation)
 
 
 def test_the_table_has_a_verdict_for_everything() -> None:

@@ -8,7 +8,7 @@ import unicodedata
 import jsonschema_rs
 import pytest
 
-from paydesk import text
+from paydesk.core import text
 
 EVERY_CHARACTER = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
 JOINERS = {"\u200c", "\u200d"}

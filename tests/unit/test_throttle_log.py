@@ -7,8 +7,8 @@ import asyncio
 import pytest
 import structlog
 
-from paydesk import throttle_log
-from paydesk.throttle_log import ThrottleLog
+from paydesk.core import throttle_log
+from paydesk.core.throttle_log import ThrottleLog
 
 
 async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:

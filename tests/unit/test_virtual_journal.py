@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.secrets import Secret
-from paydesk.virtual import journal as journals
-from paydesk.virtual.journal import Entry, Journal
+from paydesk.core.secrets import Secret
+from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.journal import Entry, Journal
 
 
 def _journal(folder: Path) -> Journal:

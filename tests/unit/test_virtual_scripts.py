@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.acquiring.cards import CARDS
 from paydesk.orders.status import FAILED_DETAILS
-from paydesk.virtual import cards, scripts
-from paydesk.virtual.scripts import Script
+from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import cards, scripts
+from paydesk.sandbox.terminals.scripts import Script
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from mercadopago.webhook import InvalidWebhookSignatureError, WebhookSignatureValidator
 from standardwebhooks import Webhook
 
-from paydesk.keys import Keys
-from paydesk.secrets import Secret
+from paydesk.core.keys import Keys
+from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature
 from paydesk.webhooks.schemas import ACTIONS, notification
 
@@ -95,7 +95,7 @@ def test_notification_has_the_fields_of_the_interface_in_their_order() -> None:
 
 def test_actions_are_those_of_the_table_of_moves() -> None:
     """What can be subscribed is what the moves of orders tell."""
-    from paydesk.orders import status, wording
+    from paydesk.orders import status, status_labels
 
-    told = {f"order.{word}" for word in wording.EXTENDED.values()}
+    told = {f"order.{word}" for word in status_labels.EXTENDED.values()}
     assert set(ACTIONS) == {*status.ACTIONS, *told}

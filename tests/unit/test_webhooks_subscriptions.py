@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.webhooks.subscriptions import refuse_unfit
 
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from acquirer_scene import Bank, new_key, new_payment, paid
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, Payment
+from paydesk.invariants import check
+from paydesk.payments.acquirer import Approved, Payment
 from paydesk.storage.database import Database
 from service import Service, running
 
@@ -33,7 +33,7 @@ async def _run(service: Service, sql: str, *args: object) -> None:
 
 
 async def _broken(service: Service) -> set[str]:
-    return {finding.rule for finding in await ledger.check(service.database)}
+    return {finding.rule for finding in await check.check(service.database)}
 
 
 async def _refunded(service: Service, bank: Bank, status: str = "processed") -> Payment:

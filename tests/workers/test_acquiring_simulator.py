@@ -10,9 +10,9 @@ import pytest
 
 from acquirer_scene import Bank, card, new_key, new_payment
 from faulty_database import FaultyDatabase
-from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Unknown
-from paydesk.acquiring.cards import AMOUNTS, CARDS
 from paydesk.orders.status import FAILED_DETAILS
+from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Unknown
+from paydesk.sandbox.simulator.cards import AMOUNTS, CARDS
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Unavailable
 

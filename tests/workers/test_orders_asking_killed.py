@@ -16,14 +16,14 @@ import pytest
 from acquirer_scene import card
 from device_scene import APPROVED, DECLINED, START_MS, UNKNOWN, Desk, answered, open_desk, refused
 from forks import Forks
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved
-from paydesk.acquiring.simulator import Simulator
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
 from paydesk.orders import status
-from paydesk.orders.asking import CLAIM_SECONDS
-from paydesk.orders.payments import payment_of
-from paydesk.orders.store import Order
+from paydesk.orders.order import Order
+from paydesk.payments.acquirer import Approved
+from paydesk.payments.jobs import CLAIM_SECONDS
+from paydesk.payments.requests import payment_of
+from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.storage.connect import open_database
 
 SIGKILLED = -9
@@ -131,7 +131,7 @@ async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: s
 
 
 async def _books(desk: Desk, order: Order) -> Books:
-    assert await ledger.check(desk.database, LATER_MS) == []
+    assert await check.check(desk.database, LATER_MS) == []
     ((outcome, is_reversed),) = await desk.rows(BOOK, order.seller_id, order.payment_id)
     return Books(
         (await desk.now(order)).state,

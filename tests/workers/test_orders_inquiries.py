@@ -22,15 +22,15 @@ from asking_scene import (
     unknown,
 )
 from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, open_desk, refused
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
-from paydesk.acquiring.acquirers import Acquirers
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
-from paydesk.orders import inquiries, inquiry_store, status
-from paydesk.orders.asking import JobWorker
-from paydesk.orders.due import JobQueue
-from paydesk.orders.inquiry_store import Inquiry
+from paydesk.invariants import check
+from paydesk.orders import status
+from paydesk.payments import inquiries, inquiry_store
+from paydesk.payments.acquirer import Acquirers, Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
+from paydesk.payments.inquiry_store import Inquiry
+from paydesk.payments.job_queue import JobQueue
+from paydesk.payments.jobs import JobWorker
 from paydesk.storage.database import Database, Transaction
 
 NOBODY_KNOWS = Unknown("the answer was lost")
@@ -50,7 +50,7 @@ def acquirer() -> ToldAcquirer:
 
 async def sound(desk: Desk) -> None:
     """The books agree."""
-    assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+    assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
 async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_nothing(

@@ -10,15 +10,15 @@ import pytest
 import structlog
 
 from parties import other_seller
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.clock import MovableClock, SystemClock
+from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.health.clock import WatchedClock
-from paydesk.http import in_steps
-from paydesk.orders import refund_store
-from paydesk.orders import refunds as refunding
-from paydesk.orders.payments import next_ms
-from paydesk.orders.refund_outcomes import PAUSES_SECONDS
+from paydesk.http import three_phase
+from paydesk.invariants import check
+from paydesk.payments import refund_store
+from paydesk.payments import refunds as refunding
+from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
+from paydesk.payments.refund_outcomes import PAUSES_SECONDS
+from paydesk.payments.requests import next_ms
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Unavailable
 from refund_scene import (
@@ -138,7 +138,7 @@ async def test_an_acquirer_that_takes_its_time(database: Database, teller: Telle
         assert await work(service, teller=teller) == 1
         assert teller.asked == [only(reply)["id"]] * 2
         assert (await service.get(order_id))["status"] == "refunded"
-    assert await ledger.check(database) == []
+    assert await check.check(database) == []
 
 
 async def test_a_repeat_waits_for_the_answer(asking: Service, teller: Teller) -> None:
@@ -163,7 +163,7 @@ async def test_a_repeat_does_not_wait_for_ever(
     asking: Service, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """423, and the key is as good as before."""
-    monkeypatch.setattr(in_steps, "REPEAT_WAITS_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(three_phase, "REPEAT_WAITS_SECONDS_MAX", 0.1)
     order_id = await paid(asking)
     teller.closed = True
     first = asyncio.create_task(refund(asking, order_id, key="key"))
@@ -201,7 +201,7 @@ async def test_an_answer_is_fixed_once(
     assert [shown["status"] for shown in order["transactions"]["refunds"]] == [status]
     assert order["transactions"]["payments"][0].get("refunded_amount") == refunded
     assert order["version"] == 4
-    assert await ledger.check(asking.database) == []
+    assert await check.check(asking.database) == []
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ async def test_whoever_asked_first_may_still_bring_the_decision(
     teller.opens.set()
     assert only(await first)["status"] == "processing"
     assert (await told(asking, order_id))[-1][0] == action
-    assert await ledger.check(asking.database) == []
+    assert await check.check(asking.database) == []
 
 
 async def test_a_refund_whose_node_died(asking: Service, teller: Teller, frozen: MovableClock) -> None:
@@ -283,7 +283,7 @@ async def test_what_never_left_fails_after_a_day(asking: Service, teller: Teller
     assert (await told(asking, never))[-1][0] == "order.refund_failed"
     again = await refund(asking, never)
     assert (only(again)["status"], again.body["status"]) == ("processed", "refunded")
-    assert await ledger.check(asking.database) == []
+    assert await check.check(asking.database) == []
 
 
 async def test_a_live_refund_waits_for_an_acquirer(database: Database, frozen: MovableClock) -> None:

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
+from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from refund_scene import LOST, NOT_SENT, Teller, claims_run_out, needs_person, only, paid, refund, told, work, worker
@@ -78,7 +78,7 @@ async def test_a_refund_without_an_outcome_is_told_once(
     frozen.advance(HOUR_MS)
     assert await work(asking, teller=teller) == 1
     assert (await told(asking, order_id))[-1][0] == "order.refunded"
-    assert await ledger.check(asking.database) == []
+    assert await check.check(asking.database) == []
 
 
 async def test_each_refund_of_an_order_is_told(asking: Service, teller: Teller, frozen: MovableClock) -> None:

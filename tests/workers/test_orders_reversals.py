@@ -10,12 +10,12 @@ import pytest
 
 from asking_scene import REFERENCE, SAID, UNDONE, ToldAcquirer, give_back, reversals_of, told
 from device_scene import APPROVED, DECLINED, Desk, answered, open_desk, refused
-from paydesk import ledger
-from paydesk.acquiring.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
-from paydesk.clock import MovableClock
-from paydesk.orders import reversal_store
-from paydesk.orders.reversal_store import Reversal
-from paydesk.orders.store import Order
+from paydesk.core.clock import MovableClock
+from paydesk.invariants import check
+from paydesk.orders.order import Order
+from paydesk.payments import reversal_store
+from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
+from paydesk.payments.reversal_store import Reversal
 from paydesk.storage.database import Database, Transaction
 
 OTHER = {**APPROVED, "reference_id": "220033445566"}
@@ -38,7 +38,7 @@ def acquirer() -> ToldAcquirer:
 
 async def sound(desk: Desk) -> None:
     """The books agree."""
-    assert await ledger.check(desk.database, desk.clock.now_ms()) == []
+    assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
 async def approved_late(desk: Desk) -> Order:

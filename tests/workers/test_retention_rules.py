@@ -7,10 +7,12 @@ import asyncio
 import pytest
 
 from oauth_scene import DAY_MS, Scene, frozen_clock, make_scene
-from paydesk import ids, ledger
-from paydesk.clock import MovableClock
+from paydesk.core import ids
+from paydesk.core.clock import MovableClock
 from paydesk.events import relay
-from paydesk.oauth import authorizations, withdrawal
+from paydesk.invariants import check
+from paydesk.oauth import authorizations
+from paydesk.oauth.consent import withdrawal
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database, Transaction
 from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, context_of, count, insert, names_of, sweep
@@ -193,7 +195,7 @@ async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
     assert await scene.refusal(scene.refresh(tokens[0]["refresh_token"])) == ("invalid_grant", "unknown refresh token")
     assert await count(scene.database, "refresh_tokens") == await count(scene.database, "access_tokens") == 7
     assert await scene.answer(scene.refresh(tokens[-1]["refresh_token"]))
-    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    assert await check.check(scene.database, scene.clock.now_ms()) == []
     # The one after it expired six days ago: it is known as what it is.
     assert (await scene.refusal(scene.refresh(tokens[1]["refresh_token"])))[1] == "refresh token replayed"
 
@@ -222,7 +224,7 @@ async def test_a_repeat_soon_after_a_late_refresh_is_answered(database: Database
     await sweep(scene.database, scene.clock, settings=scene.settings)
     again = await scene.answer(scene.refresh(first["refresh_token"]))
     assert again["refresh_token"] == second["refresh_token"]
-    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def _end(tx: Transaction, how: str, seller_id: int, now_ms: int) -> None:
@@ -251,7 +253,7 @@ async def test_a_family_that_ended_goes_whole(scene: Scene, how: str) -> None:
     for table in ("token_families", "access_tokens", "refresh_tokens", "codes"):
         assert await count(scene.database, table) == 0, table
     assert await count(scene.database, "authorizations") == 1
-    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None:
@@ -263,7 +265,7 @@ async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None
     scene.clock.advance(290 * DAY_MS)
     await sweep(scene.database, scene.clock)
     assert await count(scene.database, "access_tokens") == 2
-    assert await ledger.check(scene.database, scene.clock.now_ms()) == []
+    assert await check.check(scene.database, scene.clock.now_ms()) == []
     scene.clock.advance(41 * DAY_MS)
     await sweep(scene.database, scene.clock)
     assert await count(scene.database, "token_families") == 0
@@ -289,11 +291,11 @@ async def test_history_stays_and_the_ledger_is_sound(database: Database) -> None
     ended = "UPDATE deliveries SET status = 'delivered', ended_ms = created_ms"
     await database.write(lambda tx: tx.run(ended))
     kept = {table: await count(database, table) for table in ("orders", "order_events", "leases", "results")}
-    assert await ledger.check(database, clock.now_ms()) == []
+    assert await check.check(database, clock.now_ms()) == []
     await relay.sweep(context_of(database, clock), asyncio.Event())
     clock.advance(31 * DAY_MS)
     await sweep(database, clock)
     assert await count(database, "deliveries") == await count(database, "idempotency_keys") == 0
     assert {table: await count(database, table) for table in kept} == kept
     assert kept["order_events"] >= 3 * 3
-    assert await ledger.check(database, clock.now_ms()) == []
+    assert await check.check(database, clock.now_ms()) == []

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from paydesk import ledger, retention
-from paydesk.clock import MovableClock
+from paydesk import retention
+from paydesk.core.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
+from paydesk.invariants import check
 from paydesk.retention import Sweep
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, T, Transaction, Work
@@ -103,7 +104,7 @@ async def test_a_sweep_that_is_cut_off_is_taken_up(database: Database, steps: in
     assert ROWS - steps * STEP <= left < ROWS
     orphans = "SELECT 1 FROM attempts a LEFT JOIN deliveries d ON d.delivery_id = a.delivery_id WHERE d.version IS NULL"
     assert await database.read(lambda tx: tx.all(orphans)) == []
-    assert await ledger.check(database, NOW_MS) == []
+    assert await check.check(database, NOW_MS) == []
     assert await sweep(database, step_rows_max=STEP) == left
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from paydesk.clock import MovableClock
-from paydesk.keys import Keys
+from paydesk.core.clock import MovableClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage import statistics
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
-from paydesk.workers import WorkerContext
 
 FILL = """
 INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, replays,

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from device_service import DeviceService
-from paydesk.virtual import fleet as fleets
-from paydesk.virtual import journal as journals
-from paydesk.virtual.fleet import Fleet
-from paydesk.virtual.pace import Pace
+from paydesk.sandbox.terminals import fleet as fleets
+from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.pace import Pace
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 

@@ -11,12 +11,12 @@ import aiohttp
 import pytest
 
 from device_service import DeviceService, Fault, Lease
-from paydesk.secrets import Secret
-from paydesk.virtual import journal as journals
-from paydesk.virtual.journal import Entry, Journal
-from paydesk.virtual.link import Link
-from paydesk.virtual.pace import Pace
-from paydesk.virtual.terminal import Terminal
+from paydesk.core.secrets import Secret
+from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.journal import Entry, Journal
+from paydesk.sandbox.terminals.link import Link
+from paydesk.sandbox.terminals.pace import Pace
+from paydesk.sandbox.terminals.terminal import Terminal
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 

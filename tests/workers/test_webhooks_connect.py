@@ -11,7 +11,7 @@ from mercadopago.webhook import WebhookSignatureValidator
 from standardwebhooks import Webhook
 
 import webhooks_scene as scene
-from paydesk.clock import MovableClock, rfc3339
+from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import connect, store
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED

@@ -15,14 +15,14 @@ from mercadopago.webhook import WebhookSignatureValidator
 from standardwebhooks import Webhook
 
 import webhooks_scene as scene
-from paydesk.clock import MovableClock, SystemClock
-from paydesk.keys import Keys
+from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import signature, store
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import run
-from paydesk.workers import WorkerContext
 
 HOUR_MS = 3_600_000
 

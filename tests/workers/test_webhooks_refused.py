@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 import webhooks_scene as scene
-from paydesk.clock import MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.operator_events import HOUR_MS
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database

@@ -9,11 +9,11 @@ import pytest
 import structlog
 
 from paydesk import workers
-from paydesk.clock import SystemClock
-from paydesk.keys import Keys
+from paydesk.core.clock import SystemClock
+from paydesk.core.keys import Keys
+from paydesk.core.worker import Worker, WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Unavailable
-from paydesk.workers import Worker, WorkerContext
 
 
 @pytest.fixture

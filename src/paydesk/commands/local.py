@@ -41,7 +41,7 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
 
 def run(work: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
     """Run a command's coroutine; what the database or the key file refuse ends as a sentence, not a traceback."""
-    from paydesk.keys import KeysError
+    from paydesk.core.keys import KeysError
     from paydesk.node import StartRefused
     from paydesk.storage.database import Unavailable, UnsafeDatabase
 

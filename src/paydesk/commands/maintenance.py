@@ -36,7 +36,7 @@ KeyFile = Annotated[
 
 def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
     """Bring the database to this version's tables. One that has no mark yet becomes one for production."""
-    from paydesk.clock import SystemClock
+    from paydesk.core.clock import SystemClock
     from paydesk.storage import mark
     from paydesk.storage import migrate as migrations
 
@@ -63,7 +63,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Look for what must not be: reads only, also beside a running service. Exit code 1 when something is found."""
-    from paydesk import ledger as checks
+    from paydesk.invariants import check as checks
 
     async def work() -> list[str]:
         async with opened(load_settings(settings), exclusive=False) as database:
@@ -82,7 +82,7 @@ def doctor(
 
 def openapi() -> None:
     """Print the OpenAPI document of the interface."""
-    from paydesk.generated import openapi_json
+    from paydesk.docs.generated import openapi_json
 
     typer.echo(openapi_json(), nl=False)
 
@@ -90,7 +90,7 @@ def openapi() -> None:
 @keys.command("list", epilog=examples("paydesk keys list --json"))
 def list_keys(file: KeyFile = None, settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
     """List the versions of the server keys on this node; nodes that agree on a fingerprint have the same key."""
-    from paydesk import keys as key_file
+    from paydesk.core import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)
     found = _keys(lambda: key_file.read(path))
@@ -110,7 +110,7 @@ def add_key(
     as_json: AsJson = False,
 ) -> None:
     """Add a random key; the first one is active at once. Copy the file to every node before activating it."""
-    from paydesk import keys as key_file
+    from paydesk.core import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)
     version = _keys(lambda: key_file.add(path, activate=activate))
@@ -127,7 +127,7 @@ def activate_key(
     as_json: AsJson = False,
 ) -> None:
     """Derive from this version from now on, once every node has it; what older ones made stays good."""
-    from paydesk import keys as key_file
+    from paydesk.core import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)
     _keys(lambda: key_file.activate(path, version))
@@ -136,7 +136,7 @@ def activate_key(
 
 
 def _keys(work: Callable[[], T]) -> T:
-    from paydesk.keys import KeysError
+    from paydesk.core.keys import KeysError
 
     try:
         return work()

@@ -82,9 +82,9 @@ def revoke(
 
 
 def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
-    from paydesk.clock import SystemClock
+    from paydesk.core.clock import SystemClock
     from paydesk.http import faults
-    from paydesk.operators import people
+    from paydesk.operators import operator_accounts
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
 
@@ -99,6 +99,8 @@ def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, 
             await check_tables(database)
             now_ms = SystemClock().now_ms()
             await mark.find_or_set(database, "production", now_ms)
-            return await database.write(lambda tx: people.create_here(tx, name=name, role=role, now_ms=now_ms))
+            return await database.write(
+                lambda tx: operator_accounts.create_here(tx, name=name, role=role, now_ms=now_ms)
+            )
 
     return run(work())

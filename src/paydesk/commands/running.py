@@ -82,7 +82,7 @@ def serve(
         command += ["--settings", str(settings)] if settings is not None else []
         raise typer.Exit(run(supervisor.run(given, command, processes, beside=beside)))
     from paydesk import serve as production
-    from paydesk.doors import Doors
+    from paydesk.listeners import Doors
 
     doors = Doors.inherited(inherit) if inherit is not None else None
     run(production.run(given, beside=beside, inherited=doors), _fast_loop())

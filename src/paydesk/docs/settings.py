@@ -6,9 +6,9 @@ from typing import Any
 
 from paydesk.docs.tables import table
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
-from paydesk.oauth.pages.granted import LISTED_MAX
-from paydesk.oauth.passwords import THREADS
-from paydesk.oauth.sessions import USE_EVERY_MS
+from paydesk.oauth.consent.passwords import THREADS
+from paydesk.oauth.consent.sessions import USE_EVERY_MS
+from paydesk.oauth.pages.applications import LISTED_MAX
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
 from paydesk.settings import PREFIX, THROTTLES, Settings
 

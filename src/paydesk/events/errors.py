@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 
 EVENTS_NO_LONGER_KEPT = ErrorKind(
     "events_no_longer_kept",

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from paydesk.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.events import store
 from paydesk.events.cursors import cursor, number_of
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT

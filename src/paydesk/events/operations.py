@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.events import handlers
 from paydesk.events.cursors import CHARACTERS_MAX
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT

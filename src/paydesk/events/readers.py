@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from paydesk.errors import TOO_MANY_REQUESTS
+from paydesk.core.errors import TOO_MANY_REQUESTS
+from paydesk.core.signals import Signals
 from paydesk.events.store import Feed
-from paydesk.signals import Signals
 
 FEEDS_MAX = 10_000
 WAITING_PER_TOKEN_MAX = 16

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from paydesk.events import store
 
 if TYPE_CHECKING:
-    from paydesk.workers import WorkerContext
+    from paydesk.core.worker import WorkerContext
 
 STEP_EVENTS_MAX = 200
 LOOK_EVENTS_MAX = 500

@@ -17,7 +17,7 @@ from paydesk.health import store
 from paydesk.storage.database import Database, Unavailable
 
 if TYPE_CHECKING:
-    from paydesk.workers import WorkerContext
+    from paydesk.core.worker import WorkerContext
 
 JUMP_SECONDS_MAX = 300
 DIFFERENCE_SECONDS_MAX = 30

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 
 NOT_READY = ErrorKind("not_ready", 503, "This node must not be given traffic now.")

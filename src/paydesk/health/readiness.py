@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from paydesk.clock import Clock
-from paydesk.errors import Refusal
+from paydesk.core.clock import Clock
+from paydesk.core.errors import Refusal
+from paydesk.core.keys import Keys
 from paydesk.health import store
 from paydesk.health.clock import ClockNotTrusted
 from paydesk.health.errors import NOT_READY
-from paydesk.keys import Keys
 from paydesk.storage.database import Database, DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.storage.migrate import behind
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import jiter
 
-from paydesk import text
-from paydesk.errors import (
+from paydesk.core import text
+from paydesk.core.errors import (
     JSON_SYNTAX_ERROR,
     PAYLOAD_TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,

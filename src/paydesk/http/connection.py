@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from paydesk.errors import (
+from paydesk.core.errors import (
     BAD_REQUEST,
     HEADERS_TOO_LARGE,
     REQUEST_TIMEOUT,

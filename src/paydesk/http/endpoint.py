@@ -14,19 +14,20 @@ from typing import Any
 
 import structlog
 
-from paydesk import errors, operator_events
-from paydesk.clock import Clock
-from paydesk.crash_points import reached
-from paydesk.errors import ErrorKind, Refusal
+from paydesk import operator_events
+from paydesk.core import errors
+from paydesk.core.clock import Clock
+from paydesk.core.crash_points import reached
+from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.core.idempotency import Key
+from paydesk.core.keys import KeyMissing, Keys
 from paydesk.http import body, faults, idempotency, request_log, shared
-from paydesk.http.in_steps import ThreePhaseRunner
 from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
 from paydesk.http.request import READ_ONCE, Disconnected, Request, form_or_json
-from paydesk.keys import KeyMissing, Keys
-from paydesk.late_answers import Key
-from paydesk.oauth import authentication
+from paydesk.http.three_phase import ThreePhaseRunner
+from paydesk.oauth.clients import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
 from paydesk.operation import Call, Caller, Operation, Surface, ThreePhase
 from paydesk.operator_events import Reporter

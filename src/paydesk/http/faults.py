@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from paydesk import text
-from paydesk.errors import (
+from paydesk.core import text
+from paydesk.core.errors import (
     MAXIMUM_ITEMS,
     MINIMUM_ITEMS,
     MINIMUM_PROPERTIES,
@@ -22,8 +22,8 @@ from paydesk.errors import (
     Fault,
     Refusal,
 )
+from paydesk.core.redaction import redacted
 from paydesk.http.body import parse_form
-from paydesk.redaction import redacted
 
 FAULTS_MAX = 50
 LOGGED_FAULTS_MAX = 5

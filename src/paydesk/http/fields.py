@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from paydesk import text
+from paydesk.core import text
 
 Schema = Mapping[str, Any]
 

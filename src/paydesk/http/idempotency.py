@@ -13,15 +13,15 @@ from typing import TypeVar
 
 import msgspec
 
-from paydesk import card_numbers
-from paydesk.errors import (
+from paydesk.core import card_numbers
+from paydesk.core.errors import (
     EMPTY_REQUIRED_HEADER,
     IDEMPOTENCY_KEY_ALREADY_USED,
     INVALID_IDEMPOTENCY_KEY_LENGTH,
     RESOURCE_LOCKED,
     Refusal,
 )
-from paydesk.late_answers import BY_KEY, Key
+from paydesk.core.idempotency import BY_KEY, Key
 from paydesk.operation import Call
 from paydesk.storage.database import Transaction
 

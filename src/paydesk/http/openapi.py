@@ -10,8 +10,9 @@ from itertools import count
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from paydesk import __version__, errors, text
-from paydesk.errors import GONE, ErrorKind, Fault, Refusal
+from paydesk import __version__
+from paydesk.core import errors, text
+from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.http import fields
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.errors import URI_TOO_LONG
+from paydesk.core.errors import URI_TOO_LONG
 from paydesk.http.shared import error_body
 from paydesk.operation import Query, Surface
 

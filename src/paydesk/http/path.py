@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from paydesk.errors import INVALID_PATH_PARAM
+from paydesk.core.errors import INVALID_PATH_PARAM
 from paydesk.operation import Operation
 
 PARAMETER_CHARACTERS_MAX = 200

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from paydesk.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
+from paydesk.core.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
+from paydesk.core.rates import Buckets, Monotonic, network
+from paydesk.core.secrets import digest
+from paydesk.core.throttle_log import ThrottleLog
 from paydesk.operation import Caller, Surface
-from paydesk.rates import Buckets, Monotonic, network
-from paydesk.secrets import digest
-from paydesk.throttle_log import ThrottleLog
 
 MINUTE_SECONDS = 60
 RETRY_AFTER_SECONDS_MAX = 5

@@ -18,8 +18,8 @@ from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
 from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.http.retired import DESCRIBED
-from paydesk.oauth.pages.html import ASSETS_PATH as PAGES_ASSETS_PATH
 from paydesk.operation import Answer, Call, Handler, Operation
+from paydesk.web.html import ASSETS_PATH as PAGES_ASSETS_PATH
 
 if TYPE_CHECKING:
     from markupsafe import Markup

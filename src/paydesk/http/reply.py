@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from paydesk import card_numbers, ids
-from paydesk.errors import UNAUTHORIZED, Refusal
+from paydesk.core import card_numbers, ids
+from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.http.shared import error_body
-from paydesk.oauth.pages import html
 from paydesk.operation import Answer
+from paydesk.web import html
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

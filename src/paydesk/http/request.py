@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
-from paydesk.errors import (
+from paydesk.core.errors import (
     BAD_REQUEST,
     FORBIDDEN,
     MISDIRECTED_REQUEST,

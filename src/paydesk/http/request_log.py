@@ -15,11 +15,11 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
-from paydesk.card_numbers import MASK
-from paydesk.clock import rfc3339
-from paydesk.errors import Refusal
+from paydesk.core.card_numbers import MASK
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import Refusal
+from paydesk.core.redaction import carries_secret, redacted
 from paydesk.health.errors import NOT_READY
-from paydesk.redaction import carries_secret, redacted
 
 PATH_CHARACTERS_MAX = 200
 UNQUOTED_MAX = 3

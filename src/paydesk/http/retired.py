@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from paydesk.errors import GONE, Refusal
+from paydesk.core.errors import GONE, Refusal
 
 WHAT_TO_CHANGE = "What to change: docs/migrate.md, Migrate from payment intents."
 

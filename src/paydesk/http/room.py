@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from paydesk.rates import network
+from paydesk.core.rates import network
+from paydesk.core.throttle_log import ThrottleLog
 from paydesk.settings import Settings
-from paydesk.throttle_log import ThrottleLog
 
 if TYPE_CHECKING:
     from paydesk.http.evictable import EvictableProtocol

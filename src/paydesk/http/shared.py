@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from paydesk import errors
-from paydesk.errors import ErrorKind, Refusal
+from paydesk.core import errors
+from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.operation import Operation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk import ids
+from paydesk.core import ids
 from paydesk.oauth import lifecycle
 from paydesk.storage.database import Transaction
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk import ids
-from paydesk.cache import Cache
-from paydesk.errors import FORBIDDEN, UNAUTHORIZED, Refusal
+from paydesk.core import ids
+from paydesk.core.cache import Cache
+from paydesk.core.errors import FORBIDDEN, UNAUTHORIZED, Refusal
+from paydesk.core.secrets import digest
+from paydesk.core.signals import EVERYTHING
 from paydesk.oauth import authorizations, tokens
 from paydesk.oauth.scopes import shared
 from paydesk.operation import Caller
-from paydesk.secrets import digest
-from paydesk.signals import EVERYTHING
 from paydesk.storage.database import Database, Transaction
 
 ENTRIES_MAX = 10_000

@@ -5,7 +5,7 @@ They stand in the order in which they are checked. `OAUTH_ERRORS` has that order
 
 from __future__ import annotations
 
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 
 INVALID_REQUEST = ErrorKind(
     "invalid_request", 400, "A required parameter is missing, or a parameter is unknown, doubled or malformed."

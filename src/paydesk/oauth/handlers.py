@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from paydesk.errors import Refusal
-from paydesk.oauth import authentication, presented, schemas
-from paydesk.oauth.applications import Application
+from paydesk.core.errors import Refusal
+from paydesk.oauth import presented, schemas
+from paydesk.oauth.clients import authentication
+from paydesk.oauth.clients.application import Application
 from paydesk.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE
 from paydesk.oauth.grants import authorization_code, refresh_token
 from paydesk.oauth.schemas import PresentedToken, TokenRequest

@@ -1,8 +1,8 @@
-"""Making codes, families and the tokens of a generation, for the grants and for who stands in for a seller's consent."""
+"""Issue authorization codes, token families and the tokens of each generation."""
 
 from __future__ import annotations
 
-from paydesk.keys import Keys
+from paydesk.core.keys import Keys
 from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.scopes import canonical
 from paydesk.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily

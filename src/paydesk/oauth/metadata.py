@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from paydesk.oauth import authorization
-from paydesk.oauth.pages.language import LANGUAGES
+from paydesk.oauth.consent import authorization
 from paydesk.oauth.scopes import SCOPES
 from paydesk.operation import Answer, Call, Handler
+from paydesk.web.language import LANGUAGES
 
 PATH = "/.well-known/oauth-authorization-server"
 CLIENT_AUTHENTICATION = ["client_secret_post"]

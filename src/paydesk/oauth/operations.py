@@ -50,8 +50,8 @@ REVOKE = Operation(
     example={},
     errors=CLIENT_ERRORS,
     description=(
-        "RFC 7009. A refresh token, a used one too, ends with everything of its family; an access token ends alone. What"
-        " is unknown, or another application's, is answered the same and nothing is done."
+        "RFC 7009. Revoking a refresh token, also a used one, revokes its token family; an access token alone."
+        " What is unknown, or another application's, is answered the same and nothing is done."
     ),
 )
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk import ids
-from paydesk.errors import Refusal
+from paydesk.core import ids
+from paydesk.core.errors import Refusal
+from paydesk.core.secrets import digest
 from paydesk.oauth import bearer, store, tokens
-from paydesk.oauth.applications import Application
 from paydesk.oauth.bearer import AccessToken
+from paydesk.oauth.clients.application import Application
 from paydesk.oauth.grants import checks
 from paydesk.oauth.scopes import shared
 from paydesk.oauth.store import RefreshToken
 from paydesk.operation import Answer, Call
-from paydesk.secrets import digest
 
 REASON = "by the application"
 

@@ -1,4 +1,4 @@
-"""What of codes, families and tokens is forgotten. A token that is gone is unknown: refused as it was before, only later.
+"""Pruning of codes, token families and tokens. A pruned token is refused as unknown.
 
 An old refresh token that is used again must be known as a replay, which ends its family: it is kept until it would have
 expired by itself. Of a family that lives, the tokens that answer a repeat are kept for as long as it lives.

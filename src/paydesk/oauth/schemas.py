@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
-from paydesk import text
+from paydesk.core import text
 from paydesk.oauth import tokens
 from paydesk.oauth.errors import INVALID_REQUEST
 

@@ -1,12 +1,12 @@
-"""The SQL of codes, families and tokens. One conditional UPDATE decides who exchanges, who refreshes and who revokes."""
+"""The SQL of codes, token families and tokens. Each exchange, refresh and revocation is one conditional UPDATE."""
 
 from __future__ import annotations
 
 import msgspec
 
+from paydesk.core.secrets import digest
 from paydesk.oauth import lifecycle
 from paydesk.oauth.tokens import Generation, TokenFamily
-from paydesk.secrets import digest
 from paydesk.storage.database import Row, Transaction
 
 

@@ -1,7 +1,7 @@
 """Tokens, codes and public keys: their shapes, and how the secret part of a token is derived from the server key.
 
-Nothing here is random but `new_code`, `new_public_key` and `new_family_id`: a family's tokens can be made again whenever
-they are asked for, so they need not be kept.
+Nothing here is random but `new_code`, `new_public_key` and `new_family_id`: the tokens of a family can be derived again
+at any time and are not stored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import lru_cache
 
 import msgspec
 
-from paydesk.keys import KeyMissing, Keys
+from paydesk.core.keys import KeyMissing, Keys
+from paydesk.core.secrets import digest, new_hex
 from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
-from paydesk.secrets import digest, new_hex
 
 ACCESS_TOKEN_PATTERN = r"^(APP_USR|TEST)-[0-9]{1,18}-[0-9]{6}-[0-9a-f]{32}-[0-9]{1,15}$"
 REFRESH_TOKEN_PATTERN = r"^TG-[0-9a-f]{40}-[0-9]{1,15}$"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.clock import rfc3339
-from paydesk.durations import typed_seconds
-from paydesk.oauth import applications
-from paydesk.oauth.applications import ApplicationSecret
+from paydesk.core.clock import rfc3339
+from paydesk.core.durations import typed_seconds
+from paydesk.oauth.clients import applications
+from paydesk.oauth.clients.application import ApplicationSecret
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit
 from paydesk.operators.applications import answer, held, shown_secrets

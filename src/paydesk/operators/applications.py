@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from paydesk.clock import rfc3339
-from paydesk.errors import MINIMUM_PROPERTIES
-from paydesk.oauth import applications
-from paydesk.oauth.applications import Application, ApplicationSecret
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import MINIMUM_PROPERTIES
+from paydesk.oauth.clients import applications
+from paydesk.oauth.clients.application import Application, ApplicationSecret
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from paydesk import ids
-from paydesk.errors import FORBIDDEN
+from paydesk.core import ids
+from paydesk.core.errors import FORBIDDEN
 from paydesk.operation import Call
 from paydesk.operators import store
 from paydesk.storage.database import Transaction

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from paydesk.errors import UNAUTHORIZED
+from paydesk.core.errors import UNAUTHORIZED
+from paydesk.core.secrets import digest
 from paydesk.operation import Caller
 from paydesk.operators import store, tokens
-from paydesk.secrets import digest
 from paydesk.storage.database import Database, Transaction
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk.clock import rfc3339
-from paydesk.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES
-from paydesk.oauth import applications, issuing, sellers
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES
+from paydesk.oauth import issuing
+from paydesk.oauth.clients import applications
+from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SELLER_NOT_FOUND

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 
 APPLICATION_NOT_FOUND = ErrorKind("application_not_found", 404, "There is no such application.")
 SELLER_NOT_FOUND = ErrorKind("seller_not_found", 404, "There is no such seller.")

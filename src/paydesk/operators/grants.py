@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.clock import rfc3339
-from paydesk.ids import ULID_PATTERN
-from paydesk.oauth import authorizations, withdrawal
+from paydesk.core.clock import rfc3339
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.oauth import authorizations
+from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import GRANT_NOT_FOUND

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from paydesk import ids
-from paydesk.clock import rfc3339
+from paydesk.core import ids
+from paydesk.core.clock import rfc3339
 from paydesk.operation import Answer, Call
 from paydesk.operators import lists
+from paydesk.orders import status_labels
 from paydesk.orders import store as orders
-from paydesk.orders import wording
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.shown import shown
+from paydesk.orders.presentation import shown
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
@@ -98,7 +98,7 @@ def _move(row: Row) -> dict[str, Any]:
         "version": version,
         "move": move,
         "action": action,
-        "status": wording.status_told(status, status_detail),
+        "status": status_labels.status_told(status, status_detail),
         "status_detail": status_detail,
         "payment_status_detail": payment_status_detail,
         "created_date": rfc3339(created_ms),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from paydesk.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.storage.database import Row, Transaction
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from paydesk.ids import ORDER_ID_PATTERN, ULID_PATTERN
+from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operation import Operation, Query
 from paydesk.operators import (
+    accounts,
     codes,
     grants,
     history,
     orders,
     outcomes,
-    parties,
-    places,
-    shapes,
+    response_schemas,
+    stores,
     subscriptions,
     terminals,
 )
@@ -36,19 +36,17 @@ from paydesk.operators.schemas import (
     SubscriptionRequest,
     TerminalRequest,
 )
-from paydesk.orders.errors import (
-    CANNOT_RESOLVE_ORDER,
-    CANNOT_RESOLVE_REVERSAL,
-    ORDER_NOT_FOUND,
-    REVERSAL_NOT_FOUND,
-)
-from paydesk.orders.shapes import ORDER as APPLICATIONS_ORDER
+from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.response_schemas import ORDER as APPLICATIONS_ORDER
+from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
-_REVERSAL = One("reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", shapes.REVERSAL, REVERSAL_NOT_FOUND)
+_REVERSAL = One(
+    "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", response_schemas.REVERSAL, REVERSAL_NOT_FOUND
+)
 
 OPERATIONS = (
-    *parties.ROWS,
-    listing("grants", grants.find_all, shapes.GRANT, OF_SELLER),
+    *accounts.ROWS,
+    listing("grants", grants.find_all, response_schemas.GRANT, OF_SELLER),
     Operation(
         method="DELETE",
         path=f"{BASE}/grants/{{grant_id}}",
@@ -64,42 +62,42 @@ OPERATIONS = (
             " is told by `application.deauthorized`. Orders under way go on. One that has ended stays as it is."
         ),
     ),
-    listing("stores", places.find_stores, shapes.STORE, OF_SELLER, key=(0, 0)),
+    listing("stores", stores.find_stores, response_schemas.STORE, OF_SELLER, key=(0, 0)),
     creating(
         "stores",
-        places.create_store,
+        stores.create_store,
         StoreRequest,
-        shapes.STORE,
+        response_schemas.STORE,
         summary="Add a store",
         errors=(SELLER_NOT_FOUND,),
     ),
-    listing("pos", places.find_pos, shapes.POS, OF_SELLER, key=(0, 0)),
+    listing("pos", stores.find_pos, response_schemas.POS, OF_SELLER, key=(0, 0)),
     creating(
         "pos",
-        places.create_pos,
+        stores.create_pos,
         PosRequest,
-        shapes.POS,
+        response_schemas.POS,
         summary="Add a point of sale",
         errors=(STORE_NOT_FOUND, EXTERNAL_POS_ID_TAKEN),
     ),
-    listing("terminals", terminals.find_all, shapes.TERMINAL, OF_SELLER),
+    listing("terminals", terminals.find_all, response_schemas.TERMINAL, OF_SELLER),
     creating(
         "terminals",
         terminals.create,
         TerminalRequest,
-        shapes.NEW_TERMINAL,
+        response_schemas.NEW_TERMINAL,
         summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale of its own unless one is named.",
         transaction="none",
         development=True,
         errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
     ),
-    listing("subscriptions", subscriptions.find_all, shapes.SUBSCRIPTION, key=("",)),
+    listing("subscriptions", subscriptions.find_all, response_schemas.SUBSCRIPTION, key=("",)),
     creating(
         "subscriptions",
         subscriptions.create,
         SubscriptionRequest,
-        shapes.NEW_SUBSCRIPTION,
+        response_schemas.NEW_SUBSCRIPTION,
         summary="Subscribe an application",
         description="The secret that signs its notifications is in this answer and nowhere else.",
         transaction="none",
@@ -109,7 +107,7 @@ OPERATIONS = (
         "codes",
         codes.create,
         CodeRequest,
-        shapes.CODE,
+        response_schemas.CODE,
         summary="Mint an authorization code",
         description="As if the seller had just agreed.",
         development=True,
@@ -123,7 +121,7 @@ OPERATIONS = (
         summary="An order with its moves and notifications",
         surface="operator",
         handler=history.get_order,
-        answer=shapes.ORDER,
+        answer=response_schemas.ORDER,
         transaction="heavy",
         path_pattern=ORDER_ID_PATTERN,
         errors=(ORDER_NOT_FOUND,),
@@ -131,7 +129,7 @@ OPERATIONS = (
     listing(
         "deliveries",
         history.find_deliveries,
-        shapes.DELIVERY,
+        response_schemas.DELIVERY,
         Query("order", {"type": "string"}, "Of this order only, all at once."),
         Query("status", {"enum": list(history.DELIVERY_STATUSES)}, "With this status only."),
         OF_SELLER,
@@ -157,14 +155,14 @@ OPERATIONS = (
     listing(
         "inquiries",
         outcomes.find_inquiries,
-        shapes.INQUIRY,
+        response_schemas.INQUIRY,
         Query("open", {"type": "boolean"}, "Those alone that have no end yet."),
         OF_SELLER,
     ),
     listing(
         "reversals",
         outcomes.find_reversals,
-        shapes.REVERSAL,
+        response_schemas.REVERSAL,
         Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "With this status only."),
         OF_SELLER,
     ),
@@ -183,9 +181,9 @@ OPERATIONS = (
     listing(
         "refunds",
         outcomes.find_refunds,
-        shapes.REFUND,
+        response_schemas.REFUND,
         Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "With this status only."),
         OF_SELLER,
     ),
-    listing("events", history.find_events, shapes.EVENT, key=("",)),
+    listing("events", history.find_events, response_schemas.EVENT, key=("",)),
 )

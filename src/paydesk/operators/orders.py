@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
-from paydesk.orders import wording
+from paydesk.orders import status_labels
+from paydesk.orders.order import Order
+from paydesk.orders.presentation import shown
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
-from paydesk.orders.shown import shown
-from paydesk.orders.store import COLUMNS, Order
+from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row
 
 QUERY = (
-    Query("status", {"enum": list(wording.ALL_LABELS)}, "With this status, as answers show it."),
+    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "With this status, as answers show it."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
     Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     lists.OF_SELLER,
@@ -57,9 +58,11 @@ def _filter(call: Call, name: str) -> str:
 
 def _told_as(status: str) -> tuple[str, str, str, str]:
     """The status and the detail of the rows that are told as this one, and two details that they must not have."""
-    if status and status not in wording.told():
-        raise PROPERTY_VALUE.with_reason("unknown status", f"'status' - must be one of {', '.join(wording.told())}")
-    detail, others = wording.within(status) if status else (None, ())
+    if status and status not in status_labels.told():
+        raise PROPERTY_VALUE.with_reason(
+            "unknown status", f"'status' - must be one of {', '.join(status_labels.told())}"
+        )
+    detail, others = status_labels.within(status) if status else (None, ())
     one, other = (*others, "", "")[:2]
     return ("", detail, one, other) if detail is not None else (status, "", one, other)
 

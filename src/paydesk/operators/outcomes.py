@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.clock import SystemClock, rfc3339
+from paydesk.core.clock import SystemClock, rfc3339
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.history import owner_of
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
-from paydesk.orders import resolving
 from paydesk.orders import store as orders
-from paydesk.orders.errors import REVERSAL_NOT_FOUND
-from paydesk.orders.shown import shown
-from paydesk.orders.store import Order
+from paydesk.orders.order import Order
+from paydesk.orders.presentation import shown
+from paydesk.payments import resolving
+from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.storage.database import Row, Transaction
 
 REVERSAL_STATUSES = ("pending", "reversed", "not_found")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 
-from paydesk.errors import PROPERTY_VALUE
-from paydesk.oauth.common_passwords import LETTERS_MIN, has_few_letters, is_common
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 

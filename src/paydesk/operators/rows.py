@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from paydesk.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
 from paydesk.operation import Handler, Operation, Query
-from paydesk.operators import shapes
+from paydesk.operators import response_schemas
 from paydesk.operators.lists import Key, paging
 
 Kinds = tuple[ErrorKind, ...]
@@ -26,7 +26,7 @@ def listing(
         summary=f"List {noun}",
         surface="operator",
         handler=handler,
-        answer=shapes.list_of(item),
+        answer=response_schemas.list_of(item),
         transaction="heavy",
         query=(*query, *paging(key)),
         errors=(PROPERTY_VALUE, *errors),

@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from paydesk import card_numbers
-from paydesk.durations import PATTERN, TYPED_PATTERN, typed_seconds
-from paydesk.money import CURRENCIES
-from paydesk.oauth import redirect_uris, scopes
-from paydesk.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
-from paydesk.virtual import scripts as virtual_scripts
+from paydesk.core import card_numbers
+from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
+from paydesk.core.model import Model
+from paydesk.core.money import CURRENCIES
+from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
+from paydesk.oauth import scopes
+from paydesk.oauth.clients import redirect_uris
+from paydesk.sandbox.terminals import scripts as virtual_scripts
 from paydesk.webhooks.schemas import ACTIONS_OF
-from paydesk.wire import Model
 
 # In the context that the models are validated with: whether addresses on this very machine will do.
 LOOPBACK_ALLOWED = "loopback_allowed"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.clock import rfc3339
-from paydesk.errors import MINIMUM_PROPERTIES, Refusal
-from paydesk.oauth import authorizations, passwords, sellers, sessions, withdrawal
-from paydesk.oauth.sellers import Seller
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import MINIMUM_PROPERTIES, Refusal
+from paydesk.oauth import authorizations
+from paydesk.oauth.consent import passwords, sellers, sessions, withdrawal
+from paydesk.oauth.consent.sellers import Seller
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import EMAIL_TAKEN, SELLER_NOT_FOUND

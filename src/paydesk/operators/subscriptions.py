@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.clock import rfc3339
-from paydesk.errors import Refusal
-from paydesk.oauth import applications
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import Refusal
+from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND

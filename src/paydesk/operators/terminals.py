@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from paydesk.clock import rfc3339
-from paydesk.oauth import sellers
+from paydesk.core.clock import rfc3339
+from paydesk.core.secrets import Secret
+from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
 from paydesk.operators.schemas import TerminalRequest
-from paydesk.secrets import Secret
 from paydesk.storage.database import Transaction
-from paydesk.terminals import places, store
-from paydesk.terminals.places import Pos
+from paydesk.terminals import store, stores
 from paydesk.terminals.store import Terminal
+from paydesk.terminals.stores import Pos
 
 LIST = f"""
 SELECT {", ".join(field.name for field in fields(Terminal))} FROM terminals
@@ -94,13 +94,13 @@ async def _seller(tx: Transaction, body: TerminalRequest) -> int:
 async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_id: str, now_ms: int) -> Pos:
     """The point of sale that is named, or a new one in the seller's first store, which is made where there is none."""
     if body.pos_id is not None:
-        pos = await places.find_pos(tx, seller_id, body.pos_id)
+        pos = await stores.find_pos(tx, seller_id, body.pos_id)
         if pos is None:
             raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
         return pos
-    stores = await places.stores(tx, seller_id) or [await places.create_store(tx, seller_id, "Store", now_ms)]
+    of_seller = await stores.stores(tx, seller_id) or [await stores.create_store(tx, seller_id, "Store", now_ms)]
     name = terminal_id.rpartition("_")[2]
-    made = await places.create_pos(tx, seller_id, stores[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
+    made = await stores.create_pos(tx, seller_id, of_seller[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
     assert made is not None, "it is named after a terminal that is new"
     return made
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from paydesk import ids
+from paydesk.core import ids
+from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.operators import store
-from paydesk.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
 
 PATTERN = re.compile(r"PDO-[0-9a-f]{40}", re.ASCII)

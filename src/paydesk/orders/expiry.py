@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from paydesk.orders import status, store
-from paydesk.orders.store import Order
+from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from paydesk.workers import WorkerContext
+    from paydesk.core.worker import WorkerContext
 
 BATCH = 500
 POLL_INTERVAL_SECONDS = 1.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from paydesk import ids
-from paydesk.durations import seconds_of
-from paydesk.errors import Refusal
-from paydesk.money import CURRENCIES, minor_units
+from paydesk.core import ids
+from paydesk.core.durations import seconds_of
+from paydesk.core.errors import Refusal
+from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import search_store, searching, status, store, wording
+from paydesk.orders import search_store, searching, status, status_labels, store
 from paydesk.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
@@ -18,9 +18,9 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
+from paydesk.orders.order import Order
+from paydesk.orders.presentation import shown
 from paydesk.orders.schemas import OrderRequest
-from paydesk.orders.shown import shown
-from paydesk.orders.store import Order
 from paydesk.terminals import store as terminals
 
 TAKES_ORDERS = ("PDV", "SELF_SERVICE")
@@ -113,7 +113,7 @@ def _not_canceled(order: Order) -> Refusal:
     if order.status == "canceled":
         return ORDER_ALREADY_CANCELED.with_reason(f"is {order.status_detail}")
     return CANNOT_CANCEL_ORDER.with_reason(
-        f"is {order.status}", f"the order is {wording.status_of(order)}{_advice(order)}"
+        f"is {order.status}", f"the order is {status_labels.status_of(order)}{_advice(order)}"
     )
 
 
@@ -125,7 +125,7 @@ def _advice(order: Order) -> str:
 
 def _in_the_way(call: Call, standing: Order) -> Refusal:
     own = standing.application_id == call.caller.application_id
-    details = (f"{standing.order_id} is {wording.status_of(standing)} on this terminal",) if own else ()
+    details = (f"{standing.order_id} is {status_labels.status_of(standing)} on this terminal",) if own else ()
     return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{standing.order_id} is {standing.status}", *details)
 
 

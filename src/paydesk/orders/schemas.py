@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from paydesk import card_numbers, durations
-from paydesk.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
-from paydesk.ids import PAYMENT_ID_PATTERN
-from paydesk.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
+from paydesk.core import card_numbers, durations
+from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
+from paydesk.core.ids import PAYMENT_ID_PATTERN
+from paydesk.core.model import Model
+from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 from paydesk.orders.status import FAILED_DETAILS
-from paydesk.wire import Model
 
 # The context that the models are validated with: the seller's currency, and the smallest amount in minor units.
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from paydesk.orders import wording
+from paydesk.orders import status_labels
+from paydesk.orders.order import Order
 from paydesk.orders.searching import Search
-from paydesk.orders.store import COLUMNS, Order
+from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Transaction
 
 WITHIN = "seller_id = $1 AND live = $2 AND created_ms >= $3 AND created_ms <= $4"
@@ -89,7 +90,7 @@ def _filters(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _told_as(status: str) -> list[tuple[str, str]]:
     """The rows whose status is told as this one."""
-    detail, others = wording.within(status)
+    detail, others = status_labels.within(status)
     if detail is not None:
         return [("status_detail", detail)]
     return [("status", status), *(("not_status_detail", other) for other in others)]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from paydesk.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, Refusal
+from paydesk.core.text import CHARACTER, has_forbidden
 from paydesk.operation import Query
-from paydesk.orders import wording
+from paydesk.orders import status_labels
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.status import STATES
-from paydesk.text import CHARACTER, has_forbidden
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
 SKIPPED_MAX = 10_000_000
@@ -50,7 +50,7 @@ PARAMETERS = (
     ),
     Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     Query("type", {"const": "point"}, "Of this type; there is one."),
-    Query("status", {"enum": list(wording.ALL_LABELS)}, "With this status, as answers show it."),
+    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "With this status, as answers show it."),
     Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
     Query("payment_method_id", _WORD, "Paid with this, such as `visa`."),
     Query("payment_method_type", _WORD, "Paid with this kind, such as `credit_card`."),
@@ -221,7 +221,7 @@ def _matching(pattern: str, rule: str) -> Check:
 
 
 def _status(text: str) -> str:
-    return str(_one_of(*wording.told())(text))
+    return str(_one_of(*status_labels.told())(text))
 
 
 def _terminal_id(sent: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paydesk.signals import Signals
+from paydesk.core.signals import Signals
 from paydesk.storage.database import Database, Unavailable, UnsafeDatabase
 
 
@@ -46,7 +46,7 @@ async def notifications_published(url: str, database: Database) -> AsyncIterator
     if database.name == "sqlite":
         yield
         return
-    from paydesk.storage.postgres_wakes import Relay
+    from paydesk.storage.postgres_notify import Relay
 
     async with Relay(url, database.signals):
         yield

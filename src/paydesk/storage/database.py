@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from paydesk.signals import Signals
+from paydesk.core.signals import Signals
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class Database(Protocol):
     async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
         """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.
 
-        `conflict_keys` names all that the work may change or lock (a key, an order, a terminal, a token): it may then share
-        a transaction with works that touch something else. Without it the work may have to run alone.
+        `conflict_keys` names all that the work may change or lock (a key, an order, a terminal, a token): it may then
+        share a transaction with works that touch something else. Without it the work may have to run alone.
 
         Raises `Unavailable` when nothing was done or when the outcome is unknown, `Locked` when a row that the work
         needs stayed locked by another for 10 seconds.

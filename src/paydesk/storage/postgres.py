@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from paydesk.crash_points import reached
-from paydesk.signals import Signals
+from paydesk.core.crash_points import reached
+from paydesk.core.signals import Signals
 from paydesk.storage.database import DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase, Work, WorkError
 from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_step, settle_all
 from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
@@ -90,7 +90,7 @@ class PostgresDatabase:
         self._connections.give_back(await self._connections.take())
 
     async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
-        """Run `work` in a transaction, together with others where it says what it conflict_keys; return once committed."""
+        """Run `work` in a transaction, together with others where it names its conflict keys; return once committed."""
         if not conflict_keys or not self._batched:
             return await self._insulated(self._write, work)
         return await self._put(self._writes, work, conflict_keys)

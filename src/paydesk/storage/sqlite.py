@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import apsw
 import structlog
 
-from paydesk.crash_points import reached
-from paydesk.signals import Signals
+from paydesk.core.crash_points import reached
+from paydesk.core.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, Work, WorkError
 from paydesk.storage.sqlite_file import (
     OUT_OF_SERVICE,

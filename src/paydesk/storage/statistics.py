@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from paydesk.workers import WorkerContext
+    from paydesk.core.worker import WorkerContext
 
 LOOK_SECONDS = 2.0
 BYTES_MIN = 4 * 8192

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from paydesk import ids
-from paydesk.cache import Cache
-from paydesk.errors import UNAUTHORIZED
+from paydesk.core import ids
+from paydesk.core.cache import Cache
+from paydesk.core.errors import UNAUTHORIZED
+from paydesk.core.secrets import digest
+from paydesk.core.signals import EVERYTHING
 from paydesk.operation import Caller
-from paydesk.secrets import digest
-from paydesk.signals import EVERYTHING
 from paydesk.storage.database import Database
 
 ENTRIES_MAX = 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paydesk.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call, Handled
 from paydesk.terminals import modes, store
 from paydesk.terminals.schemas import ITEMS_MAX, SetupRequest, shown

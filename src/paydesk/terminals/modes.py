@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paydesk.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Call
 from paydesk.orders import status
 from paydesk.orders import store as orders

@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from paydesk.secrets import Secret, digest, new_hex
+from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
-from paydesk.terminals import places
+from paydesk.terminals import stores
 
 OperatingMode = Literal["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]
 Kind = Literal["terminal", "service"]
@@ -125,7 +125,7 @@ async def create(  # noqa: PLR0913  # a terminal is what it is
 
     For the mode PDV the caller looks at `in_pdv` first, in the same transaction.
     """
-    if await places.find_pos(tx, seller_id, pos_id) is None or not await tx.run(CLAIM_ID, terminal_id, seller_id):
+    if await stores.find_pos(tx, seller_id, pos_id) is None or not await tx.run(CLAIM_ID, terminal_id, seller_id):
         return None
     row = await tx.one(
         INSERT_TERMINAL,
@@ -173,7 +173,7 @@ async def for_order(tx: Transaction, seller_id: int, terminal_id: str) -> ForOrd
 
 async def in_pdv(tx: Transaction, seller_id: int, pos_id: int, *, live: bool) -> list[str]:
     """The terminals in mode PDV at the point of sale, which stays locked until the end of the transaction."""
-    await places.lock_pos(tx, seller_id, pos_id)
+    await stores.lock_pos(tx, seller_id, pos_id)
     rows = await tx.all(ON_POS, seller_id, int(live), pos_id)
     return sorted(terminal_id for terminal_id, mode in rows if mode == "PDV")
 
@@ -185,7 +185,7 @@ async def lock_all(tx: Transaction, seller_id: int, terminal_ids: Sequence[str])
     """
     known = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
     for pos_id in sorted({terminal.pos_id for terminal in known}):
-        await places.lock_pos(tx, seller_id, pos_id)
+        await stores.lock_pos(tx, seller_id, pos_id)
     held = [
         await lock(tx, seller_id, terminal_id) for terminal_id in sorted(terminal.terminal_id for terminal in known)
     ]

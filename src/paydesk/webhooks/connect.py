@@ -5,7 +5,7 @@ The event, its number and its deliveries are committed with what happened, or no
 
 from __future__ import annotations
 
-from paydesk import ids
+from paydesk.core import ids
 from paydesk.storage.database import Transaction
 from paydesk.webhooks.schemas import connect_notification
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from paydesk import __version__, operator_events
-from paydesk.clock import Clock, SystemClock
+from paydesk.core.clock import Clock, SystemClock
+from paydesk.core.secrets import Secret
 from paydesk.operator_events import OperatorEvent
-from paydesk.secrets import Secret
 from paydesk.storage.database import Locked, Transaction, Unavailable
 from paydesk.webhooks import schedule, signature, store, urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
@@ -28,7 +28,7 @@ from paydesk.webhooks.store import Attempt, Claimed
 if TYPE_CHECKING:
     from yarl import URL
 
-    from paydesk.workers import WorkerContext
+    from paydesk.core.worker import WorkerContext
 
 CLAIM_MARGIN_SECONDS = 8
 POLL_INTERVAL_SECONDS = 1.0

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 
 SUBSCRIPTION_NOT_FOUND = ErrorKind("subscription_not_found", 404, "There is no such subscription.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from paydesk.clock import rfc3339
+from paydesk.core.clock import rfc3339
 
 TOPIC = "orders"
 """The topic of order notifications."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Self, cast
 
-from paydesk.redaction import redacted_answer
+from paydesk.core.redaction import redacted_answer
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 
 if TYPE_CHECKING:

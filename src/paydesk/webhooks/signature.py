@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from paydesk.keys import Keys
-from paydesk.secrets import Secret, same
+from paydesk.core.keys import Keys
+from paydesk.core.secrets import Secret, same
 
 TOLERANCE_SECONDS_MAX = 300
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paydesk.errors import PROPERTY_VALUE
-from paydesk.keys import Keys
-from paydesk.secrets import Secret
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.keys import Keys
+from paydesk.core.secrets import Secret
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import signature, urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from paydesk import ids
-from paydesk.errors import Refusal
+from paydesk.core import ids
+from paydesk.core.errors import Refusal
+from paydesk.core.secrets import same
 from paydesk.oauth import issuing, store, tokens
-from paydesk.oauth.applications import Application
+from paydesk.oauth.clients.application import Application
 from paydesk.oauth.errors import INVALID_GRANT
 from paydesk.oauth.grants import checks
 from paydesk.oauth.schemas import TokenRequest
@@ -16,7 +17,6 @@ from paydesk.oauth.scopes import narrow
 from paydesk.oauth.store import Code
 from paydesk.oauth.tokens import TokenFamily
 from paydesk.operation import Answer, Call
-from paydesk.secrets import same
 
 
 def check_parameters(request: TokenRequest) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk import operator_events
 from paydesk.oauth import schemas
-from paydesk.oauth.applications import Application
+from paydesk.oauth.clients.application import Application
 from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
 from paydesk.oauth.schemas import TokenRequest
 from paydesk.oauth.scopes import OFFLINE_ACCESS, includes, shared

@@ -1,14 +1,14 @@
 """The grant `refresh_token`: every refresh makes the next generation of its family, one successor and no more.
 
-Whoever presents a used token soon enough gets the very tokens that it brought forth; who comes too late ends the family.
+A used token replayed within the grace period returns the same successor; later reuse revokes the token family.
 """
 
 from __future__ import annotations
 
-from paydesk import ids
-from paydesk.errors import Refusal
+from paydesk.core import ids
+from paydesk.core.errors import Refusal
 from paydesk.oauth import issuing, store, tokens
-from paydesk.oauth.applications import Application
+from paydesk.oauth.clients.application import Application
 from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE
 from paydesk.oauth.grants import checks
 from paydesk.oauth.schemas import TokenRequest

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk.errors import Refusal
-from paydesk.oauth import applications, authorization, consent
-from paydesk.oauth.applications import Application
-from paydesk.oauth.authorization import Asked
-from paydesk.oauth.consent import Decision
-from paydesk.oauth.pages import html, signing
+from paydesk.core.errors import Refusal
+from paydesk.oauth.clients import applications
+from paydesk.oauth.clients.application import Application
+from paydesk.oauth.consent import authorization, requests
+from paydesk.oauth.consent.authorization import Asked
+from paydesk.oauth.consent.requests import Decision
+from paydesk.oauth.consent.sessions import Session
+from paydesk.oauth.pages import sign_in
 from paydesk.oauth.pages.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages.forms import Consent
-from paydesk.oauth.pages.visit import APPLICATIONS_PATH, SESSION, Visit, visit
-from paydesk.oauth.sessions import Session
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Transaction
+from paydesk.web import html
+from paydesk.web.browser import APPLICATIONS_PATH, SESSION, Visit, visit
 
 CONSENT = "consent"
 MINUTE_MS = 60_000
@@ -34,7 +36,7 @@ async def show(call: Call) -> Answer:
     session = await seen.session()
     if session is None:
         notice = "ended" if seen.session_cookie else ""
-        return signing.form(seen, asked.path(), application=application.name, notice=notice)
+        return sign_in.form(seen, asked.path(), application=application.name, notice=notice)
     return await _ask(seen, session, asked, application)
 
 
@@ -44,7 +46,7 @@ async def _ask(seen: Visit, session: Session, asked: Asked, application: Applica
     call = seen.call
     request = await call.database.write(
         partial(
-            consent.ask,
+            requests.ask,
             session=session,
             asked=asked,
             scope=scope,
@@ -64,7 +66,7 @@ async def _ask(seen: Visit, session: Session, asked: Asked, application: Applica
         request=request,
         return_to=asked.path(),
         form_token=seen.form_token(CONSENT, cookie),
-        sign_out_token=seen.form_token(signing.SIGN_OUT, cookie),
+        sign_out_token=seen.form_token(sign_in.SIGN_OUT, cookie),
         applications_path=APPLICATIONS_PATH,
     )
 
@@ -78,8 +80,8 @@ async def decide(call: Call) -> Answer:
     outcome = await call.database.write(partial(_decide, seen=seen, sent=sent))
     if isinstance(outcome, Refusal):
         if outcome.kind is SESSION_ENDED:
-            return signing.form(seen, again, application=await signing.asking(call, again), refusal=outcome)
-        raise signing.with_another_try(outcome, again)
+            return sign_in.form(seen, again, application=await sign_in.asking(call, again), refusal=outcome)
+        raise sign_in.with_another_try(outcome, again)
     said = {"code": outcome.code} if outcome.code else {"error": "access_denied", "error_description": REFUSED}
     return _back(call, outcome.redirect_uri, outcome.state, **said)
 
@@ -91,7 +93,7 @@ async def _decide(tx: Transaction, seen: Visit, sent: Consent) -> Decision | Ref
         return SESSION_ENDED.with_reason("no session that is good")
     if not seen.is_ours(CONSENT, sent.form_token, SESSION):
         return FORM_OUTDATED.with_reason("form token is not of this session")
-    return await consent.decide(
+    return await requests.decide(
         tx,
         call.keys,
         session=session,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.errors import ErrorKind
+from paydesk.core.errors import ErrorKind
 
 DOUBLED_PARAMETER = ErrorKind("doubled_parameter", 400, "A parameter was sent more than once.")
 UNKNOWN_APPLICATION = ErrorKind("unknown_application", 400, "client_id is missing or of no application.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.errors import FORBIDDEN
-from paydesk.oauth.authorization import PATH
-from paydesk.oauth.pages import authorize, granted, html, signing
+from paydesk.core.errors import FORBIDDEN
+from paydesk.oauth.consent.authorization import PATH
+from paydesk.oauth.pages import applications, authorize, sign_in
 from paydesk.oauth.pages.errors import (
     APPLICATION_CHANGED,
     APPLICATION_SUSPENDED,
@@ -19,8 +19,9 @@ from paydesk.oauth.pages.errors import (
     UNREGISTERED_ADDRESS,
 )
 from paydesk.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
-from paydesk.oauth.pages.visit import APPLICATIONS_PATH
 from paydesk.operation import Answer, Call, Operation, Query
+from paydesk.web import html
+from paydesk.web.browser import APPLICATIONS_PATH
 
 ASSET_SECONDS = 365 * 24 * 3600
 
@@ -102,7 +103,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "sign_in_page",
         "The form to sign in with",
         "page",
-        signing.show,
+        sign_in.show,
         transaction="none",
         further_statuses=(303,),
         media_type=html.HTML,
@@ -113,7 +114,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "sign_in",
         "Sign a seller in",
         "page",
-        signing.sign_in,
+        sign_in.sign_in,
         status=303,
         transaction="none",
         body=SignIn,
@@ -126,7 +127,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "sign_out",
         "Sign the seller out",
         "page",
-        signing.sign_out,
+        sign_in.sign_out,
         status=303,
         transaction="none",
         body=SignOut,
@@ -139,7 +140,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "acting_applications",
         "Which applications act for the seller",
         "page",
-        granted.show,
+        applications.show,
         transaction="none",
         media_type=html.HTML,
     ),
@@ -149,7 +150,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "withdraw_authorization",
         "Take back what an application was allowed",
         "page",
-        granted.withdraw,
+        applications.withdraw,
         status=303,
         transaction="none",
         body=Withdrawal,

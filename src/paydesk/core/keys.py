@@ -1,0 +1,164 @@
+"""The server keys: what tokens and webhook secrets are derived from. In a file of mode 0600, never in the database.
+
+A key has a version. One is active, for what is made from now on; older ones stay for what was made with them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from paydesk.core import atomic_file
+
+KEY_BYTES = 32
+DISTINCT_BYTES_MIN = 17
+"""Of 32 random bytes fewer are distinct in one key of 10^14. The same 16 bytes twice are 16 distinct ones."""
+
+LOG_INTERVAL_SECONDS = 60.0
+
+
+class KeysError(Exception):
+    """The key file is missing, readable by others or broken; the message says what to do."""
+
+
+class KeyMissing(Exception):
+    """This node lacks the key that another node has made something with: 503, never a refusal."""
+
+    message = "This node lacks a server key; nothing was done. Other nodes may have it."
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(reason)
+        self.version = version
+
+
+class Keys:
+    """The keys of this node by version, and which of them is active."""
+
+    def __init__(self, active: int, keys: dict[int, bytes], monotonic: Callable[[], float] = time.monotonic) -> None:
+        assert active in keys, "the active key must be there"
+        self.active, self._keys = active, keys
+        self._monotonic, self._said = monotonic, dict[int, float]()
+
+    def __repr__(self) -> str:
+        return f"Keys(active={self.active}, versions={self.versions})"
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that this node has."""
+        return sorted(self._keys)
+
+    def derive(self, version: int, *parts: str | bytes) -> bytes:
+        """32 bytes: HMAC-SHA256 under the key of `version` over the length-prefixed parts.
+
+        Raises `KeyMissing` where this node does not have that version.
+        """
+        key = self._keys.get(version)
+        if key is None:
+            raise KeyMissing(version, f"this node has no server key of version {version}; it has {self.versions}")
+        message = b""
+        for part in parts:
+            raw = part.encode() if isinstance(part, str) else part
+            message += len(raw).to_bytes(4, "big") + raw
+        return hmac.digest(key, message, "sha256")
+
+    def fingerprint(self, version: int) -> str:
+        """What tells two keys apart without showing them: nodes that agree on it have the same key."""
+        return self.derive(version, "fingerprint")[:4].hex()
+
+    def weakness(self) -> str | None:
+        """Return which key is not random or which two are the same, or None."""
+        same: dict[bytes, int] = {}
+        for version, key in sorted(self._keys.items()):
+            if _is_guessable(key):
+                return f"the server key of version {version} is not random, and what is derived from it can be guessed"
+            if key in same:
+                return f"the server keys of versions {same[key]} and {version} are the same: the newer replaces nothing"
+            same[key] = version
+        return None
+
+    def is_news(self, version: int) -> bool:
+        """Whether this was not asked of a version for a minute: what is missed all the time is logged now and then."""
+        now, said = self._monotonic(), self._said.get(version)
+        if said is not None and now < said + LOG_INTERVAL_SECONDS:
+            return False
+        self._said[version] = now
+        return True
+
+
+def _is_guessable(key: bytes) -> bool:
+    """Whether it repeats itself, counts, or is text: none of these is random, and all are typed by hand."""
+    steps = {(after - before) % 256 for before, after in pairwise(key)}
+    return len(set(key)) < DISTINCT_BYTES_MIN or len(steps) == 1 or all(0x20 <= byte < 0x7F for byte in key)
+
+
+def check(path: Path, keys: Keys) -> None:
+    """Refuse keys that are not random, or not different. Raises `KeysError`."""
+    weakness = keys.weakness()
+    if weakness:
+        raise KeysError(
+            f"{path}: {weakness}. Run `paydesk keys add --activate`, remove that version from the file, copy the file"
+            " to every node, and create the webhook subscriptions again whose secrets were derived from that version."
+        )
+
+
+def read(path: Path) -> Keys:
+    """The keys in the file. Raises `KeysError`."""
+    try:
+        if path.stat().st_mode & 0o077:
+            raise KeysError(f"{path}: others may read the server keys; run: chmod 600 {path}")
+        document = json.loads(path.read_text())
+        keys = {int(version): bytes.fromhex(key) for version, key in document["keys"].items()}
+        for version, key in keys.items():
+            if len(key) != KEY_BYTES:
+                raise KeysError(
+                    f"{path}: the server key of version {version} has {len(key)} bytes instead of {KEY_BYTES}. Put the"
+                    " file back as `paydesk keys add` wrote it."
+                )
+        if min(keys) < 1:
+            raise ValueError
+        return Keys(document["active"], keys)
+    except FileNotFoundError:
+        raise KeysError(f"{path}: there are no server keys yet; run: paydesk keys add") from None
+    except OSError as error:
+        raise KeysError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+        raise KeysError(f"{path}: is not a key file that Paydesk wrote") from None
+
+
+def add(path: Path, *, activate: bool) -> int:
+    """Add a new random key to the file, which is made where it is missing, and return its version.
+
+    Raises `KeysError` where the file is there and can't be used.
+    """
+    document: dict[str, Any] = _document(path) if path.exists() else {"active": 0, "keys": {}}
+    keys: dict[str, str] = document["keys"]
+    version = max((int(known) for known in keys), default=0) + 1
+    keys[str(version)] = secrets.token_hex(KEY_BYTES)
+    _write(path, version if activate or not document["active"] else document["active"], keys)
+    return version
+
+
+def activate(path: Path, version: int) -> None:
+    """Make what comes from now on with the key of `version`. Raises `KeysError` where the file lacks it."""
+    document = _document(path)
+    if str(version) not in document["keys"]:
+        raise KeysError(f"{path}: has no key of version {version}; it has {', '.join(document['keys'])}")
+    _write(path, version, document["keys"])
+
+
+def _document(path: Path) -> dict[str, Any]:
+    read(path)
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+def _write(path: Path, active: int, keys: dict[str, str]) -> None:
+    """Whole and for good: what was made with a key that is lost can't be repeated."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.replace(path, json.dumps({"active": active, "keys": keys}).encode())

@@ -1,0 +1,118 @@
+"""What must not reach a log is masked: tokens, codes and secrets by their look or their name, card numbers by Luhn.
+
+Nobody should log such a thing in the first place; this is the net under the rope.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+from paydesk.core import card_numbers
+from paydesk.core.card_numbers import MASK
+
+_CONSONANTS = "[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz]{4}"
+# Whatever stands before one, and however much of its end is missing.
+_CREDENTIAL = re.compile(
+    r"(APP_USR|TEST)-[0-9]+-[0-9]{6}-[0-9a-f]{1,32}(?:-[0-9]+)?"  # access tokens
+    r"|(TG|PDT|PDO)-[0-9a-fA-F]{8,}(?:-[0-9]+)?"  # codes, refresh tokens, terminals' and operators' tokens
+    r"|(whsec)_(?:[A-Za-z0-9+/_=-]|%[0-9A-Fa-f]{2}){8,}"  # webhook secrets
+    rf"|{_CONSONANTS}-{_CONSONANTS}"  # user codes of a pairing: eight consonants
+    r"|[0-9a-fA-F]{40,}"  # device codes and client secrets: 160 random bits or more
+    r"|\$?argon2id(?:\$|%24)[^\s\"']+"  # passwords as they are stored
+)
+# The same in four quick looks: together they take a fifth of the time of one expression.
+_PREFIX = re.compile("APP_USR-|TEST-|TG-|PD[TO]-|whsec_|argon2id")
+_HEX = re.compile("[0-9a-fA-F]{40}")
+_USER_CODE = re.compile(f"-(?<={_CONSONANTS}-){_CONSONANTS}")
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:password|secret|token|authorization|cookie|verifier|(?:user|device|authorization)_code"
+    r"|pan|card_?number|cvv2?|cvc2?|csc|cid|security_?code|pin|pin_?block|track_?[123]?(?:_?data)?|57|5a)$"
+)
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
+# A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
+_NAMED = re.compile(
+    r"""(?<!\\)\\*+"(?P<json>[^"\\]{1,64}+)\\*+"\s*:\s*|(?:^|(?<=[?&;\s]))(?P<form>[^=&;\s"]{1,64}+)="""
+)
+_JSON_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"?|\\+"[^"]*"?|[\[{].*|[^\s,}\]]*""", re.DOTALL)
+_FORM_VALUE = re.compile(r"[^&;\s]*")
+_ESCAPED = re.compile(r"\\u00(3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
+_PLAIN_NUMBERS = frozenset({"application_id", "client_id", "seller_id", "user_id"})
+
+
+def carries_secret(text: str) -> bool:
+    """Return whether anything in the text looks like a secret or a card number."""
+    return (
+        _PREFIX.search(text) is not None
+        or _HEX.search(text) is not None
+        or _USER_CODE.search(text) is not None
+        or card_numbers.could_carry(text)
+    )
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a field of this name carries a secret: `cardNumber`, `card-number` and `CARD_NUMBER` alike."""
+    return _SECRET_NAME.search(_HUMP.sub("_", name).replace("-", "_").lower()) is not None
+
+
+def redacted_answer(text: str) -> str:
+    """Return what another server answered as it may be kept: JSON and forms without the values of secret names.
+
+    The text may be cut off. Of an object or array under a secret name nothing is kept, nor of what follows it.
+    """
+    text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    kept, end = [], 0
+    for named in _NAMED.finditer(text):
+        name = named["json"] or named["form"]
+        if named.start() >= end and is_secret_name(name):
+            value = (_FORM_VALUE if named["json"] is None else _JSON_VALUE).match(text, named.end())
+            kept += [text[end : named.end()], MASK if named["json"] is None else f'"{MASK}"']
+            end = value.end() if value is not None else named.end()
+    return _without_secrets("".join([*kept, text[end:]]), "")
+
+
+def redacted(value: Any, name: str = "") -> Any:
+    """The value as it may be logged under `name`."""
+    if isinstance(value, str):
+        return MASK if value and is_secret_name(name) else _without_secrets(value, name)
+    if isinstance(value, Mapping):
+        return {_without_secrets(str(key), ""): redacted(held, str(key)) for key, held in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redacted(held, name) for held in value]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"<{len(value)} bytes>"
+    if value is None or isinstance(value, int | float):
+        # A float is looked at without its fraction, whose digits are no number of their own.
+        text = f"{value:.0f}" if isinstance(value, float) else str(value)
+        return value if _without_secrets(text, name) == text else MASK
+    return _without_secrets(str(value), name)
+
+
+def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The step of a structlog chain that masks every value of the line."""
+    return {name: redacted(value, name) for name, value in event.items()}
+
+
+def _without_secrets(text: str, name: str) -> str:
+    if len(text) < 9 or card_numbers.is_uuid(text):
+        return text
+    if name == "address" and _is_ip_address(text):
+        return text
+    text = _CREDENTIAL.sub(_prefix_and_mask, text)
+    return text if name in _PLAIN_NUMBERS else card_numbers.masked(text)
+
+
+def _is_ip_address(text: str) -> bool:
+    """Return whether the text is an IP address or network, whose digits can look like a card number."""
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _prefix_and_mask(found: re.Match[str]) -> str:
+    prefix = next((group for group in found.groups() if group), "")
+    return f"{prefix}-{MASK}" if prefix else MASK

@@ -1,0 +1,40 @@
+"""What a background worker is, and what it is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from paydesk.core.clock import Clock
+from paydesk.core.keys import Keys
+
+if TYPE_CHECKING:
+    from paydesk.payments.acquirer import Acquirer, Acquirers
+    from paydesk.settings import Settings
+    from paydesk.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerContext:
+    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
+
+    database: Database
+    settings: Settings
+    clock: Clock
+    keys: Keys
+    loopback_allowed: bool = False
+    acquirers: Acquirers | None = None
+
+    def acquirer(self, *, live: bool) -> Acquirer | None:
+        """Return the acquirer of live or of test orders, or None where none is configured."""
+        return None if self.acquirers is None else self.acquirers.of(live)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker: its name in the log, and what it does until `stop` is set."""
+
+    name: str
+    run: Callable[[WorkerContext, asyncio.Event], Awaitable[None]]

@@ -1,0 +1,183 @@
+"""What a terminal reports: the model of a result, and what is recorded of one that the service can't read.
+
+Of that only fields that the service knows are recorded, each in its own strict form. Any other value may be a
+verification value, a PIN block or a stripe, which are never stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import jiter
+import msgspec
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from paydesk.core import card_numbers, redaction
+from paydesk.core.keys import Keys
+from paydesk.core.model import Model
+from paydesk.core.money import AMOUNT_PATTERN
+from paydesk.orders.status import FAILED_DETAILS, STATES
+
+NAMES_MAX = 20
+MASK = card_numbers.MASK
+
+Outcome = Literal["approved", "declined", "canceled", "unknown"]
+DETAILS = frozenset({detail for state in STATES for detail in (state.detail, state.payment_detail)})
+
+# Letters, and no more digits than "track2" or "emv_57" has: no value can pass for a name.
+_NAME = re.compile("[A-Za-z_-]{1,40}[0-9]{0,2}[A-Za-z_-]{0,20}")
+
+
+class PaymentMethod(Model):
+    """What was paid with."""
+
+    id: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["visa"])]
+    type: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["credit_card"])]
+    installments: Annotated[int, Field(ge=1, le=48)] = 1
+
+
+class Card(Model):
+    """As much of a card as may be kept: six digits and four."""
+
+    first_digits: Annotated[str, Field(pattern="^[0-9]{6}$", examples=["503175"])]
+    last_digits: Annotated[str, Field(pattern="^[0-9]{4}$", examples=["6351"])]
+    entry_mode: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["contactless"])] | None = None
+
+
+class Report(Model):
+    """`PUT /device/v1/leases/{lease_id}/results/{result_id}`."""
+
+    boot_id: Annotated[str, Field(pattern="^[0-9A-Fa-f-]{36}$")] | None = None
+    outcome: Outcome
+    status_detail: Annotated[str, Field(pattern="^[a-z_]{1,64}$", examples=["accredited"])] | None = None
+    payment_method: PaymentMethod | None = None
+    card: Card | None = None
+    paid_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])] | None = None
+    tip_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["0.00"])] | None = None
+    authorization_code: Annotated[str, Field(pattern="^[0-9A-Za-z]{1,12}$", examples=["831000"])] | None = None
+    reference_id: Annotated[str, Field(pattern="^[0-9]{1,32}$", examples=["115019989861"])] | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_outcome(self) -> Report:
+        if self.outcome == "approved" and (self.paid_amount is None or self.payment_method is None):
+            raise ValueError("an approval says what was paid, and with what")
+        if self.outcome == "declined" and self.status_detail not in FAILED_DETAILS:
+            raise ValueError("a decline has one of the failed details")
+        if self._carries_the_card_number():
+            raise ValueError("the reference is a card number")
+        return self
+
+    def _carries_the_card_number(self) -> bool:
+        if self.reference_id is None or self.card is None:
+            return False
+        first, last = self.card.first_digits, self.card.last_digits
+        return self.reference_id.startswith(first) and self.reference_id.endswith(last)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A result: what is kept of it, the digest of that, and the report where it could be read."""
+
+    report: Report | None
+    kept: str
+    digest: bytes
+
+
+def received(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> Received:
+    """Read what a terminal sent.
+
+    `card_numbers_refused`: a reference that looks like a card number makes the result unreadable.
+    """
+    try:
+        document: Any = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return _unreadable(_measured(raw, keys))
+    try:
+        report = Report.model_validate(document)
+    except ValidationError as error:
+        return _unreadable(_known_of(document, error))
+    if card_numbers_refused and card_numbers.carried_by_reference(report.reference_id or ""):
+        return _unreadable({"known": _fields(document, Report, ()), "reason": "the reference is a card number"})
+    # Which start of the terminal says it makes no difference.
+    content = report.model_dump(exclude_none=True, exclude={"boot_id"})
+    if report.status_detail not in DETAILS:
+        content.pop("status_detail", None)
+    kept = _json(content)
+    return Received(report, kept, _digest(kept))
+
+
+def keyed_digest(keys: Keys, value: bytes) -> str:
+    """Return a digest that shows whether two values are the same, and that can't be searched without the server key."""
+    return keys.derive(keys.active, "reported value", value).hex()
+
+
+def _unreadable(kept: Mapping[str, Any]) -> Received:
+    text = _json(kept)
+    return Received(None, text, _digest(text))
+
+
+def _measured(raw: bytes, keys: Keys) -> dict[str, Any]:
+    """Return what is recorded of a body that is no JSON object."""
+    return {"bytes": len(raw), "digest": keyed_digest(keys, raw)}
+
+
+def _known_of(document: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """Return what is recorded of a JSON object that is no result: well-formed known fields, and names of others."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
+    malformed = [fault["loc"] for fault in faults if fault["loc"] and fault["type"] != "extra_forbidden"]
+    kept: dict[str, Any] = {"known": _fields(document, Report, malformed)}
+    for name, places in (("unknown", unknown), ("malformed", malformed)):
+        if places:
+            kept |= {name: [_name(place) for place in places[:NAMES_MAX]], f"{name}_count": len(places)}
+    reasons = [fault["msg"] for fault in faults if not fault["loc"]]
+    return kept | ({"reason": reasons[0].removeprefix("Value error, ")} if reasons else {})
+
+
+def _fields(
+    document: Mapping[str, Any],
+    model: type[BaseModel],
+    malformed: Iterable[tuple[int | str, ...]],
+    path: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Return the document's fields that the model knows and that are well-formed, without the terminal's boot id."""
+    kept: dict[str, Any] = {}
+    for name in model.model_fields.keys() & document.keys() - {"boot_id"}:
+        place, value = (*path, name), document[name]
+        if place not in malformed and isinstance(value, dict):
+            kept[name] = _fields(value, _OBJECTS[name], malformed, place)
+        elif place not in malformed and value is not None and _may_be_kept(name, value):
+            kept[name] = value
+    return kept
+
+
+_OBJECTS: Mapping[str, type[BaseModel]] = {"payment_method": PaymentMethod, "card": Card}
+
+
+def _may_be_kept(name: str, value: Any) -> bool:
+    if name == "status_detail":
+        return value in DETAILS
+    # Nor are as many digits as a card number has, whatever the check digit says.
+    return not (isinstance(value, str) and card_numbers.could_carry(value))
+
+
+def _name(place: tuple[int | str, ...]) -> str:
+    return ".".join(_shown(str(step)) for step in place)
+
+
+def _shown(name: str) -> str:
+    return name if _NAME.fullmatch(name) and redaction.redacted(name) == name else MASK
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(document, order="sorted").decode()
+
+
+def _digest(kept: str) -> bytes:
+    return hashlib.sha256(kept.encode()).digest()

@@ -1,0 +1,77 @@
+"""Write the generated pages of `docs/` (`python -m paydesk.docs.generated`) or compare them (`--check`)."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from paydesk.api import OPERATIONS
+from paydesk.docs import errors, lifecycles, settings, simulator
+from paydesk.docs.tables import table
+from paydesk.http import openapi
+from paydesk.http.retired import DESCRIBED
+
+DOCS = Path(__file__).parents[2] / "docs"
+_DIFF_LINES_MAX = 40
+
+
+def openapi_json() -> str:
+    """The whole interface as an OpenAPI 3.1 document."""
+    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED), indent=1) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "openapi.json": openapi_json,
+    "errors.md": errors.page,
+    "limits.md": settings.page_of_limits,
+    "order-lifecycle.md": lifecycles.page_of_orders,
+    "settings.md": settings.page,
+    "simulator.md": lambda: simulator.page(table),
+    "token-lifecycle.md": lifecycles.page_of_tokens,
+}
+
+
+def write(docs: Path = DOCS) -> None:
+    """Write every page."""
+    docs.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (docs / name).write_text(make(), encoding="utf-8")
+
+
+def stale(docs: Path = DOCS) -> dict[str, str]:
+    """The pages that differ from what the code says, each with the difference."""
+    differences: dict[str, str] = {}
+    for name, make in PAGES.items():
+        file, wanted = docs / name, make()
+        there = file.read_text(encoding="utf-8") if file.exists() else ""
+        if there != wanted:
+            differences[name] = _difference(there, wanted, name)
+    return differences
+
+
+def _difference(there: str, wanted: str, name: str) -> str:
+    lines = list(difflib.unified_diff(there.splitlines(), wanted.splitlines(), f"docs/{name}", "the code", lineterm=""))
+    left = len(lines) - _DIFF_LINES_MAX
+    return "\n".join(lines[:_DIFF_LINES_MAX] + ([f"… and {left} more lines"] if left > 0 else []))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with `--check` say which are stale; the exit code says whether all is well."""
+    if list(arguments) not in ([], ["--check"]):
+        sys.stderr.write("usage: python -m paydesk.docs.generated [--check]\n")
+        return 2
+    if not arguments:
+        write()
+        return 0
+    differences = stale()
+    for name, difference in differences.items():
+        sys.stderr.write(f"docs/{name} is stale:\n{difference}\n\n")
+    if differences:
+        sys.stderr.write("Run `make generate` and commit what it writes.\n")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

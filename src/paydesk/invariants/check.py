@@ -1,0 +1,127 @@
+"""Reads off a database what must always hold: histories, payments, refunds, both books, notifications, keys, tokens.
+
+It only reads, in pages, each page on one snapshot; `paydesk doctor` prints what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from paydesk.invariants import events, files, money, orders, simulator_ledger, tokens
+from paydesk.invariants.rule import Rule
+from paydesk.orders.status import CREATE, State, legal
+from paydesk.sandbox.dev_clock import restore_clock
+from paydesk.storage.database import Database, Row, Transaction
+
+ORDER_RULES = (*orders.PAGE_RULES, *money.PAGE_RULES, *events.PAGE_RULES)
+WHOLE_RULES = (
+    *orders.WHOLE_RULES,
+    *money.WHOLE_RULES,
+    *events.WHOLE_RULES,
+    *tokens.WHOLE_RULES,
+    *simulator_ledger.WHOLE_RULES,
+)
+"""Each is one pass over a table, or over a small partial index."""
+
+PAGE_ROWS = 1000
+FINDINGS_MAX = 1000
+
+_SELLER_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that must not be: the rule it breaks, whose or what it is, and how it shows."""
+
+    rule: str
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.subject}: {self.message}"
+
+
+async def integrity(database: Database) -> list[Finding]:
+    """What the database itself says of its files and indexes."""
+    return await database.read(lambda tx: _broken(tx, files.RULES[database.name], (), 0), heavy=True)
+
+
+async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
+    """Everything that must hold and does not, at most `FINDINGS_MAX`. Without `now_ms` it is the database's time."""
+    now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
+    found = await _sweep(database, orders.NEXT_ORDERS, "", ORDER_RULES, now)
+    found += await _sweep(database, tokens.NEXT_FAMILIES, b"", tokens.PAGE_RULES, now)
+    found += await database.read(lambda tx: _broken(tx, WHOLE_RULES, (), now), heavy=True)
+    return found[:FINDINGS_MAX]
+
+
+async def _sweep(
+    database: Database, following: str, least_key: str | bytes, rules: tuple[Rule, ...], now_ms: int
+) -> list[Finding]:
+    """Hold the rules against one page after the other, from the least key on."""
+    found: list[Finding] = []
+    after: tuple[Any, Any] | None = (-1, least_key)
+    while after is not None and len(found) < FINDINGS_MAX:
+        findings, after = await _read_page(database, following, after, rules, now_ms)
+        found += findings
+    return found
+
+
+async def _read_page(
+    database: Database, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
+) -> tuple[list[Finding], tuple[Any, Any] | None]:
+    return await database.read(lambda tx: _page(tx, following, after, rules, now_ms), heavy=True)
+
+
+async def _page(
+    tx: Transaction, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
+) -> tuple[list[Finding], tuple[Any, Any] | None]:
+    """The findings of one page, and where the next one begins; the last page has no upper bound."""
+    keys = await tx.all(following, *after, PAGE_ROWS)
+    last = tuple(keys[-1]) if len(keys) == PAGE_ROWS else None
+    bounds = (*after, *(last or (_SELLER_MAX, after[1])))
+    findings = await _broken(tx, rules, bounds, now_ms)
+    if rules is ORDER_RULES:
+        findings += history_findings(await tx.all(orders.HISTORIES, *bounds))
+    return findings, last
+
+
+async def _broken(tx: Transaction, rules: tuple[Rule, ...], bounds: tuple[Any, ...], now_ms: int) -> list[Finding]:
+    return [
+        Finding(rule.name, _subject(seller_id, subject), rule.message.format(*values))
+        for rule in rules
+        for seller_id, subject, *values in await tx.all(
+            f"{rule.sql} LIMIT {FINDINGS_MAX}", *bounds, *((now_ms,) if rule.timed else ())
+        )
+    ]
+
+
+def _subject(seller_id: int | None, subject: str) -> str:
+    return subject if seller_id is None else f"seller {seller_id}, {subject}"
+
+
+def history_findings(rows: list[Row]) -> Iterator[Finding]:
+    """Hold the histories of a page's orders against the table of moves. `rows` as `orders.HISTORIES` has them."""
+    for (seller_id, order_id, *shown, version), moves in groupby(rows, key=lambda row: tuple(row[:6])):
+        history = [(row[6], row[7], State(*row[8:11])) for row in moves if row[6] is not None]
+        for rule, message in _broken_history(State(*shown), version, history):
+            yield Finding(rule, _subject(seller_id, order_id), message)
+
+
+def _broken_history(shown: State, version: int, history: list[tuple[int, str, State]]) -> Iterator[tuple[str, str]]:
+    versions = [event_version for event_version, _, _ in history]
+    if versions != list(range(1, len(versions) + 1)):
+        yield "version_gap", f"its versions are {versions}"
+    if not history:
+        yield "order_without_event", f"is at version {version}"
+        return
+    if (version, shown) != (versions[-1], history[-1][2]):
+        yield "order_against_last_event", f"is {shown} at version {version}, its last event is {history[-1][2]}"
+    if history[0][1:] != (CREATE.name, CREATE.targets[0]):
+        yield "illegal_step", f"begins with {history[0][1]} to {history[0][2]}"
+    for (_, _, source), (event_version, move, target) in pairwise(history):
+        if move not in {allowed.name for allowed in legal(source, target)}:
+            yield "illegal_step", f"{move} from {source} to {target} at version {event_version}"

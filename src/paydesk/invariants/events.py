@@ -1,0 +1,137 @@
+"""Events: their numbers, their notifications, and what applications are told of consents."""
+
+from __future__ import annotations
+
+from paydesk.invariants.rule import KEPT_MS_MIN, ORDERS_OF_PAGE, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
+
+PENDING_MS_MAX = 31 * 86_400_000
+
+_FEED = "'feed of application ' || CAST(application_id AS text) || CASE WHEN live = 1 THEN ', live' ELSE ', test' END"
+
+PAGE_RULES = (
+    # Who sees a later event of an order has seen the earlier ones.
+    Rule(
+        "event_out_of_order",
+        "version {0} has number {1} in its feed, the version before it {2}",
+        f"""
+        SELECT e.seller_id, e.order_id, e.version, e.number, COALESCE(CAST(b.number AS text), 'none')
+          FROM order_events e
+          JOIN order_events b ON b.seller_id = e.seller_id AND b.order_id = e.order_id AND b.version = e.version - 1
+         WHERE {ROWS_OF_PAGE} AND e.number IS NOT NULL AND (b.number IS NULL OR b.number >= e.number)""",
+    ),
+    Rule(
+        "event_in_anothers_feed",
+        "version {0} is told to application {1}, and the order is application {2}'s",
+        f"""
+        SELECT o.seller_id, o.order_id, e.version, e.application_id, o.application_id
+          FROM orders o JOIN order_events e ON e.seller_id = o.seller_id AND e.order_id = o.order_id
+         WHERE {ORDERS_OF_PAGE} AND (e.application_id <> o.application_id OR e.live <> o.live)""",
+    ),
+    # A delivery that ended long ago was pruned.
+    Rule(
+        "event_without_delivery",
+        "version {0} was never to be delivered to subscription {1}",
+        f"""
+        SELECT o.seller_id, o.order_id, e.version, s.subscription_id FROM orders o
+          JOIN order_events e ON e.seller_id = o.seller_id AND e.order_id = o.order_id
+          JOIN subscriptions s ON s.application_id = o.application_id AND s.live = o.live
+         WHERE {ORDERS_OF_PAGE} AND s.topic = 'orders' AND s.deleted_ms IS NULL AND s.created_ms < e.created_ms
+           AND e.created_ms > CAST($5 AS bigint) - {KEPT_MS_MIN}
+           AND (s.actions = '[]' OR s.actions LIKE '%"' || e.action || '"%')
+           AND NOT EXISTS (SELECT 1 FROM deliveries d
+                            WHERE d.seller_id = e.seller_id AND d.order_id = e.order_id AND d.version = e.version
+                              AND d.subscription_id = s.subscription_id)""",
+        timed=True,
+    ),
+)
+
+WHOLE_RULES = (
+    # Who follows a feed would miss what a gap hides, and be told twice what is there twice.
+    Rule(
+        "event_number_gap",
+        "{0} events have {1} numbers, from {2} to {3}; {4} were given out",
+        f"""
+        SELECT seller_id, {_FEED}, events, numbers, least, most, given FROM (
+               SELECT e.seller_id, e.application_id, e.live, COUNT(*) AS events, COUNT(DISTINCT e.number) AS numbers,
+                      MIN(e.number) AS least, MAX(e.number) AS most,
+                      COALESCE((SELECT c.last_number FROM event_counters c
+                                 WHERE c.seller_id = e.seller_id AND c.application_id = e.application_id
+                                   AND c.live = e.live), 0) AS given
+                 FROM order_events e WHERE e.number IS NOT NULL
+                GROUP BY e.seller_id, e.application_id, e.live) feeds
+         WHERE events <> numbers OR least <> 1 OR most <> numbers OR given <> most""",
+    ),
+    Rule(
+        "event_number_lost",
+        "{0} numbers were given out, and no event has one",
+        f"""
+        SELECT c.seller_id, {_FEED}, c.last_number FROM event_counters c
+         WHERE c.last_number > 0 AND NOT EXISTS (
+               SELECT 1 FROM order_events e
+                WHERE e.seller_id = c.seller_id AND e.application_id = c.application_id AND e.live = c.live
+                  AND e.number IS NOT NULL)""",
+    ),
+    Rule(
+        "event_stuck",
+        "version {0} has waited for its number since {1} (epoch milliseconds)",
+        f"""
+        SELECT seller_id, order_id, version, created_ms FROM order_events
+         WHERE number IS NULL AND application_id IS NOT NULL AND created_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
+        timed=True,
+    ),
+    Rule(
+        "application_event_gap",
+        "{0} events exist, numbered from {1} to {2}",
+        """
+        SELECT seller_id, 'application ' || CAST(application_id AS text), COUNT(*), MIN(version), MAX(version)
+          FROM application_events GROUP BY seller_id, application_id
+        HAVING COUNT(*) <> MAX(version) OR MIN(version) <> 1""",
+    ),
+    Rule(
+        "withdrawn_without_event",
+        "{0} authorizations were withdrawn, and {1} times the application was to be told",
+        """
+        SELECT seller_id, subject, withdrawn, told FROM (
+               SELECT a.seller_id, 'application ' || CAST(a.application_id AS text) AS subject, COUNT(*) AS withdrawn,
+                      (SELECT COUNT(*) FROM application_events e
+                        WHERE e.seller_id = a.seller_id AND e.application_id = a.application_id
+                          AND e.action = 'application.deauthorized') AS told
+                 FROM authorizations a WHERE a.withdrawn_ms IS NOT NULL
+                GROUP BY a.seller_id, a.application_id) sums
+         WHERE withdrawn <> told""",
+    ),
+    Rule(
+        "application_event_without_delivery",
+        "event {0} was never to be delivered to subscription {1}",
+        f"""
+        SELECT e.seller_id, 'application ' || CAST(e.application_id AS text), e.version, s.subscription_id
+          FROM application_events e JOIN subscriptions s ON s.application_id = e.application_id
+         WHERE s.topic = 'mp-connect' AND s.deleted_ms IS NULL AND s.created_ms < e.created_ms
+           AND e.created_ms > CAST($1 AS bigint) - {KEPT_MS_MIN}
+           AND (s.actions = '[]' OR s.actions LIKE '%"' || e.action || '"%')
+           AND NOT EXISTS (SELECT 1 FROM deliveries d
+                            WHERE d.seller_id = e.seller_id AND d.order_id = CAST(e.application_id AS text)
+                              AND d.version = e.version AND d.subscription_id = s.subscription_id)""",
+        timed=True,
+    ),
+    # Nobody could say what it is to tell.
+    Rule(
+        "application_delivery_without_event",
+        "is to tell of event {0} of application {1}, which does not exist",
+        """
+        SELECT d.seller_id, d.delivery_id, d.version, s.application_id
+          FROM deliveries d JOIN subscriptions s ON s.subscription_id = d.subscription_id
+         WHERE d.status = 'pending' AND s.topic = 'mp-connect' AND NOT EXISTS (
+               SELECT 1 FROM application_events e
+                WHERE e.seller_id = d.seller_id AND e.application_id = s.application_id
+                  AND d.order_id = CAST(e.application_id AS text) AND e.version = d.version)""",
+    ),
+    Rule(
+        "delivery_overdue",
+        "has been pending since {0} (epoch milliseconds)",
+        f"""
+        SELECT seller_id, delivery_id, created_ms FROM deliveries
+         WHERE status = 'pending' AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
+        timed=True,
+    ),
+)

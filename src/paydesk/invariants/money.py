@@ -1,0 +1,110 @@
+"""Money that goes back, approvals that are no payment, and outcomes that nobody knows."""
+
+from __future__ import annotations
+
+from paydesk.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
+
+PAGE_RULES = (
+    Rule(
+        "refunds_against_payment",
+        "of {0} paid {1} is said to be given back and {2} reserved; its refunds are {3} processed and {4} processing",
+        f"""
+        SELECT seller_id, order_id, COALESCE(paid_minor, 0), refunded_minor, refunding_minor, processed, processing
+          FROM (
+               SELECT o.seller_id, o.order_id, o.payment_status_detail, o.paid_minor, o.refunded_minor,
+                      o.refunding_minor,
+                      (SELECT COALESCE(SUM(r.amount_minor), 0) FROM refunds r
+                        WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processed'
+                      ) AS processed,
+                      (SELECT COALESCE(SUM(r.amount_minor), 0) FROM refunds r
+                        WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processing'
+                      ) AS processing
+                 FROM orders o WHERE {ORDERS_OF_PAGE}) sums
+         WHERE refunded_minor <> processed OR refunding_minor <> processing
+            OR processed + processing > COALESCE(paid_minor, 0)
+            OR (payment_status_detail = 'accredited' AND processed > 0)
+            OR (payment_status_detail = 'partially_refunded' AND (processed = 0 OR processed = paid_minor))
+            OR (payment_status_detail = 'refunded' AND processed <> paid_minor)""",
+    ),
+    Rule(
+        "refund_without_end",
+        "refund {0} is {1}, and when it ended is {2}",
+        f"""
+        SELECT e.seller_id, e.order_id, e.refund_id, e.status, COALESCE(CAST(e.ended_ms AS text), 'not said')
+          FROM refunds e WHERE {ROWS_OF_PAGE} AND (e.status = 'processing') = (e.ended_ms IS NOT NULL)""",
+    ),
+    Rule(
+        "refund_without_order",
+        "refund {0} has no order",
+        f"""
+        SELECT e.seller_id, e.order_id, e.refund_id FROM refunds e
+         WHERE {ROWS_OF_PAGE} AND NOT EXISTS (
+               SELECT 1 FROM orders o WHERE o.seller_id = e.seller_id AND o.order_id = e.order_id)""",
+    ),
+    # An approval is the order's payment, or it is reversed, or the acquirer is still to say or has said what is true.
+    Rule(
+        "approval_without_effect",
+        "the approval of result {0} is neither its payment nor reversed",
+        f"""
+        SELECT o.seller_id, o.order_id, r.result_id FROM orders o
+          JOIN results r ON r.seller_id = o.seller_id AND r.lease_id = SUBSTR(o.order_id, 4)
+         WHERE {ORDERS_OF_PAGE} AND r.outcome = 'approved'
+           AND (r.verdict = 'late_approval' OR o.status NOT IN {PAID})
+           AND NOT EXISTS (SELECT 1 FROM reversals v
+                            WHERE v.seller_id = r.seller_id AND v.lease_id = r.lease_id AND v.result_id = r.result_id)
+           AND (r.verdict = 'late_approval'
+                OR NOT EXISTS (SELECT 1 FROM inquiries i
+                                WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
+                                  AND (i.ended_ms IS NULL OR i.ended_ms >= r.created_ms)))""",
+    ),
+    # What is given back is never the very payment that the order counts as paid: by its reference, or by its result.
+    Rule(
+        "payment_reversed",
+        "its payment {0} counts as paid, and reversal {1} of it is {2}",
+        f"""
+        SELECT o.seller_id, o.order_id, COALESCE(o.reference_id, 'without a reference'), v.reversal_id, v.status
+          FROM orders o
+          JOIN reversals v ON v.seller_id = o.seller_id AND v.lease_id = SUBSTR(o.order_id, 4)
+         WHERE {ORDERS_OF_PAGE} AND o.status IN {PAID}
+           AND ((v.status = 'reversed' AND (v.reference_id = '' OR v.reference_id = o.reference_id))
+                OR (v.status <> 'not_found' AND EXISTS (
+                    SELECT 1 FROM results r
+                     WHERE r.seller_id = v.seller_id AND r.lease_id = v.lease_id AND r.result_id = v.result_id
+                       AND r.outcome = 'approved' AND r.verdict = 'taken')))""",
+    ),
+    Rule(
+        "unknown_without_inquiry",
+        "nobody knows its outcome, and nobody is or was to be asked",
+        f"""
+        SELECT o.seller_id, o.order_id FROM orders o
+         WHERE {ORDERS_OF_PAGE} AND o.payment_status_detail = 'check_on_terminal' AND NOT EXISTS (
+               SELECT 1 FROM inquiries i WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id)""",
+    ),
+    Rule(
+        "approved_while_undone",
+        "is {0}, and its payment is being undone as one that was not found",
+        f"""
+        SELECT o.seller_id, o.order_id, o.status FROM orders o
+          JOIN inquiries i ON i.seller_id = o.seller_id AND i.order_id = o.order_id
+         WHERE {ORDERS_OF_PAGE} AND o.status IN {PAID} AND i.reversing_ms IS NOT NULL
+           AND (i.ended_ms IS NULL OR i.outcome = 'not_found')""",
+    ),
+)
+
+WHOLE_RULES = (
+    *(
+        Rule(
+            f"{what}_stuck",
+            "was to be brought on at {0} (epoch milliseconds)",
+            f"""
+            SELECT seller_id, order_id, next_ms FROM {table}
+             WHERE {is_open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
+            timed=True,
+        )
+        for what, table, is_open in (
+            ("inquiry", "inquiries", "ended_ms IS NULL"),
+            ("refund", "refunds", "status = 'processing'"),
+            ("reversal", "reversals", "status = 'pending'"),
+        )
+    ),
+)

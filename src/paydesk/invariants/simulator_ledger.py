@@ -1,0 +1,72 @@
+"""The statements that hold the simulated acquirer's book against ours: play money, but no less of it."""
+
+from __future__ import annotations
+
+from paydesk.invariants.rule import Rule
+
+WHOLE_RULES = (
+    # While an order is live its terminal may still report; and what is asked for or being undone is not over.
+    Rule(
+        "approval_against_order",
+        "{0} are approved in the acquirer's book; its order is {1} and has {2} as paid",
+        """
+        SELECT p.seller_id, p.payment_id, p.amount_minor, COALESCE(o.status, 'not there'),
+               COALESCE(CAST(o.paid_minor AS text), 'nothing')
+          FROM simulator_payments p
+          LEFT JOIN orders o ON o.seller_id = p.seller_id AND o.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
+         WHERE p.outcome = 'approved' AND p.reversed_ms IS NULL
+           AND (o.order_id IS NULL OR o.status IN ('failed', 'canceled')
+                OR (o.status IN ('processed', 'refunded') AND COALESCE(o.paid_minor, 0) <> p.amount_minor))
+           AND NOT EXISTS (SELECT 1 FROM inquiries i
+                            WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id AND i.ended_ms IS NULL)
+           AND NOT EXISTS (SELECT 1 FROM reversals v
+                            WHERE v.seller_id = o.seller_id AND v.lease_id = SUBSTR(o.order_id, 4)
+                              AND v.status = 'pending')""",
+    ),
+    Rule(
+        "payment_against_book",
+        "its order is {0}, and the acquirer has {1}",
+        """
+        SELECT p.seller_id, p.payment_id, o.status,
+               CASE WHEN p.outcome = 'approved' THEN 'reversed it' ELSE 'declined it' END
+          FROM simulator_payments p
+          JOIN orders o ON o.seller_id = p.seller_id AND o.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
+         WHERE o.status IN ('processed', 'refunded') AND (p.outcome = 'declined' OR p.reversed_ms IS NOT NULL)""",
+    ),
+    # A refund that is under way may be in the book already.
+    Rule(
+        "refund_against_book",
+        "{0} went back by the acquirer's book; the refund is {1}, of {2}",
+        """
+        SELECT m.seller_id, m.movement_key, m.amount_minor, COALESCE(r.status, 'not there'),
+               COALESCE(CAST(r.amount_minor AS text), 'nothing')
+          FROM simulator_movements m
+          LEFT JOIN refunds r ON r.seller_id = m.seller_id AND r.refund_id = m.movement_key
+         WHERE m.kind = 'refund' AND m.outcome = 'approved'
+           AND (r.refund_id IS NULL OR r.status = 'failed' OR r.amount_minor <> m.amount_minor)""",
+    ),
+    Rule(
+        "refund_without_movement",
+        "{0} are processed, and the acquirer's book has no such refund",
+        """
+        SELECT r.seller_id, r.refund_id, r.amount_minor
+          FROM refunds r
+          JOIN simulator_payments p ON p.seller_id = r.seller_id AND p.payment_id = 'PAY' || SUBSTR(r.order_id, 4)
+         WHERE r.status = 'processed' AND NOT EXISTS (
+               SELECT 1 FROM simulator_movements m
+                WHERE m.seller_id = r.seller_id AND m.movement_key = r.refund_id
+                  AND m.kind = 'refund' AND m.outcome = 'approved')""",
+    ),
+    Rule(
+        "book_against_itself",
+        "of {0} approved {1} went back, and its refunds are {2}",
+        """
+        SELECT seller_id, payment_id, amount_minor, refunded_minor, moved FROM (
+               SELECT p.seller_id, p.payment_id, p.amount_minor, p.refunded_minor,
+                      (SELECT COALESCE(SUM(m.amount_minor), 0) FROM simulator_movements m
+                        WHERE m.seller_id = p.seller_id AND m.payment_id = p.payment_id
+                          AND m.kind = 'refund' AND m.outcome = 'approved') AS moved
+                 FROM simulator_payments p) sums
+         WHERE refunded_minor <> moved OR refunded_minor > amount_minor""",
+    ),
+)

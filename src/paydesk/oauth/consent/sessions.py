@@ -1,0 +1,129 @@
+"""Sellers who are signed in at a browser: one row a session, found by the digest of its cookie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paydesk.core import ids
+from paydesk.core.secrets import digest, new_hex
+from paydesk.oauth.consent import sellers
+from paydesk.storage.database import Transaction
+
+USE_EVERY_MS = 60_000
+"""The last use of a session is written at most this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that is good, and whose it is."""
+
+    seller_id: int
+    digest: bytes
+    email: str
+    name: str
+
+
+# Out: the seller, as long as the password is the one that was verified; held until the session is there, so that
+# whoever sets another password, or suspends, finds the session and ends it.
+LOCK_SELLER = """SELECT 1 FROM sellers WHERE seller_id = $1 AND password = $2 AND suspended_ms IS NULL FOR SHARE"""
+
+# In: a new session.
+INSERT = "INSERT INTO seller_sessions (seller_id, digest, created_ms, expires_ms) VALUES ($1, $2, $3, $4)"
+
+# Out: a session with its seller.
+GET = """SELECT s.expires_ms, COALESCE(s.used_ms, s.created_ms), s.expired_ms, s.ended_ms, p.suspended_ms, p.email,
+        p.name
+    FROM seller_sessions s JOIN sellers p ON p.seller_id = s.seller_id
+    WHERE s.seller_id = $1 AND s.digest = $2"""
+
+# Out: the same, locked until the commit: nothing ends the session before that.
+LOCK = f"{GET} FOR UPDATE OF s"
+
+# The session is used now; it was used last before $4.
+USE = """UPDATE seller_sessions SET used_ms = $3
+    WHERE seller_id = $1 AND digest = $2 AND COALESCE(used_ms, created_ms) <= $4"""
+
+# good -> expired: once it was refused as expired it stays so.
+EXPIRE = "UPDATE seller_sessions SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
+
+# good -> ended; the first instant stays.
+END = "UPDATE seller_sessions SET ended_ms = $3 WHERE seller_id = $1 AND digest = $2 AND ended_ms IS NULL"
+
+# All of a seller's sessions: good -> ended.
+END_ALL = "UPDATE seller_sessions SET ended_ms = $2 WHERE seller_id = $1 AND ended_ms IS NULL"
+
+# Out: sessions that were over before $2 are gone, at most $3.
+PRUNE = """DELETE FROM seller_sessions WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
+    SELECT digest FROM seller_sessions WHERE seller_id = $1 AND expires_ms < $2
+     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
+
+
+async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: int, expires_ms: int) -> str | None:
+    """A new session, as the value of its cookie: 256 random bits, and whose it is so that it is found.
+
+    None where the seller was suspended or given another password since `password_hash` was verified.
+    """
+    if await tx.one(LOCK_SELLER, seller_id, password_hash) is None:
+        return None
+    cookie = f"{new_hex(256)}-{seller_id}"
+    await tx.run(INSERT, seller_id, digest(cookie), now_ms, expires_ms)
+    return cookie
+
+
+async def current(
+    tx: Transaction, cookie: str | None, now_ms: int, *, idle_ms: int, locked: bool = False
+) -> Session | None:
+    """Return the session of this cookie, which is used by that; None where there is none, or it is over.
+
+    It is over after its time, and when it was not used for `idle_ms`; a first refusal for that is kept. `locked`: it is
+    not ended by another transaction before the commit, so that what it allows is done before its end or not at all.
+    """
+    seller_id = ids.seller_of(cookie) if cookie else None
+    if cookie is None or seller_id is None:
+        return None
+    key = seller_id, digest(cookie)
+    row = await tx.one(LOCK if locked else GET, *key)
+    if row is None:
+        return None
+    expires_ms, used_ms, expired_ms, ended_ms, suspended_ms, email, name = row
+    if any(over_ms is not None for over_ms in (expired_ms, ended_ms, suspended_ms)):
+        return None
+    if min(expires_ms, used_ms + idle_ms) <= now_ms:
+        await tx.run(EXPIRE, *key, now_ms)
+        return None
+    if used_ms + USE_EVERY_MS <= now_ms:
+        await tx.run(USE, *key, now_ms, now_ms - USE_EVERY_MS)
+    return Session(*key, email, name)
+
+
+async def end(tx: Transaction, cookie: str, now_ms: int) -> bool:
+    """The session of this cookie is over; False where it was, or never was."""
+    seller_id = ids.seller_of(cookie)
+    return seller_id is not None and bool(await tx.run(END, seller_id, digest(cookie), now_ms))
+
+
+async def end_all(tx: Transaction, seller_id: int, now_ms: int) -> int:
+    """The seller is signed out everywhere; how many sessions that were.
+
+    Call it after another password or the suspension was written, in the same transaction.
+    """
+    return await tx.run(END_ALL, seller_id, now_ms)
+
+
+async def end_everywhere(tx: Transaction, cookie: str, now_ms: int, *, idle_ms: int) -> bool:
+    """End all sessions of the seller whose session this is; False, and nothing is ended, where it is over already.
+
+    The seller is locked first, as when a password is set: two that end all sessions don't wait for each other's rows.
+    """
+    seller_id = ids.seller_of(cookie)
+    if seller_id is None or await sellers.lock(tx, seller_id) is None:
+        return False
+    if await current(tx, cookie, now_ms, idle_ms=idle_ms) is None:
+        return False
+    await end_all(tx, seller_id, now_ms)
+    return True
+
+
+async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Forget sessions that would have expired before; how many."""
+    return await tx.run(PRUNE, seller_id, before_ms, limit)

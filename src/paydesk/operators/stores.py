@@ -1,0 +1,85 @@
+"""Stores and points of sale as operators see them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from paydesk.core.clock import rfc3339
+from paydesk.oauth.consent import sellers
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, lists
+from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, SELLER_NOT_FOUND, STORE_NOT_FOUND
+from paydesk.operators.schemas import PosRequest, StoreRequest
+from paydesk.terminals import stores
+from paydesk.terminals.stores import Pos, Store
+
+STORES = f"""
+SELECT {", ".join(field.name for field in fields(Store))} FROM stores
+WHERE (seller_id, store_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, store_id LIMIT $3"""
+
+POINTS_OF_SALE = f"""
+SELECT {", ".join(field.name for field in fields(Pos))} FROM pos
+WHERE (seller_id, pos_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, pos_id LIMIT $3"""
+
+
+async def create_store(call: Call) -> Answer:
+    """Add a store to a seller."""
+    audit.require_change(call)
+    body: StoreRequest = call.body
+    if await sellers.get(call.tx, body.seller_id) is None:
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
+    answer = shown_store(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
+    await audit.record(call, call.tx, "stores.create", str(answer["store_id"]), after=answer)
+    return Answer(201, answer)
+
+
+async def find_stores(call: Call) -> Answer:
+    """List the stores."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, STORES, (first, 0), lambda row: shown_store(Store(*row)), last)
+
+
+async def create_pos(call: Call) -> Answer:
+    """Add a point of sale to a store."""
+    audit.require_change(call)
+    body: PosRequest = call.body
+    pos = await stores.create_pos(
+        call.tx, body.seller_id, body.store_id, body.external_pos_id, body.name or body.external_pos_id, call.now_ms
+    )
+    if pos is None:
+        known = await stores.stores(call.tx, body.seller_id)
+        if any(one.store_id == body.store_id for one in known):
+            raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
+        raise STORE_NOT_FOUND.with_reason("not a store of this seller")
+    answer = shown_pos(pos)
+    await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=answer)
+    return Answer(201, answer)
+
+
+async def find_pos(call: Call) -> Answer:
+    """List the points of sale."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call.tx, call, POINTS_OF_SALE, (first, 0), lambda row: shown_pos(Pos(*row)), last)
+
+
+def shown_store(one: Store) -> dict[str, Any]:
+    """A store on the wire."""
+    return {
+        "store_id": one.store_id,
+        "seller_id": one.seller_id,
+        "name": one.name,
+        "created_date": rfc3339(one.created_ms),
+    }
+
+
+def shown_pos(one: Pos) -> dict[str, Any]:
+    """A point of sale on the wire."""
+    return {
+        "pos_id": one.pos_id,
+        "seller_id": one.seller_id,
+        "store_id": one.store_id,
+        "external_pos_id": one.external_pos_id,
+        "name": one.name,
+        "created_date": rfc3339(one.created_ms),
+    }

@@ -1,0 +1,146 @@
+"""What `paydesk dev` has from the start: an application, a seller with a store and three terminals, a subscription.
+
+All of it is made in one unit of work, or nothing; found again by its names at every later start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from paydesk.core.keys import Keys
+from paydesk.oauth.clients import applications
+from paydesk.oauth.clients.application import Application
+from paydesk.oauth.consent import sellers
+from paydesk.oauth.consent.sellers import Seller
+from paydesk.storage.database import Transaction
+from paydesk.terminals import store as terminals
+from paydesk.terminals import stores
+from paydesk.terminals.store import Terminal
+from paydesk.webhooks import subscriptions
+from paydesk.webhooks.schemas import TOPIC
+from paydesk.webhooks.subscriptions import Subscription
+
+APPLICATION = "Demo POS"
+SCOPES = "offline_access read write"
+EMAIL = "seller@demo.example"
+SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
+STORE = "Demo store"
+POS_COUNT = 3
+SCRIPT = "approve"
+NO_PASSWORD = "!"  # noqa: S105 - no password has this hash
+CALLBACK, INBOX = "/demo/callback", "/demo/inbox"
+
+# The service listens elsewhere than before.
+MOVE_SUBSCRIPTION = "UPDATE subscriptions SET url = $2 WHERE subscription_id = $1 AND url <> $2"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What was seeded."""
+
+    application: Application
+    seller: Seller
+    terminals: tuple[Terminal, ...]
+    subscription: Subscription
+
+
+async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int) -> Demo:
+    """The demo data, made where it is missing; its addresses are those of `base_url`, which may have changed.
+
+    Its secrets are minted when the credentials file is written.
+    """
+    application = await _application(tx, base_url, now_ms)
+    seller = await _seller(tx, now_ms)
+    subscription = await _subscription(tx, application, base_url, keys, now_ms)
+    return Demo(application, seller, await _terminals(tx, seller.seller_id, now_ms), subscription)
+
+
+async def _application(tx: Transaction, base_url: str, now_ms: int) -> Application:
+    redirect_uri = base_url + CALLBACK
+    for application in await applications.find_all(tx):
+        if application.name == APPLICATION:
+            return await _with_redirect_uri(tx, application, redirect_uri)
+    application, _ = await applications.create(
+        tx, name=APPLICATION, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms
+    )
+    return application
+
+
+async def _with_redirect_uri(tx: Transaction, application: Application, redirect_uri: str) -> Application:
+    """The application with our callback as its first address; others that it was given stay."""
+    if application.redirect_uris[0] == redirect_uri:
+        return application
+    others = tuple(uri for uri in application.redirect_uris if not uri.endswith(CALLBACK))
+    await applications.change(
+        tx,
+        application.application_id,
+        name=application.name,
+        redirect_uris=(redirect_uri, *others),
+        scopes=application.scopes,
+        pkce_required=application.pkce_required,
+        on_replay=application.on_replay,
+    )
+    changed = await applications.get(tx, application.application_id)
+    assert changed is not None, "it was found a moment ago, in this transaction"
+    return changed
+
+
+async def _seller(tx: Transaction, now_ms: int) -> Seller:
+    found = await sellers.find_by_email(tx, EMAIL)
+    if found is not None:
+        return found[0]
+    seller = await sellers.create(
+        tx,
+        email=EMAIL,
+        name=SELLER,
+        country=COUNTRY,
+        currency=CURRENCY,
+        password_hash=NO_PASSWORD,
+        now_ms=now_ms,
+    )
+    assert seller is not None, "the address was free a moment ago, in this transaction"
+    return seller
+
+
+async def _subscription(
+    tx: Transaction, application: Application, base_url: str, keys: Keys, now_ms: int
+) -> Subscription:
+    """The subscription to our own inbox, wherever that is by now."""
+    url, after = base_url + INBOX, ""
+    while page := await subscriptions.listed(tx, after, 200):
+        for found in page:
+            if (found.application_id, found.topic) == (application.application_id, TOPIC) and found.url.endswith(INBOX):
+                await tx.run(MOVE_SUBSCRIPTION, found.subscription_id, url)
+                return replace(found, url=url)
+        after = page[-1].subscription_id
+    made, _ = await subscriptions.create(
+        tx, keys, application_id=application.application_id, live=False, url=url, actions=(), now_ms=now_ms
+    )
+    return made
+
+
+async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Terminal, ...]:
+    """The virtual terminals of the demo seller, those that were added later included; the first time a few are made."""
+    known = [one for one in await terminals.of_seller(tx, seller_id) if one.is_virtual]
+    if not known:
+        store = await stores.create_store(tx, seller_id, STORE, now_ms)
+        known = [await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)]
+    return tuple(sorted(known, key=lambda one: (one.created_ms, one.terminal_id)))
+
+
+async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int, now_ms: int) -> Terminal:
+    pos = await stores.create_pos(tx, seller_id, store_id, f"DEMOPOS{number}", f"Demo POS {number}", now_ms)
+    assert pos is not None, "the store is new, and so are the names within it"
+    terminal = await terminals.create(
+        tx,
+        seller_id=seller_id,
+        pos_id=pos.pos_id,
+        terminal_id=terminals.virtual_id(),
+        live=False,
+        now_ms=now_ms,
+        is_virtual=True,
+        operating_mode="PDV",
+        script=SCRIPT,
+    )
+    assert terminal is not None, "the id is random and the point of sale was made a moment ago"
+    return terminal

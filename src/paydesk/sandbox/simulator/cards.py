@@ -1,0 +1,87 @@
+"""The test cards and test amounts of the simulated acquirer: what each makes it do. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paydesk.orders.status import FAILED_DETAILS
+from paydesk.payments.acquirer import Card
+from paydesk.sandbox.simulator import rules
+from paydesk.sandbox.simulator.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class TestCard:
+    """A card: how it is called, its brand and type as on the wire, the digits that may be shown, and what it does.
+
+    The last four digits alone decide, whatever the brand.
+    """
+
+    __test__ = False
+
+    name: str
+    brand: str
+    type: str
+    first_digits: str
+    last_digits: str
+    script: str = ""
+
+
+_VISA, _DEBIT_VISA = ("visa", "credit_card", "423564"), ("debvisa", "debit_card", "400276")
+
+CARDS: Mapping[str, TestCard] = {
+    card.name: card
+    for card in (
+        TestCard("visa_approved", *_VISA, "5682"),
+        TestCard("master_approved", "master", "credit_card", "503143", "6351"),
+        TestCard("amex_approved", "amex", "credit_card", "375365", "1885"),
+        TestCard("debvisa_approved", *_DEBIT_VISA, "3704"),
+        TestCard("debmaster_approved", "debmaster", "debit_card", "528733", "8311"),
+        *(
+            TestCard(detail, *_VISA, f"90{place:02d}", f"payment:decline:{detail}")
+            for place, detail in enumerate(FAILED_DETAILS, 1)
+        ),
+        TestCard("wrong_pin", *_VISA, "9020", "payment:decline:max_attempts_exceeded"),
+        TestCard("no_answer", *_VISA, "9021", "payment:lost"),
+        TestCard("late", *_VISA, "9022", "payment:late:30s"),
+        TestCard("slow", *_VISA, "9023", "payment:delay:5s"),
+    )
+}
+
+AMOUNTS: Mapping[int, str] = {
+    **{9_990_000 + place: f"payment:decline:{detail}" for place, detail in enumerate(FAILED_DETAILS, 1)},
+    9_990_020: "payment:lost",
+    9_990_021: "payment:unheard",
+    9_990_022: "payment:not_sent",
+    9_990_023: "payment:late:30s",
+    9_990_024: "payment:delay:5s",
+    9_990_025: "payment:lost inquiry:lost:3",
+    9_990_026: "inquiry:not_sent:3",
+    9_990_030: "refund:decline:rejected_by_issuer",
+    9_990_031: "refund:lost",
+    9_990_032: "refund:unheard",
+    9_990_033: "refund:not_sent",
+    9_990_034: "refund:late:30s",
+    9_990_035: "refund:late:30s refund:decline:rejected_by_issuer",
+    9_990_036: "refund:delay:7s",
+    9_990_040: "reversal:lost:3",
+    9_990_041: "reversal:unheard:3",
+    9_990_042: "reversal:not_sent:3",
+    9_990_043: "reversal:late:30s",
+    9_990_044: "payment:late:30s reversal:unheard:3",
+}
+"""By a payment's amount in minor units; it decides about its refunds and its reversal too."""
+
+_BY_DIGITS = {card.last_digits: rules.parse(card.script) for card in CARDS.values() if card.script}
+_BY_AMOUNT = {amount_minor: rules.parse(script) for amount_minor, script in AMOUNTS.items()}
+
+
+def rules_of_card(card: Card | None) -> Rules:
+    """What the card makes the acquirer do."""
+    return _BY_DIGITS.get(card.last_digits, ()) if card is not None else ()
+
+
+def rules_of_amount(amount_minor: int) -> Rules:
+    """What a payment of this amount makes the acquirer do."""
+    return _BY_AMOUNT.get(amount_minor, ())
