@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from paydesk import dev as development
 from paydesk.core import keys
 from paydesk.core.keys import KeysError
+from paydesk.dev import service as development
 from paydesk.node import StartRefused
 from paydesk.serve import check_database, check_files, check_settings
 from paydesk.settings import Settings

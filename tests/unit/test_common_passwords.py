@@ -99,7 +99,7 @@ def test_the_list_is_that_of_the_library() -> None:
 def test_the_start_does_not_read_the_list() -> None:
     """Importing the service reads nothing of it, and needs nothing of the library that it came from."""
     program = (
-        "import sys, paydesk.dev, paydesk.serve; from paydesk.oauth import common_passwords as c;"
+        "import sys, paydesk.dev.service, paydesk.serve; from paydesk.oauth.consent import common_passwords as c;"
         "assert c._listed.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from paydesk.dev import Options, greeting
+from paydesk.dev.service import Options, greeting
 
 OPTIONS = Options("127.0.0.1", 0, Path("data"), Path("data/credentials.json"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.dev import Options, overrides
+from paydesk.dev.service import Options, overrides
 from paydesk.settings import THROTTLES, UNTHROTTLED, Settings, SettingsError, load
 
 OPTIONS = Options("127.0.0.1", 8377, Path(".paydesk"), Path("credentials.json"))

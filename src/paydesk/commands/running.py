@@ -45,7 +45,7 @@ def dev(
     """
     given = load_settings()
     _import_structlog()
-    from paydesk import dev as development
+    from paydesk.dev import service as development
 
     options = development.Options(host, port, data, credentials or data / "credentials.json")
     settings = load_settings(**development.overrides(given, options))

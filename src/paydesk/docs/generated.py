@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import OPERATIONS
-from paydesk.docs import errors, lifecycles, settings, simulator
+from paydesk.docs import error_codes, lifecycles, settings, simulator
 from paydesk.docs.tables import table
 from paydesk.http import openapi
 from paydesk.http.retired import DESCRIBED
@@ -24,7 +24,7 @@ def openapi_json() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "openapi.json": openapi_json,
-    "errors.md": errors.page,
+    "errors.md": error_codes.page,
     "limits.md": settings.page_of_limits,
     "order-lifecycle.md": lifecycles.page_of_orders,
     "settings.md": settings.page,

@@ -8,8 +8,8 @@ from functools import partial
 
 from paydesk.core.errors import Refusal
 from paydesk.oauth.consent import withdrawal
+from paydesk.oauth.consent.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages import sign_in
-from paydesk.oauth.pages.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages.forms import Withdrawal
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Transaction

@@ -9,10 +9,10 @@ from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.application import Application
 from paydesk.oauth.consent import authorization, requests
 from paydesk.oauth.consent.authorization import Asked
+from paydesk.oauth.consent.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.consent.requests import Decision
 from paydesk.oauth.consent.sessions import Session
 from paydesk.oauth.pages import sign_in
-from paydesk.oauth.pages.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages.forms import Consent
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Transaction

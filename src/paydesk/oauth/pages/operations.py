@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import FORBIDDEN
 from paydesk.oauth.consent.authorization import PATH
-from paydesk.oauth.pages import applications, authorize, sign_in
-from paydesk.oauth.pages.errors import (
+from paydesk.oauth.consent.errors import (
     APPLICATION_CHANGED,
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
@@ -18,6 +17,7 @@ from paydesk.oauth.pages.errors import (
     UNKNOWN_APPLICATION,
     UNREGISTERED_ADDRESS,
 )
+from paydesk.oauth.pages import applications, authorize, sign_in
 from paydesk.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.web import html

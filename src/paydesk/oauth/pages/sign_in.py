@@ -10,15 +10,15 @@ from paydesk.core.errors import Refusal
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.throttle import FAILURES_PER_ALERT, SignInThrottle
 from paydesk.oauth.consent import authorization, sellers, sessions
-from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.oauth.consent.sellers import Seller
-from paydesk.oauth.pages.errors import (
+from paydesk.oauth.consent.errors import (
     FORM_OUTDATED,
     SELLER_SUSPENDED,
     SESSION_ENDED,
     SIGN_IN_FAILED,
     SIGN_IN_THROTTLED,
 )
+from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
+from paydesk.oauth.consent.sellers import Seller
 from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent

@@ -12,6 +12,7 @@ from typing import Any
 
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
+from paydesk.dev.demo import CALLBACK, INBOX, Demo
 from paydesk.oauth import issuing
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications
@@ -20,7 +21,6 @@ from paydesk.oauth.tokens import Lifetimes
 from paydesk.operators import tokens as operator_tokens
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.operators.passwords import new_password
-from paydesk.sandbox.demo import CALLBACK, INBOX, Demo
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import signature

@@ -18,10 +18,10 @@ from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
+from paydesk.dev import demo
+from paydesk.dev.credentials import Minting, NewPassword, spare_password
 from paydesk.http import server
 from paydesk.node import StartRefused
-from paydesk.sandbox import demo
-from paydesk.sandbox.credentials import Minting, NewPassword, spare_password
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
