@@ -1,6 +1,6 @@
 -- The same refreshes for oidc-provider, which takes them as a form.
 dofile(os.getenv("BENCH_FOLDER") .. "/common.lua")
-dofile(os.getenv("BENCH_FOLDER") .. "/chains.lua")
+dofile(os.getenv("BENCH_FOLDER") .. "/families.lua")
 local headers = {["Content-Type"] = "application/x-www-form-urlencoded"}
 local body = "client_id=" .. seed.client_id .. "&client_secret=" .. seed.client_secret
   .. "&grant_type=refresh_token&refresh_token=%s"

@@ -90,7 +90,7 @@ def test_no_password_takes_long(text: str) -> None:
 
 def test_the_list_is_that_of_the_library() -> None:
     """What `make generate` would write is what is there, with its licence beside it."""
-    folder = files("paydesk.oauth").joinpath("words")
+    folder = files("paydesk.oauth.consent").joinpath("words")
     words = gzip.decompress(folder.joinpath("common.txt.gz").read_bytes()).decode().splitlines()
     assert words == sorted({word for name in LISTS for word in FREQUENCY_LISTS[name]})
     assert "Permission is hereby granted, free of charge" in folder.joinpath("LICENSE.txt").read_text()

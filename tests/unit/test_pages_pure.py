@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import paydesk.oauth.pages
+import paydesk.web
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
 from paydesk.core.errors import Refusal
 from paydesk.http.shared import may_answer
@@ -77,7 +78,7 @@ def _flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _document(language: str) -> dict[str, Any]:
-    return _flat(tomllib.loads(files("paydesk.oauth").joinpath("texts", f"{language}.toml").read_text("utf-8")))
+    return _flat(tomllib.loads(files("paydesk.web").joinpath("texts", f"{language}.toml").read_text("utf-8")))
 
 
 def _places(text: str) -> set[str]:
@@ -102,7 +103,8 @@ def test_every_text_is_there_in_every_language() -> None:
 def test_every_text_is_used_and_every_used_one_is_there() -> None:
     """What templates and handlers name stands in the texts, and nothing stands there that nobody shows."""
     folder = Path(paydesk.oauth.pages.__file__).parent
-    sources = [*folder.glob("*.py"), *folder.parent.joinpath("templates").glob("*.html")]
+    web = Path(paydesk.web.__file__).parent
+    sources = [*folder.glob("*.py"), *web.glob("*.py"), *web.joinpath("templates").glob("*.html")]
     written = "\n".join(source.read_text("utf-8") for source in sources)
     named = set(re.findall(r'(?<!\w)(?:t|words|self)\("([\w.]+)"[,)]', written))
     notices = {f"sign_in.{name}" for name in ("failed", "throttled", "outdated", "ended")}

@@ -127,13 +127,13 @@ async def _demo(
 ) -> demo.Demo:
     """The demo data and the credentials file, each made or brought up to date."""
     now_ms = clock.now_ms()
-    demo = await database.write(lambda tx: demo.find_or_create(tx, base_url, server_keys, now_ms))
-    minting = Minting(database, server_keys, settings, demo, base_url, now_ms, password)
+    found = await database.write(lambda tx: demo.find_or_create(tx, base_url, server_keys, now_ms))
+    minting = Minting(database, server_keys, settings, found, base_url, now_ms, password)
     try:
         await minting.refresh(options.credentials)
     except OSError as error:
         raise StartRefused(f"{options.credentials} cannot be written: {error.strerror}.") from None
-    return demo
+    return found
 
 
 def greeting(options: Options, base_url: str) -> str:

@@ -7,15 +7,15 @@ local function put(token)
 end
 
 function init()
-  -- Each run has chains of its own: what an earlier one rotated is spent.
+  -- Each run has families of its own: what an earlier one rotated is spent.
   local run = tonumber(os.getenv("BENCH_RUN"))
-  local count = seed.chains_per_run
+  local count = seed.families_per_run
   for place = run * count + 1, (run + 1) * count do put(seed.refresh_tokens[place]) end
 end
 
 function request()
   local token = free[first]
-  -- Without a free chain the request is refused, and the refusal told.
+  -- Without a free family the request is refused, and the refusal told.
   if token == nil then return format_refresh("none") end
   free[first] = nil
   first = first + 1
