@@ -32,8 +32,8 @@ KEYS = Keys(1, {1: b"k" * 32})
 
 INSERT_EVENT = """
 INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms)
-VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7)
+                          payment_status_detail, body, created_ms, application_id, live)
+VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7, 1, 1)
 """
 
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         "One live order per terminal",
         "the index is not unique",
-        "storage/migrations/0001_initial.sql",
+        "storage/migrations/0001_initial_schema.sql",
         "CREATE UNIQUE INDEX orders_live_on_terminal",
         "CREATE INDEX orders_live_on_terminal",
         ORDERS,
@@ -301,9 +301,9 @@ MUTANTS = (
     Mutant(
         "Every event is delivered at least once",
         "old deliveries are pruned, also those that are still to be delivered",
-        "webhooks/retention.py",
-        "     WHERE d.seller_id = $1 AND d.ended_ms < $2\n       AND NOT EXISTS",
-        "     WHERE d.seller_id = $1 AND d.created_ms < $2\n       AND NOT EXISTS",
+        "retention.py",
+        '    "delivery_id",\n    "ended_ms",',
+        '    "delivery_id",\n    "created_ms",',
         RETENTION,
         "what_is_old and sqlite",
     ),

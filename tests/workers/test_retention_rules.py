@@ -97,14 +97,14 @@ async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
 
 async def _book(tx: Transaction) -> None:
     """Payments of which something went back, and the requests for it; the last request stays, however old."""
-    decided = {"outcome": "approved", "reference_id": "1", "known_ms": 0, "amount_minor": 100}
+    decided = {"outcome": "approved", "reference_id": "1", "visible_ms": 0, "amount_minor": 100}
     for ordinal, (name, days) in enumerate({"gone": 180.1, "kept": 179.9}.items(), start=1):
         payment_id, created_ms = f"PAY{ids.first_ulid(ago(days))}", ago(days)
         said = {"terminal_id": name, "live": 0, "currency": "BRL", "installments": 1, "refunded_minor": 100, **decided}
         await insert(tx, "simulator_payments", seller_id=SELLER, payment_id=payment_id, created_ms=created_ms, **said)
         moved = {"seller_id": SELLER, "kind": "refund", "payment_id": payment_id, **decided}
         await insert(tx, "simulator_movements", movement_key=name, created_ms=ago(1), **moved)
-        asked = {"seller_id": SELLER, "ordinal": ordinal, "asked": 1, "created_ms": created_ms}
+        asked = {"seller_id": SELLER, "ordinal": ordinal, "requests": 1, "created_ms": created_ms}
         await insert(tx, "simulator_requests", operation="payment", request_key=name, **asked)
         if name == "gone":
             await insert(tx, "simulator_requests", operation="refund", request_key="kept, the last", **asked)
