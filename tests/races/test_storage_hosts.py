@@ -129,7 +129,7 @@ async def test_wakes_find_the_primary(postgres_server: PostgresServer, postgres_
         async with notifications_published(url, database), asyncio.timeout(10):
             while not database.signals.are_carried:  # noqa: ASYNC110 - a task of its own connects
                 await asyncio.sleep(0.01)
-    assert "wakes are carried" in [line["event"] for line in logged]
+    assert "notifications_connected" in [line["event"] for line in logged]
     await database.close()
 
 

@@ -320,10 +320,10 @@ async def test_more_units_than_connections_wait(postgres_url: str) -> None:
         assert await asyncio.gather(*(_add(database, f"A__{n}") for n in range(50))) == [1] * 50
         assert len(database._connections._free) == 2
     async with _opened(postgres_url, connections_max=1, timeout_seconds=0.2, lock_timeout_seconds=5) as database:
-        held = await database._connections.take()
+        held = await database._connections.acquire()
         with pytest.raises(Unavailable, match="busy"):
             await _add(database, "B__1")
-        database._connections.give_back(held)
+        database._connections.release(held)
         assert await _add(database, "B__2") == 1
 
 

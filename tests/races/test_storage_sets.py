@@ -10,7 +10,7 @@ import pytest
 
 from paydesk.storage.database import Row
 from paydesk.storage.postgres_connections import Connection, Connections
-from paydesk.storage.postgres_sets import ask, ask_alone, ask_at_once, at_once, set_form
+from paydesk.storage.postgres_sets import combined, execute_many, execute_one, execute_together, set_form
 
 ROWS = 7
 
@@ -72,7 +72,7 @@ CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
 async def connection(postgres_url: str) -> AsyncIterator[Connection]:
     """A connection to a database with two sellers' things."""
     connections = Connections(postgres_url, connections_max=1, timeout_seconds=10, lock_timeout_seconds=10)
-    taken = await connections.take()
+    taken = await connections.acquire()
     await taken.execute(SCHEMA)
     await taken.execute(
         "INSERT INTO things SELECT s, 't' || n, CASE WHEN n % 2 = 0 THEN 'even' END, n, NULL"
@@ -80,7 +80,7 @@ async def connection(postgres_url: str) -> AsyncIterator[Connection]:
     )
     await taken.execute("INSERT INTO parts VALUES (1, 't2', 'wheel')")
     yield taken
-    connections.give_back(taken)
+    connections.release(taken)
     await connections.close()
 
 
@@ -101,11 +101,11 @@ def plain(kind: str, answer: Any) -> Any:
 async def test_together_is_as_alone(connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]) -> None:
     """The same answers, and the same rows afterwards."""
     await connection.execute("BEGIN")
-    alone = [plain(kind, await ask_alone(connection, kind, sql, args)) for args in many]
+    alone = [plain(kind, await execute_one(connection, kind, sql, args)) for args in many]
     after_alone = await everything(connection)
     await connection.execute("ROLLBACK")
     await connection.execute("BEGIN")
-    together = [plain(kind, answer) for answer in await ask(connection, kind, sql, many)]
+    together = [plain(kind, answer) for answer in await execute_many(connection, kind, sql, many)]
     after_together = await everything(connection)
     await connection.execute("ROLLBACK")
     assert together == alone
@@ -143,7 +143,9 @@ def test_other_shapes_are_left_alone(sql: str) -> None:
 async def test_a_unique_index_speaks_for_one_asker(connection: Connection, kind: str, returning: str) -> None:
     """Of two who would break it one gets a row, whichever; the other none."""
     sql = "INSERT INTO things (seller_id, name, note, size) VALUES ($1, $2, 'unique', $3) ON CONFLICT DO NOTHING"
-    first, second, third = await ask(connection, kind, sql + returning, [(1, "x", 1), (1, "y", 1), (1, "z", 2)])
+    first, second, third = await execute_many(
+        connection, kind, sql + returning, [(1, "x", 1), (1, "y", 1), (1, "z", 2)]
+    )
     assert bool(first) is not bool(second)
     assert third
 
@@ -151,7 +153,7 @@ async def test_a_unique_index_speaks_for_one_asker(connection: Connection, kind:
 async def test_the_last_statements_of_a_unit_are_one_round_trip(connection: Connection) -> None:
     """Each tells how many rows it touched."""
     asked = [(CHANGE, (1, "t1", "changed")), (ADD, (1, "n1", 9, b"x")), (FAN_OUT, (2, "f", 3)), (REMOVE, (1, "none"))]
-    assert await ask_at_once(connection, asked) == [1, 1, 4, 0]
+    assert await execute_together(connection, asked) == [1, 1, 4, 0]
     things, parts = await everything(connection)
     assert (1, "t1", "changed", 1, None) in things
     assert (1, "n1", "new", 9, b"x") in things
@@ -160,7 +162,7 @@ async def test_the_last_statements_of_a_unit_are_one_round_trip(connection: Conn
 
 def test_parameters_are_numbered_through() -> None:
     """What stands in quotes is not a parameter."""
-    assert at_once(("DELETE FROM a WHERE b = $1 AND c = '$1'", "UPDATE a SET b = $2 WHERE c = $1 RETURNING d")) == (
+    assert combined(("DELETE FROM a WHERE b = $1 AND c = '$1'", "UPDATE a SET b = $2 WHERE c = $1 RETURNING d")) == (
         "WITH s0 AS (DELETE FROM a WHERE b = $1 AND c = '$1' RETURNING 1),"
         " s1 AS (UPDATE a SET b = $3 WHERE c = $2 RETURNING d)"
         " SELECT (SELECT COUNT(*) FROM s0), (SELECT COUNT(*) FROM s1)"

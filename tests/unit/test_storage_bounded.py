@@ -1,4 +1,4 @@
-"""Room for so many units of work: who is let in, who is refused, and what a database that hangs changes."""
+"""Limiter for so many units of work: who is let in, who is refused, and what a database that hangs changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from paydesk.storage.bounded import FEW, STALL_SECONDS, Busy, Room
+from paydesk.storage.bounded import PROBES_MAX, STALL_SECONDS, Busy, Limiter
 from paydesk.storage.database import Locked, Unavailable
 
 
@@ -27,7 +27,7 @@ def watch() -> Watch:
     return Watch()
 
 
-def _enter(room: Room, count: int) -> int:
+def _enter(room: Limiter, count: int) -> int:
     """How many of so many are let in."""
     entered = 0
     for _ in range(count):
@@ -39,7 +39,7 @@ def _enter(room: Room, count: int) -> int:
     return entered
 
 
-def _leave(room: Room, count: int, error: BaseException | None = None) -> None:
+def _leave(room: Limiter, count: int, error: BaseException | None = None) -> None:
     for _ in range(count):
         room.__exit__(type(error) if error else None, error, None)
 
@@ -47,7 +47,7 @@ def _leave(room: Room, count: int, error: BaseException | None = None) -> None:
 def test_so_many_and_no_more(watch: Watch) -> None:
     """One more is refused; as soon as one has left there is room again."""
     for most in (1, 10, 50):
-        room = Room(most, watch.read)
+        room = Limiter(most, watch.read)
         assert _enter(room, 60) == most
         _leave(room, 1)
         assert _enter(room, 2) == 1
@@ -55,7 +55,7 @@ def test_so_many_and_no_more(watch: Watch) -> None:
 
 def test_a_database_that_hangs(watch: Watch) -> None:
     """Whoever waits for an answer goes on waiting, others are refused; with the first answer all is as before."""
-    room = Room(1000, watch.read)
+    room = Limiter(1000, watch.read)
     assert _enter(room, 100) == 100
     watch.now += STALL_SECONDS + 0.1
     assert _enter(room, 100) == 0
@@ -65,14 +65,14 @@ def test_a_database_that_hangs(watch: Watch) -> None:
 
 def test_a_database_that_is_away(watch: Watch) -> None:
     """While everybody fails only a few are let in to find out; a refusal of the work's own is an answer."""
-    room = Room(1000, watch.read)
+    room = Limiter(1000, watch.read)
     assert _enter(room, 100) == 100
     watch.now += STALL_SECONDS + 0.1
     _leave(room, 100, Unavailable("away"))
     for _ in range(3):
-        assert _enter(room, 100) == FEW
+        assert _enter(room, 100) == PROBES_MAX
         watch.now += 10
-        _leave(room, FEW, Unavailable("away"))
+        _leave(room, PROBES_MAX, Unavailable("away"))
     assert _enter(room, 1) == 1
     _leave(room, 1, Locked("a row"))
     assert _enter(room, 100) == 100
@@ -80,7 +80,7 @@ def test_a_database_that_is_away(watch: Watch) -> None:
 
 def test_a_slow_one_alone_is_no_sign(watch: Watch) -> None:
     """A long search, after which many come at once, keeps nobody out; nor does a client that goes away say anything."""
-    room = Room(1000, watch.read)
+    room = Limiter(1000, watch.read)
     assert _enter(room, 1) == 1
     watch.now += 60
     assert _enter(room, 500) == 500
