@@ -62,7 +62,7 @@ async def _jump_about(
 async def _service(database: Database, clock: JumpingClock) -> InProcessService:
     scene = await make_scene(database)
     # A frozen clock of its own would make codes that are long expired.
-    scene.clock = clock  # type: ignore[assignment] # it only tells the time
+    scene.clock = clock  # type: ignore[assignment] # only its time is used
     token = await access_token(scene, clock.now_ms(), live=False)
     service = InProcessService("", database, clock, scene, NO_SESSION, token, token)
     service.take(database, clock, Settings())

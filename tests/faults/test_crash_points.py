@@ -31,7 +31,7 @@ SOURCES = Path(crash_points.__file__).parent
 
 @dataclass
 class Scenario:
-    """One node with a terminal and tokens; every request can be told where the node is to die of it."""
+    """One node with a terminal and tokens; every request can name the point where the node crashes."""
 
     node: NodeProcess
     service: Service
@@ -188,7 +188,7 @@ async def test_many_that_a_crash_leaves_unanswered_have_one_effect_each(
 
 
 def test_nothing_in_the_package_arms_a_crash_point() -> None:
-    """No setting, variable or header of a service can end it: whoever arms a point is a test."""
+    """No setting, variable or header of a service can arm a crash point; only tests can."""
     arming = [
         path.name
         for path in SOURCES.rglob("*.py")

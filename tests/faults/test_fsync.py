@@ -1,4 +1,4 @@
-"""Syncs that fail or are slow: a process that can't tell what is on its disk ends, and nothing acknowledged is lost."""
+"""Failing and slow syncs: after a failed sync the process ends, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 

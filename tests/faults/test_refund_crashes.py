@@ -41,7 +41,7 @@ OF_THE_REQUEST = (
     "outcome_committed",
     "before_answer",
 )
-# And these by the worker, which is woken by what nobody heard of.
+# And these by the worker, after the node restarts.
 OF_THE_WORKER = ("claimed", "answer_stored", "asked:2", "outcome_committed:2")
 TWICE = (("intent_committed", "claimed"), ("asked", "answer_stored"), ("before_commit:3", "asked"))
 
@@ -110,7 +110,7 @@ def test_no_step_is_left_out() -> None:
 
 
 async def test_who_repeats_a_refund_after_a_crash_has_one(database_url: str, tmp_path: Path) -> None:
-    """At each step of the request: the repeat is answered 201, the part is given back once, and told once."""
+    """At each step of the request: the retry returns 201, the amount is refunded once and one webhook is sent."""
     async with _scenario(database_url, tmp_path) as scenario:
         for label in OF_THE_REQUEST:
             order_id, key = await pay(scenario.device, "10.00"), str(uuid.uuid4())
@@ -156,7 +156,7 @@ async def test_a_request_and_then_its_worker_die(database_url: str, tmp_path: Pa
 
 
 async def test_a_decline_that_a_crash_made_late(database_url: str, tmp_path: Path) -> None:
-    """The till could not be told at once, so it is told `processing`, and then that the refund failed."""
+    """The response is `processing`; later the refund is `failed`."""
     async with _scenario(database_url, tmp_path) as scenario:
         order_id = await pay(scenario.device, DECLINED)
         await scenario.crash(order_id, "key", "asked")

@@ -130,7 +130,7 @@ async def test_the_newest_poll_wins_on_whichever_node(
     async with two_nodes(opened, postgres_url) as nodes:
         device, older = await polls_elsewhere(nodes)
         moved = replace(device, service=nodes[0])
-        assert (await moved.next(wait=0)).status == 200, "the mode, which this node has not told it yet"
+        assert (await moved.next(wait=0)).status == 200, "the mode, which this node has not sent yet"
         assert (await asyncio.wait_for(older, 20)).status == 204
         await order_comes(nodes, moved, asyncio.create_task(moved.next(wait=50)))
 
@@ -140,13 +140,13 @@ async def test_a_poll_that_has_just_begun_is_ended_by_none_elsewhere() -> None:
     now, signals = iter((100.0, 100.5, 102.0, 102.0)), Signals()
     terminals_polling = gateway.Gateway(signals, lambda: next(now))
     first = terminals_polling.arrived("T")
-    assert terminals_polling.begin(first), "its first poll here: others are told"
+    assert terminals_polling.begin(first), "its first poll here: others are notified"
     signals.notify_local(("moved:T",))
     assert (first.over, terminals_polling.begin(first)) == (False, False)
     signals.notify_local(("moved:T",))
     assert (first.over, terminals_polling.begin(first)) == (True, False), "what was ended stays so"
     back = terminals_polling.arrived("T")
-    assert terminals_polling.begin(back), "it has come back: others are told"
+    assert terminals_polling.begin(back), "it has come back: others are notified"
 
 
 async def test_of_two_polls_the_one_that_came_later_wins() -> None:
@@ -227,7 +227,7 @@ async def test_a_terminal_revoked_on_one_node_is_refused_on_the_other(
 async def test_a_revoked_terminal_is_offered_nothing_even_without_hints(
     opened: Database, postgres_url: str, tmp_path: Path, long_memory: Settings
 ) -> None:
-    """Whoever looks for an order looks at the token too."""
+    """The query for an order also checks the token."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
     async with two_nodes(opened, postgres_url, settings=long_memory, wakes_url=nowhere) as nodes:
         device, poll = await polls_elsewhere(nodes)

@@ -1,4 +1,4 @@
-"""Works that share a batch on PostgreSQL: each comes out as if it had run alone, and what fails takes nobody along."""
+"""Works that share a batch on PostgreSQL: each has the result of running alone, and a failure affects no other."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ async def test_a_statement_that_fails_takes_nobody_along(postgres: PostgresDatab
     async def divides(tx: Transaction) -> None:
         await tx.one("SELECT 1 / $1::int", 0)
 
-    async def awaits_a_stranger(_: Transaction) -> None:
+    async def awaits_a_other(_: Transaction) -> None:
         await asyncio.sleep(0)
 
-    broken = [postgres.write(divides, conflict_keys=("x",)), postgres.write(awaits_a_stranger, conflict_keys=("y",))]
+    broken = [postgres.write(divides, conflict_keys=("x",)), postgres.write(awaits_a_other, conflict_keys=("y",))]
     good = [postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)]
     first, second, *answers = await asyncio.gather(*broken, *good, return_exceptions=True)
     assert isinstance(first, asyncpg.DivisionByZeroError)
@@ -106,7 +106,7 @@ async def test_a_statement_that_fails_takes_nobody_along(postgres: PostgresDatab
     assert answers == [1] * COUNT
 
 
-async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: PostgresDatabase) -> None:
+async def test_a_row_that_a_other_holds_keeps_nobody_else_waiting(postgres: PostgresDatabase) -> None:
     """The work that needs it waits alone, and goes through once the row is free."""
 
     async def adds_one(tx: Transaction) -> int:
@@ -115,25 +115,25 @@ async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: P
         value: int = row[0]
         return value
 
-    stranger = await asyncpg.connect(postgres._connections._url)
+    other = await asyncpg.connect(postgres._connections._url)
     try:
-        async with stranger.transaction():
-            await stranger.execute("UPDATE counters SET value = 100 WHERE n = 0")
+        async with other.transaction():
+            await other.execute("UPDATE counters SET value = 100 WHERE n = 0")
             waiting = asyncio.create_task(postgres.write(adds_one, conflict_keys=("n:0",)))
             others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(1, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 1)
             assert not waiting.done()
         assert await waiting == 101
     finally:
-        await stranger.close()
+        await other.close()
 
 
-async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: PostgresDatabase) -> None:
+async def test_rows_that_a_other_holds_take_no_place_from_batches(postgres: PostgresDatabase) -> None:
     """Works that come one at a time, and each meet a held row, leave the flushes to the others."""
-    stranger = await asyncpg.connect(postgres._connections._url)
+    other = await asyncpg.connect(postgres._connections._url)
     try:
-        async with stranger.transaction():
-            await stranger.execute("UPDATE counters SET value = 100 WHERE n < 4")
+        async with other.transaction():
+            await other.execute("UPDATE counters SET value = 100 WHERE n < 4")
             waiting = []
             for n in range(4):
                 waiting.append(asyncio.create_task(postgres.write(raising(n), conflict_keys=(f"n:{n}",))))
@@ -141,10 +141,10 @@ async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: P
             others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(4, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
             assert not any(work.done() for work in waiting)
-        # What each has read before, or what the stranger left.
+        # What each has read before, or what the other transaction left.
         assert set(await asyncio.gather(*waiting)) <= {1, 101}
     finally:
-        await stranger.close()
+        await other.close()
 
 
 async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: PostgresDatabase) -> None:

@@ -64,7 +64,7 @@ async def _until_somebody_waits(url: str) -> None:
             if await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted"):
                 return
             await asyncio.sleep(0.01)
-    raise AssertionError("nobody waits for a lock")
+    raise AssertionError("no session waits for a lock")
 
 
 async def test_a_connection_lost_before_the_commit_runs_the_unit_again(wire: CutWire, postgres_url: str) -> None:
@@ -96,7 +96,7 @@ async def test_a_connection_that_is_always_lost_is_unavailable(wire: CutWire, po
 
 @pytest.mark.parametrize(("cut", "kept"), [("before", 0), ("after", 1)])
 async def test_a_lost_commit_is_unknown(wire: CutWire, postgres_url: str, cut: Cut, kept: int) -> None:
-    """A COMMIT without an answer was done or not: the caller is told that nobody knows, and it is not run again."""
+    """The outcome of a COMMIT without a response is unknown: the caller gets that error, and it is not retried."""
     async with _opened(wire.url) as database:
         wire.plan(cut, b"COMMIT")
         with pytest.raises(Unavailable, match="unknown"):
@@ -155,7 +155,7 @@ async def test_a_server_that_goes_and_comes_back(postgres_server: PostgresServer
 async def test_a_connection_that_the_server_ended_is_replaced(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    """A terminated backend is noticed by nobody."""
+    """The caller does not notice a terminated backend."""
     async with _opened(postgres_url) as database:
         await _add(database, "A__1")
         postgres_server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'paydesk'")
@@ -197,7 +197,7 @@ async def test_a_connection_that_ends_while_a_statement_is_looked_at(
     monkeypatch.setattr(asyncpg.Connection, "prepare", prepare_and_lose)
     async with _opened(postgres_url) as database:
         found = "SELECT seller_id FROM terminal_owners WHERE terminal_id = $1"
-        rows = await asyncio.gather(*(database.read(lambda tx: tx.one(found, "nobody")) for _ in range(8)))
+        rows = await asyncio.gather(*(database.read(lambda tx: tx.one(found, "missing")) for _ in range(8)))
     assert rows == [None] * 8
     assert lost == [found]
 
@@ -293,7 +293,7 @@ async def test_a_commit_that_may_not_be_replicated_is_unknown(
 ) -> None:
     """A canceled wait for the standby is a warning to the server and no confirmation for us."""
     async with _opened(postgres_url) as database:
-        postgres_server.configure(synchronous_standby_names="nobody")
+        postgres_server.configure(synchronous_standby_names="missing")
         try:
             write = await _commit_that_waits(database)
             postgres_server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
@@ -407,7 +407,7 @@ async def test_a_superuser_is_refused(postgres_server: PostgresServer) -> None:
 
 @pytest.mark.parametrize("url", ["postgresql://paydesk@127.0.0.1:9/paydesk", "postgresql:///paydesk?host=/nowhere"])
 async def test_a_server_that_is_not_there_is_unavailable(url: str) -> None:
-    """Nobody listens at the address."""
+    """No server listens at the address."""
     with pytest.raises(Unavailable, match="cannot be reached"):
         await open_database(url)
 

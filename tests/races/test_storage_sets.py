@@ -30,7 +30,7 @@ QUOTED = "SELECT '$2 (' || name, \"size\" -- $3, WHERE\n FROM things /* $4 */ WH
 CHANGE = "UPDATE things SET note = COALESCE(CAST($3 AS text), note) WHERE seller_id = $1 AND name = $2 AND size < 5"
 CHANGE_AND_TELL = f"{CHANGE} RETURNING name, note, size + CAST($4 AS smallint)"
 REMOVE = "DELETE FROM things WHERE seller_id = $1 AND name = $2"
-REMOVE_AND_TELL = f"{REMOVE} RETURNING size"
+REMOVE_RETURNING = f"{REMOVE} RETURNING size"
 ADD = "INSERT INTO things (seller_id, name, note, size, digest) VALUES ($1, $2, 'new', $3, $4)"
 ADD_OR_NOT = f"{ADD} ON CONFLICT DO NOTHING RETURNING size, digest"
 ADD_QUIETLY = f"{ADD} ON CONFLICT DO NOTHING"
@@ -44,18 +44,18 @@ UPDATE things SET note = parts.part FROM parts
 WHERE things.seller_id = $1 AND things.name = $2 AND parts.seller_id = things.seller_id"""
 
 CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
-    ("one", FIND, [(1, "t2"), (1, "nobody"), (2, "t2"), (1, "t0"), (1, "t2")]),
-    ("all", FIND, [(1, "t2"), (1, "nobody")]),
+    ("one", FIND, [(1, "t2"), (1, "missing"), (2, "t2"), (1, "t0"), (1, "t2")]),
+    ("all", FIND, [(1, "t2"), (1, "missing")]),
     ("all", FIND_ALL, [(1, 0), (1, 3), (2, 6), (3, 0)]),
     ("one", FIND_ALL, [(1, 0), (1, 3), (3, 0)]),
-    ("one", LOCK, [(1, "t2"), (1, "nobody"), (2, "t2")]),
+    ("one", LOCK, [(1, "t2"), (1, "missing"), (2, "t2")]),
     ("one", COUNT, [(1,), (2,), (3,)]),
     ("one", QUOTED, [(1, "t2"), (2, "t1")]),
-    ("run", CHANGE, [(1, "t2", "new"), (1, "t6", "too big"), (2, "t2", None), (9, "t2", "nobody's")]),
+    ("run", CHANGE, [(1, "t2", "new"), (1, "t6", "too big"), (2, "t2", None), (9, "t2", "missing")]),
     ("one", CHANGE_AND_TELL, [(1, "t2", "new", 1), (1, "t6", "too big", 2), (2, "t2", None, 3)]),
     ("all", CHANGE_AND_TELL, [(1, "t2", "new", 1), (1, "t6", "too big", 2)]),
-    ("run", REMOVE, [(1, "t2"), (1, "nobody"), (2, "t2")]),
-    ("one", REMOVE_AND_TELL, [(1, "t2"), (1, "nobody"), (2, "t3")]),
+    ("run", REMOVE, [(1, "t2"), (1, "missing"), (2, "t2")]),
+    ("one", REMOVE_RETURNING, [(1, "t2"), (1, "missing"), (2, "t3")]),
     ("run", ADD, [(1, "n1", 1, b"a"), (2, "n1", 2, None)]),
     ("one", ADD_OR_NOT, [(1, "n1", 1, b"a"), (1, "t2", 8, b"b"), (2, "n1", 2, None)]),
     ("one", ADD_OR_NOT, [(1, "n1", 1, b"a"), (1, "n1", 1, b"a"), (2, "n1", 2, None)]),
@@ -63,7 +63,7 @@ CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
     ("run", ADD_QUIETLY, [(1, "n1", 1, b"a"), (1, "n1", 1, b"a"), (2, "n1", 2, None)]),
     ("run", FAN_OUT, [(1, "a", 2), (1, "b", -1), (2, "c", 0)]),
     ("one", WITHOUT_PARAMETERS, [(), ()]),
-    ("one", WITH, [(1, "t2"), (1, "nobody")]),
+    ("one", WITH, [(1, "t2"), (1, "missing")]),
     ("run", FROM_ANOTHER, [(1, "t2"), (2, "t2")]),
 ]
 
@@ -151,7 +151,7 @@ async def test_a_unique_index_speaks_for_one_asker(connection: Connection, kind:
 
 
 async def test_the_last_statements_of_a_unit_are_one_round_trip(connection: Connection) -> None:
-    """Each tells how many rows it touched."""
+    """Each returns how many rows it affected."""
     asked = [(CHANGE, (1, "t1", "changed")), (ADD, (1, "n1", 9, b"x")), (FAN_OUT, (2, "f", 3)), (REMOVE, (1, "none"))]
     assert await execute_together(connection, asked) == [1, 1, 4, 0]
     things, parts = await everything(connection)

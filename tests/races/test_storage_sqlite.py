@@ -247,7 +247,7 @@ async def test_another_process_that_writes_is_waited_for(file: Path) -> None:
 
 
 async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> None:
-    """All of a flush are told, nothing of it is kept, and the next flush works by itself."""
+    """All callers of a flush get the error, it is rolled back, and the next flush works."""
     async with _opened(file) as database:
         database._writer.execute("PRAGMA query_only = ON")
         answers = await asyncio.gather(*(_add(database, f"A__{n}") for n in range(3)), return_exceptions=True)
@@ -420,7 +420,7 @@ async def test_a_folder_that_does_not_exist_is_unavailable(tmp_path: Path) -> No
 
 
 async def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
-    """The file, its log and its index hold what sellers sold: nobody else on the machine may read them."""
+    """No other user of the machine can read the file, its log and its index."""
     database = SqliteDatabase(tmp_path / "new.db")
     await database.write(lambda tx: tx.run("CREATE TABLE t (a bigint)"))
     modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("new.db", "new.db-wal", "new.db-shm")}

@@ -1,4 +1,4 @@
-"""Limiter for so many units of work: who is let in, who is refused, and what a database that hangs changes."""
+"""The limit on units of work: which are admitted, which are refused, and the effect of a database that hangs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def watch() -> Watch:
 
 
 def _enter(room: Limiter, count: int) -> int:
-    """How many of so many are let in."""
+    """Return how many of `count` units are admitted."""
     entered = 0
     for _ in range(count):
         try:
@@ -54,7 +54,7 @@ def test_so_many_and_no_more(watch: Watch) -> None:
 
 
 def test_a_database_that_hangs(watch: Watch) -> None:
-    """Whoever waits for an answer goes on waiting, others are refused; with the first answer all is as before."""
+    """Units in progress continue and further ones are refused, until the first one completes."""
     room = Limiter(1000, watch.read)
     assert _enter(room, 100) == 100
     watch.now += STALL_SECONDS + 0.1
@@ -79,7 +79,7 @@ def test_a_database_that_is_away(watch: Watch) -> None:
 
 
 def test_a_slow_one_alone_is_no_sign(watch: Watch) -> None:
-    """A long search, after which many come at once, keeps nobody out; nor does a client that goes away say anything."""
+    """Neither a long search followed by many requests nor a canceled client causes refusals."""
     room = Limiter(1000, watch.read)
     assert _enter(room, 1) == 1
     watch.now += 60

@@ -38,7 +38,7 @@ def limited_sets(sql: str) -> Iterator[str]:
     ],
 )
 def test_the_check_sees_what_may_be_chosen_again(sql: str, *, is_chosen_once: bool) -> None:
-    """Only a query that is told to be kept is run once."""
+    """Only a query marked to be cached runs once."""
     (chosen,) = limited_sets(sql)
     assert bool(_CHOSEN_ONCE.fullmatch(chosen)) == is_chosen_once
 

@@ -1,6 +1,6 @@
 """Every statement of the hot path finds its rows by an index, also among a million orders.
 
-The statements are those that a played scene was seen to ask, not a list that somebody keeps. SQLite keeps no
+The statements are recorded from a played scene, not listed by hand. SQLite keeps no
 statistics here, so that its plans are the same however much there is; PostgreSQL's depend on it, so it is really there.
 """
 

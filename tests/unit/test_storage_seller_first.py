@@ -37,7 +37,6 @@ ALLOWED = {
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,
-    "webhooks.store.PENDING": "counts what is left of all sellers, for whoever watches the service",
     "operators.history.DELIVERIES": _OPERATORS,
     "operators.outcomes.REVERSALS": _OPERATORS,
     "operators.outcomes.INQUIRIES": _OPERATORS,

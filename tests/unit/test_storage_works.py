@@ -127,7 +127,7 @@ async def test_a_wake_is_heard_after_the_commit(database: Database) -> None:
 
 
 async def test_a_wake_that_was_undone_is_not_heard(database: Database) -> None:
-    """A work that raises wakes nobody."""
+    """A work that raises notifies no topic."""
     heard: list[str] = []
     database.signals.listen("", heard.append)
 

@@ -78,7 +78,7 @@ KINDS = {
 
 
 async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
-    """Of each kind those rows go that ended longer ago than they are kept; who wishes keeps more than is promised."""
+    """Rows of each kind are deleted after their time; longer times can be configured."""
     await database.write(add_seller)
     before = {}
     for kind, (fill, table, column) in KINDS.items():
@@ -201,7 +201,7 @@ async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
 
 
 async def test_a_repeat_is_answered_while_its_family_lives(scene: Scene) -> None:
-    """Whoever lost the answer of a refresh gets it again, however long ago the used token would have expired."""
+    """A client that lost the response of a refresh gets it again, even after the used token would have expired."""
     first = await scene.tokens()
     scene.clock.advance(179 * DAY_MS)
     second = await scene.answer(scene.refresh(first["refresh_token"]))

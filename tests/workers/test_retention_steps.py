@@ -38,7 +38,7 @@ async def _left(database: Database) -> int:
 
 
 class Watched:
-    """The database behind it; what its writes bring about is told, and `before` each of them something may happen."""
+    """A database that records the results of its writes and calls `before` each of them."""
 
     def __init__(self, database: Database, before: Callable[[], None] = lambda: None) -> None:
         self._database, self._before = database, before
@@ -137,7 +137,7 @@ async def test_nothing_goes_by_a_clock_that_jumped(database: Database) -> None:
 
 
 async def test_the_worker_sweeps_when_the_clock_is_moved(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In development nobody waits an hour: a clock that is moved wakes the worker."""
+    """In development, moving the clock notifies the worker."""
     monkeypatch.setattr(retention, "FIRST_SWEEP_SECONDS_MAX", 3600.0)
     await database.write(_fill)
     stop, clock = asyncio.Event(), MovableClock(frozen_ms=NOW_MS)

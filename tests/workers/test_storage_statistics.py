@@ -1,4 +1,4 @@
-"""PostgreSQL is told to look into new tables, so that requests find their rows by key from the first minute on."""
+"""New tables are analyzed, so that requests find their rows by key from the first minute on."""
 
 from __future__ import annotations
 
