@@ -76,7 +76,7 @@ async def test_a_healthy_node(service: Service) -> None:
 
 
 @pytest.mark.parametrize("host", ["10.1.2.3:8377", "elsewhere.example", ""])
-async def test_whatever_the_host(service: Service, host: str) -> None:
+async def test_health_checks_accept_any_host(service: Service, host: str) -> None:
     """Load balancers ask by address, and some name no host at all."""
     for path in ("/livez", "/readyz"):
         assert (await exchange(service, head("GET", path, "Connection: close", host=host))).status == 200
@@ -95,7 +95,7 @@ async def test_draining(database: Database) -> None:
         assert (await service.request("GET", "/livez")).status == 200
 
 
-async def test_the_database_is_asked_once_a_second_at_most(database: Database) -> None:
+async def test_the_database_is_checked_at_most_once_a_second(database: Database) -> None:
     """However many want to know."""
     counted = Counted(database)
     readiness = Readiness(counted, KEYS, SystemClock())
@@ -109,7 +109,7 @@ async def test_the_database_is_asked_once_a_second_at_most(database: Database) -
     assert counted.reads > asked
 
 
-async def test_two_looks(database: Database) -> None:
+async def test_concurrent_requests_share_a_check(database: Database) -> None:
     """Who waited for one look is not given the next one, which is still under way."""
     counted = Counted(database)
     counted.answers.clear()
@@ -247,7 +247,7 @@ async def _refresh_token(service: Service) -> str:
     return pair.refresh_token
 
 
-def test_small_steps_are_no_jump() -> None:
+def test_small_clock_changes_are_no_jump() -> None:
     """What a time server corrects is nothing to stop for; a process that starts trusts the clock that it finds."""
     steady_ns = 5 * HOUR_NS
     wall = Wall()

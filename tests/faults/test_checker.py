@@ -383,7 +383,7 @@ def test_a_sound_run_has_no_violations() -> None:
     assert checker.violations(*sound()) == []
 
 
-def test_a_charge_that_was_reversed_may_be_told_as_declined() -> None:
+def test_a_reversed_charge_may_be_reported_as_declined() -> None:
     """The terminal that asks only then hears so, and both are right."""
     records, facts = sound()
     facts.book[CANCELED] = replace(facts.book[PAID], reference_id="118", reversed_=True)
@@ -405,7 +405,7 @@ def test_every_check_has_a_violation_planted() -> None:
     assert {check for _, check in PLANTED.values()} == {check.__name__ for check in checker.CHECKS}
 
 
-def test_a_version_that_goes_back_is_seen_at_once() -> None:
+def test_a_version_that_decreases_is_detected() -> None:
     """Who was shown version 2 and is then shown version 1 complains without looking at the database."""
     records, _ = sound()
     payment = {"status_detail": "created"}
@@ -431,6 +431,6 @@ def test_a_version_that_goes_back_is_seen_at_once() -> None:
         ),
     ],
 )
-def test_a_node_that_speaks_of_a_defect_is_heard(log: str, complaints: int) -> None:
+def test_a_defect_in_a_nodes_log_is_found(log: str, complaints: int) -> None:
     """Defects and tracebacks count; a database that is away when a node starts does not."""
     assert len(checker.defects("node-1", log)) == complaints

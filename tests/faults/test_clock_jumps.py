@@ -25,7 +25,7 @@ WATCHES_OF_A_KIND = 3
 EXPIRY = tuple(worker for worker in WORKERS if worker.name == "orders.expiry")
 
 
-async def test_what_was_refused_as_expired_stays_so(database: Database, chance: random.Random) -> None:
+async def test_expired_stays_expired_when_clocks_jump(database: Database, chance: random.Random) -> None:
     """Tokens, codes and orders, whatever the clock says afterwards; the histories have no gap."""
     clock = JumpingClock()
     service = await _service(database, clock)

@@ -104,7 +104,7 @@ MUTANTS = (
         "    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)\n    tx.notify(token.family_topic)\n",
         "    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)\n",
         CLOCK,
-        "stays_so and sqlite",
+        "stays_expired and sqlite",
     ),
     Mutant(
         "One key, one effect, one answer",
@@ -305,7 +305,7 @@ MUTANTS = (
         '    "delivery_id",\n    "ended_ms",',
         '    "delivery_id",\n    "created_ms",',
         RETENTION,
-        "what_is_old and sqlite",
+        "only_old_rows and sqlite",
     ),
     Mutant(
         "In order per order and subscription",
@@ -349,7 +349,7 @@ MUTANTS = (
         "      AND (t.expires_ms >= $3\n",
         "      AND (t.created_ms >= $3\n",
         RETENTION,
-        "replay and sqlite",
+        "reuse_is_detected and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
@@ -358,7 +358,7 @@ MUTANTS = (
         "return min(family.generation - 1, row[0]",
         "return max(0, row[0]",
         RETENTION,
-        "repeat and sqlite",
+        "a_retry and sqlite",
     ),
     Mutant(
         "A revoked token stops working at once",
@@ -597,7 +597,7 @@ MUTANTS = (
         "if self._in_progress >= self._units_max:",
         "if self._in_progress > self._units_max:",
         BOUNDED,
-        "so_many",
+        "above_the_limit",
     ),
     Mutant(
         "A node that can't serve says so",
@@ -615,7 +615,7 @@ MUTANTS = (
         '        if database.name == "sqlite":',
         '        if database.name in ("sqlite", "postgres"):',
         DIFFERENT_CLOCKS,
-        "harm_nothing",
+        "do_no_harm",
     ),
     *OUTCOME_MUTANTS,
     *TOKEN_MUTANTS,

@@ -98,7 +98,9 @@ def plain(kind: str, answer: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "sql", "many"), CASES)
-async def test_together_is_as_alone(connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]) -> None:
+async def test_a_set_form_returns_what_single_statements_return(
+    connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]
+) -> None:
     """The same answers, and the same rows afterwards."""
     await connection.execute("BEGIN")
     alone = [plain(kind, await execute_one(connection, kind, sql, args)) for args in many]
@@ -113,7 +115,7 @@ async def test_together_is_as_alone(connection: Connection, kind: str, sql: str,
 
 
 @pytest.mark.parametrize("sql", [FIND, FIND_ALL, LOCK, CHANGE_AND_TELL, REMOVE, ADD_OR_NOT, ADD_QUIETLY, FAN_OUT])
-async def test_the_hot_shapes_go_as_one_statement(connection: Connection, sql: str) -> None:
+async def test_hot_statements_have_a_set_form(connection: Connection, sql: str) -> None:
     """Over arrays, and the rows say whose they are."""
     types = await connection.parameter_types(sql)
     assert types is not None
@@ -134,13 +136,13 @@ async def test_the_hot_shapes_go_as_one_statement(connection: Connection, sql: s
         "TRUNCATE things",
     ],
 )
-def test_other_shapes_are_left_alone(sql: str) -> None:
+def test_other_statements_have_no_set_form(sql: str) -> None:
     """They run once for each asker."""
     assert set_form(sql, ("int8", "text")) is None
 
 
 @pytest.mark.parametrize(("kind", "returning"), [("one", " RETURNING name"), ("run", "")])
-async def test_a_unique_index_speaks_for_one_asker(connection: Connection, kind: str, returning: str) -> None:
+async def test_a_unique_index_admits_one_unit(connection: Connection, kind: str, returning: str) -> None:
     """Of two who would break it one gets a row, whichever; the other none."""
     sql = "INSERT INTO things (seller_id, name, note, size) VALUES ($1, $2, 'unique', $3) ON CONFLICT DO NOTHING"
     first, second, third = await execute_many(
@@ -150,7 +152,7 @@ async def test_a_unique_index_speaks_for_one_asker(connection: Connection, kind:
     assert third
 
 
-async def test_the_last_statements_of_a_unit_are_one_round_trip(connection: Connection) -> None:
+async def test_deferred_statements_take_one_round_trip(connection: Connection) -> None:
     """Each returns how many rows it affected."""
     asked = [(CHANGE, (1, "t1", "changed")), (ADD, (1, "n1", 9, b"x")), (FAN_OUT, (2, "f", 3)), (REMOVE, (1, "none"))]
     assert await execute_together(connection, asked) == [1, 1, 4, 0]
@@ -160,7 +162,7 @@ async def test_the_last_statements_of_a_unit_are_one_round_trip(connection: Conn
     assert len(parts) == 5
 
 
-def test_parameters_are_numbered_through() -> None:
+def test_combined_parameters_are_renumbered() -> None:
     """What stands in quotes is not a parameter."""
     assert combined(("DELETE FROM a WHERE b = $1 AND c = '$1'", "UPDATE a SET b = $2 WHERE c = $1 RETURNING d")) == (
         "WITH s0 AS (DELETE FROM a WHERE b = $1 AND c = '$1' RETURNING 1),"
@@ -169,7 +171,7 @@ def test_parameters_are_numbered_through() -> None:
     )
 
 
-async def test_a_row_is_found_by_its_key_before_the_server_knows_the_table(connection: Connection) -> None:
+async def test_a_new_table_is_read_by_its_key(connection: Connection) -> None:
     """Nothing was analyzed yet, and the plan is made once."""
     for sql in (FIND, CHANGE, REMOVE):
         types = await connection.parameter_types(sql)

@@ -44,7 +44,7 @@ def _leave(room: Limiter, count: int, error: BaseException | None = None) -> Non
         room.__exit__(type(error) if error else None, error, None)
 
 
-def test_so_many_and_no_more(watch: Watch) -> None:
+def test_units_above_the_limit_are_refused(watch: Watch) -> None:
     """One more is refused; as soon as one has left there is room again."""
     for most in (1, 10, 50):
         room = Limiter(most, watch.read)
@@ -63,7 +63,7 @@ def test_a_database_that_hangs(watch: Watch) -> None:
     assert _enter(room, 100) == 100
 
 
-def test_a_database_that_is_away(watch: Watch) -> None:
+def test_an_unreachable_database_admits_probes_only(watch: Watch) -> None:
     """While everybody fails only a few are let in to find out; a refusal of the work's own is an answer."""
     room = Limiter(1000, watch.read)
     assert _enter(room, 100) == 100
@@ -78,7 +78,7 @@ def test_a_database_that_is_away(watch: Watch) -> None:
     assert _enter(room, 100) == 100
 
 
-def test_a_slow_one_alone_is_no_sign(watch: Watch) -> None:
+def test_a_single_slow_unit_causes_no_refusals(watch: Watch) -> None:
     """Neither a long search followed by many requests nor a canceled client causes refusals."""
     room = Limiter(1000, watch.read)
     assert _enter(room, 1) == 1

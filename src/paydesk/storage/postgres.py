@@ -16,7 +16,7 @@ import asyncpg
 from paydesk.core.crash_points import reached
 from paydesk.core.signals import Signals
 from paydesk.storage.database import DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase, Work, WorkError
-from paydesk.storage.postgres_batch import Batches, Unit, finish_together, run_in_lockstep, settle_all
+from paydesk.storage.postgres_batch import Batches, BatchUnit, finish_together, run_in_lockstep, settle_all
 from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
@@ -114,7 +114,7 @@ class PostgresDatabase:
     async def _put(self, batches: Batches, work: Work[T], conflict_keys: Iterable[Hashable]) -> T:
         self._refuse_when_closed()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        batches.put(Unit(work, conflict_keys, answer))
+        batches.put(BatchUnit(work, conflict_keys, answer))
         return await answer
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ class PostgresDatabase:
 
     # Batches ---------------------------------------------------------------------------------------------------------
 
-    async def _write_batch(self, batch: list[Unit]) -> None:
+    async def _write_batch(self, batch: list[BatchUnit]) -> None:
         """Run the units in lockstep and commit. Units that cannot be committed together run alone."""
         try:
             connection = await self._acquire()
@@ -162,7 +162,7 @@ class PostgresDatabase:
             unit.settle()
         self._notify([topic for unit in batch if unit.error is None for topic in unit.tx.topics])
 
-    def _requeue(self, batch: list[Unit]) -> None:
+    def _requeue(self, batch: list[BatchUnit]) -> None:
         """After a rollback: run the units that caused it alone, and put the others first in the queue."""
         if len(batch) == 1:
             batch[0].settle()
@@ -170,7 +170,7 @@ class PostgresDatabase:
         self._run_alone(self._write, [unit for unit in batch if unit.must_be_rolled_back])
         self._writes.waiting.extendleft(reversed([unit for unit in batch if not unit.must_be_rolled_back]))
 
-    async def _read_batch(self, batch: list[Unit]) -> None:
+    async def _read_batch(self, batch: list[BatchUnit]) -> None:
         """Run the units in lockstep, each statement in its own transaction, as READ COMMITTED allows."""
         try:
             connection = await self._acquire()
@@ -189,7 +189,7 @@ class PostgresDatabase:
             if unit.tx.ended:
                 unit.settle()
 
-    def _run_alone(self, attempt: Any, units: list[Unit]) -> None:
+    def _run_alone(self, attempt: Any, units: list[BatchUnit]) -> None:
         """Run each unit on a connection of its own."""
         for unit in units:
             alone = self._start(attempt, unit.work)

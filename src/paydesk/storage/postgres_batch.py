@@ -12,7 +12,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
 from collections.abc import Set as AbstractSet
-from contextvars import copy_context
 from typing import Any
 
 from paydesk.storage.database import Work, WorkError
@@ -20,27 +19,23 @@ from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_many
 from paydesk.storage.postgres_transaction import Deferred, PostgresTransaction, Statement, finish
 from paydesk.storage.statements import only_reads
-from paydesk.storage.work import awaited_something_else
+from paydesk.storage.work import Unit, awaited_something_else
 
 SCANNED_MAX = 1024
 """Units of the queue that are considered for a batch: thousands may have the same conflict key."""
 
 
-class Unit:
-    """A unit of work in a batch, with its caller's future."""
+class BatchUnit(Unit):
+    """A unit of work in a batch, suspended at its next statement."""
 
-    __slots__ = ("answer", "conflict_keys", "context", "error", "result", "statement", "steps", "tx", "work")
+    __slots__ = ("conflict_keys", "statement", "steps", "tx")
 
     def __init__(self, work: Work[Any], conflict_keys: Iterable[Hashable], answer: asyncio.Future[Any]) -> None:
-        self.work = work
+        super().__init__(work, answer)
         self.conflict_keys = frozenset(conflict_keys)
-        self.answer = answer
-        self.context = copy_context()
         self.tx = PostgresTransaction()
         self.steps: Generator[Any, Any, Any] | None = None
         self.statement: Any = None
-        self.result: Any = None
-        self.error: BaseException | None = None
 
     def start(self, tx: PostgresTransaction) -> None:
         """Run to the first statement, or to the end."""
@@ -69,15 +64,6 @@ class Unit:
         """Whether it raised after a write."""
         return self.error is not None and (self.tx.writes > 0 or isinstance(self.error, WorkError))
 
-    def settle(self) -> None:
-        """Resolve the caller's future, unless the caller was canceled."""
-        if self.answer.done():
-            return
-        if self.error is None:
-            self.answer.set_result(self.result)
-        else:
-            self.answer.set_exception(self.error)
-
     def settle_as(self, alone: asyncio.Task[Any]) -> None:
         """Resolve the caller's future with the result of running the unit alone."""
         self.error = alone.exception()
@@ -88,15 +74,15 @@ class Unit:
 class Batches:
     """The queue of units, and the tasks that run them batch by batch."""
 
-    def __init__(self, run: Callable[[list[Unit]], Awaitable[None]], *, flushes_max: int, units_max: int) -> None:
-        self.waiting: deque[Unit] = deque()
+    def __init__(self, run: Callable[[list[BatchUnit]], Awaitable[None]], *, flushes_max: int, units_max: int) -> None:
+        self.waiting: deque[BatchUnit] = deque()
         self.tasks: set[asyncio.Task[None]] = set()
         self._run = run
         self._flushes = 0
         self._flushes_max, self._units_max = flushes_max, units_max
         self._busy_keys: set[Hashable] = set()
 
-    def put(self, unit: Unit) -> None:
+    def put(self, unit: BatchUnit) -> None:
         """Queue a unit for the next batch that has room."""
         self.waiting.append(unit)
         if self._flushes < self._flushes_max:
@@ -119,21 +105,21 @@ class Batches:
         self._flushes -= 1
 
 
-def settle_all(units: list[Unit], error: Exception) -> None:
+def settle_all(units: list[BatchUnit], error: Exception) -> None:
     """Fail all units with the error."""
     for unit in units:
         unit.error = error
         unit.settle()
 
 
-def take(waiting: deque[Unit], most: int, busy: AbstractSet[Hashable]) -> list[Unit]:
+def take(waiting: deque[BatchUnit], most: int, busy: AbstractSet[Hashable]) -> list[BatchUnit]:
     """Remove and return the first units of the queue with disjoint conflict keys, none of them in `busy`.
 
     The other units keep their order.
     """
-    taken: list[Unit] = []
+    taken: list[BatchUnit] = []
     keys = set(busy)
-    skipped: list[Unit] = []
+    skipped: list[BatchUnit] = []
     while waiting and len(taken) < most and len(skipped) < SCANNED_MAX:
         unit = waiting.popleft()
         if keys.isdisjoint(unit.conflict_keys):
@@ -146,11 +132,11 @@ def take(waiting: deque[Unit], most: int, busy: AbstractSet[Hashable]) -> list[U
     return taken
 
 
-async def run_in_lockstep(units: list[Unit], connection: Connection) -> None:
+async def run_in_lockstep(units: list[BatchUnit], connection: Connection) -> None:
     """Run started units to their ends, one statement of each in a round, equal statements together."""
     running = [unit for unit in units if unit.statement is not None]
     while running:
-        rounds: dict[tuple[str, str], list[Unit]] = {}
+        rounds: dict[tuple[str, str], list[BatchUnit]] = {}
         for unit in running:
             rounds.setdefault((unit.statement.kind, unit.statement.sql), []).append(unit)
         for (kind, sql), group in rounds.items():
@@ -163,7 +149,7 @@ async def run_in_lockstep(units: list[Unit], connection: Connection) -> None:
         running = [unit for unit in running if unit.statement is not None]
 
 
-async def finish_together(units: list[Unit], connection: Connection) -> None:
+async def finish_together(units: list[BatchUnit], connection: Connection) -> None:
     """Run the deferred statements of the units, equal statements together."""
     if len(units) == 1:
         await finish(units[0].tx, connection)

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from paydesk.storage.sqlite_file import (
     renew_log,
 )
 from paydesk.storage.sqlite_transaction import SqliteTransaction, read
-from paydesk.storage.work import SWALLOWED_AN_ERROR, run_at_once
+from paydesk.storage.work import SWALLOWED_AN_ERROR, Unit, run_at_once
 
 T = TypeVar("T")
 
@@ -47,28 +47,15 @@ WRITE_A_PAGE = "PRAGMA user_version = 0"
 _log = structlog.get_logger()
 
 
-class _Unit:
-    """A queued write: its work, its caller's context, and its result."""
+class _Write(Unit):
+    """A queued write, and the topics to notify after its commit."""
 
-    __slots__ = ("answer", "context", "error", "result", "since", "topics", "work")
+    __slots__ = ("since", "topics")
 
     def __init__(self, work: Work[Any], answer: asyncio.Future[Any], since: float) -> None:
-        self.work = work
-        self.context: Context = copy_context()
-        self.answer = answer
+        super().__init__(work, answer)
         self.since = since
-        self.result: Any = None
-        self.error: BaseException | None = None
         self.topics: list[str] = []
-
-    def settle(self) -> None:
-        """Resolve the caller's future, unless the caller was canceled."""
-        if self.answer.done():
-            return
-        if self.error is None:
-            self.answer.set_result(self.result)
-        else:
-            self.answer.set_exception(self.error)
 
 
 class SqliteDatabase:
@@ -107,7 +94,7 @@ class SqliteDatabase:
         self._reader_cursor = self._reader.cursor()
         self._commit_thread = ThreadPoolExecutor(1, "sqlite-commit")
         self._heavy_thread = ThreadPoolExecutor(1, "sqlite-heavy")
-        self._waiting: deque[_Unit] = deque()
+        self._waiting: deque[_Write] = deque()
         self._flushing = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -134,7 +121,7 @@ class SqliteDatabase:
         del conflict_keys  # Works run one after the other, so all can share a commit.
         self._refuse_when_closed()
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(_Unit(work, answer, self._loop.time()))
+        self._waiting.append(_Write(work, answer, self._loop.time()))
         if not self._flushing:
             # In the next turn of the loop, so that all tasks that are ready now share the commit.
             self._flushing = True
@@ -173,9 +160,9 @@ class SqliteDatabase:
             return
         self._commit_thread.submit(self._commit, units)
 
-    def _next_units(self) -> list[_Unit]:
+    def _next_units(self) -> list[_Write]:
         waiting = self._waiting
-        units: list[_Unit] = []
+        units: list[_Write] = []
         while waiting and len(units) < FLUSH_WORKS_MAX:
             unit = waiting.popleft()
             if not unit.answer.done():
@@ -191,7 +178,7 @@ class SqliteDatabase:
             unit.settle()
         self._loop.call_later(BUSY_RETRY_SECONDS, self._flush)
 
-    def _run_all(self, units: list[_Unit]) -> None:
+    def _run_all(self, units: list[_Write]) -> None:
         """Run the works one after the other. If one must be rolled back, run all of them again, each in a savepoint.
 
         Savepoints copy every changed page, and rollbacks are rare.
@@ -203,14 +190,14 @@ class SqliteDatabase:
         for unit in units:
             unit.context.run(self._run_in_savepoint, unit)
 
-    def _run_in_savepoint(self, unit: _Unit) -> None:
+    def _run_in_savepoint(self, unit: _Write) -> None:
         """Run one work; an error rolls back that work only."""
         self._writer_cursor.execute("SAVEPOINT unit")
         if self._run(unit):
             self._writer_cursor.execute("ROLLBACK TO unit")
         self._writer_cursor.execute("RELEASE unit")
 
-    def _run(self, unit: _Unit) -> bool:
+    def _run(self, unit: _Write) -> bool:
         """Run one work and return whether it must be rolled back."""
         unit.error, unit.topics = None, []
         tx = SqliteTransaction(self._writer, self._writer_cursor)
@@ -228,7 +215,7 @@ class SqliteDatabase:
             tx.ended = True
         return False
 
-    def _commit(self, units: list[_Unit]) -> None:
+    def _commit(self, units: list[_Write]) -> None:
         """Commit the flush in the helper thread, resolve its units, then checkpoint a long write-ahead log."""
         reached("before_commit")
         try:
@@ -244,11 +231,11 @@ class SqliteDatabase:
         self._checkpoint()
         self._loop.call_soon_threadsafe(self._flush_next)
 
-    def _committed(self, units: list[_Unit]) -> None:
+    def _committed(self, units: list[_Write]) -> None:
         self._answer(units)
         self._flush_next()
 
-    def _answer(self, units: list[_Unit]) -> None:
+    def _answer(self, units: list[_Write]) -> None:
         self._writes_failed = False
         for unit in units:
             unit.settle()
@@ -257,7 +244,7 @@ class SqliteDatabase:
             # In a turn of its own: an exception of a listener must not stop the flushes.
             self._loop.call_soon(self.signals.notify, topics)
 
-    def _fail(self, units: list[_Unit], error: apsw.Error) -> None:
+    def _fail(self, units: list[_Write], error: apsw.Error) -> None:
         """Roll back the whole flush, which ran in one transaction, and fail its units."""
         self._end_if_fsync_failed(error)
         self._writes_failed = True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from paydesk.storage.database import Transaction, Work, WorkError
@@ -13,6 +15,27 @@ T = TypeVar("T")
 USED_AFTER_ITS_END = "A transaction was used after the end of its unit of work."
 SWALLOWED_AN_ERROR = "A unit of work caught a database error and continued; it was rolled back."
 WROTE_IN_A_READ = "A unit of work wrote in a read."
+
+
+class Unit:
+    """A queued unit of work: its caller's context and future, and its result or error."""
+
+    __slots__ = ("answer", "context", "error", "result", "work")
+
+    def __init__(self, work: Work[Any], answer: asyncio.Future[Any]) -> None:
+        self.work, self.answer = work, answer
+        self.context = copy_context()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        """Resolve the caller's future, unless the caller was canceled."""
+        if self.answer.done():
+            return
+        if self.error is None:
+            self.answer.set_result(self.result)
+        else:
+            self.answer.set_exception(self.error)
 
 
 def run_at_once(work: Work[T], tx: Transaction) -> T:
