@@ -32,9 +32,11 @@ KEYS = Keys(1, {1: b"k" * 32})
 
 INSERT_EVENT = """
 INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms)
-VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7)
+                          payment_status_detail, body, created_ms, application_id, live)
+VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7, 1, 1)
 """
+
+PENDING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending'"
 
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -195,3 +197,10 @@ async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the worker tells nobody when it is done
             await asyncio.sleep(0.005)
+
+
+async def pending_count(tx: Transaction) -> int:
+    """Return how many deliveries are pending."""
+    row = await tx.one(PENDING)
+    assert row is not None
+    return int(row[0])

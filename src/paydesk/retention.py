@@ -1,6 +1,6 @@
-"""What is forgotten, and when: the table of it, and the worker that goes from seller to seller in small steps.
+"""What is deleted, and when: the rules, and the worker that applies them to each seller in small steps.
 
-Orders, their events, leases, results, refunds, inquiries and what operators did are the history: they stay.
+Orders, their events, leases, results, refunds, inquiries and the operators' audit trail are history and stay.
 """
 
 from __future__ import annotations
@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from paydesk.core import ids
 from paydesk.events import store as events
-from paydesk.http import idempotency
 from paydesk.oauth import retention as tokens
-from paydesk.oauth.consent import requests, sessions
-from paydesk.sandbox.simulator import retention as book
+from paydesk.sandbox.simulator.rules import OPERATIONS
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work
-from paydesk.terminals import retention as terminals
-from paydesk.webhooks import retention as deliveries
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -30,16 +27,16 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
-BOOK_KEEP_DAYS = 180
-"""Of the simulated acquirer: nothing of an order is asked of it so long after."""
+SIMULATOR_KEEP_DAYS = 180
+"""Of the simulator ledger: no request about an order reaches the simulated acquirer after that time."""
 
 STEP_ROWS_MAX = 100
 REST_RATIO = 3.0
-"""A step is followed by a rest three times as long: at most a quarter of one core, and less where a node is busy."""
+"""The pause after a step, as a multiple of its duration: pruning takes at most a quarter of one core."""
 REST_SECONDS_MAX = 5.0
 SELLERS_PER_PAGE = 500
 FIRST_SWEEP_SECONDS_MAX = 60.0
-SWEEP_AGAIN_SECONDS = 3600.0
+SWEEP_INTERVAL_SECONDS = 3600.0
 JITTER = 0.2
 
 SELLERS = "SELECT seller_id FROM sellers WHERE seller_id > $1 ORDER BY seller_id LIMIT $2"
@@ -47,56 +44,140 @@ SELLERS = "SELECT seller_id FROM sellers WHERE seller_id > $1 ORDER BY seller_id
 log = structlog.get_logger("retention")
 T = TypeVar("T")
 Prune = Callable[[Transaction, int, int, int], Awaitable[int]]
-"""Forgets rows of a seller that ended before an instant, at most so many; how many."""
+"""Deletes rows of a seller that ended before an instant, at most a number of them, and returns how many."""
+
+# Statements ------------------------------------------------------------------------------------------------------
+
+
+def _delete(table: str, key: str, age: str, where: str = "TRUE") -> str:
+    """Return the statement that deletes the oldest rows `o` of seller $1 with `age` below $2, at most $3.
+
+    Rows that another transaction has locked are skipped, so that any number of nodes can prune at once.
+    """
+    columns = ", ".join(f"o.{column}" for column in key.split(", "))
+    return f"""DELETE FROM {table} WHERE seller_id = $1 AND ({key}) IN (WITH old AS MATERIALIZED (
+    SELECT {columns} FROM {table} o WHERE o.seller_id = $1 AND o.{age} < $2 AND {where}
+     ORDER BY o.{age} LIMIT $3 FOR UPDATE OF o SKIP LOCKED) SELECT * FROM old)"""
+
+
+def prune(table: str, key: str, age: str, where: str = "TRUE") -> Prune:
+    """Return a function that deletes a table's old rows. `where` is a further condition on the row `o`."""
+    sql = _delete(table, key, age, where)
+
+    async def run_it(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+        return await tx.run(sql, seller_id, before_ms, limit)
+
+    return run_it
+
+
+def _keys_of(operation: str) -> Prune:
+    key = "application_id, live, operation, object_id, idempotency_key"
+    return prune("idempotency_keys", key, "created_ms", f"o.operation = '{operation}'")
+
+
+# A later session took over before $2; until then a terminal with the older boot id is refused as stale. The sum keeps
+# SQLite from searching the later session by its age, through all sessions of the seller's terminals.
+SUPERSEDED = """EXISTS (SELECT 1 FROM terminal_sessions n WHERE n.seller_id = $1 AND n.terminal_id = o.terminal_id
+                      AND n.session > o.session AND n.created_ms + 0 < $2)"""
+
+# The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts.
+PRUNE_ATTEMPTS = """DELETE FROM attempts WHERE seller_id = $1 AND (delivery_id, attempt) IN (WITH old AS MATERIALIZED (
+    SELECT a.delivery_id, a.attempt FROM deliveries d
+      JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
+     WHERE d.seller_id = $1 AND d.ended_ms < $2
+     ORDER BY d.ended_ms LIMIT $3 FOR UPDATE OF d SKIP LOCKED) SELECT * FROM old)"""
+PRUNE_DELIVERIES = _delete(
+    "deliveries",
+    "delivery_id",
+    "ended_ms",
+    "NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seller_id = $1 AND a.delivery_id = o.delivery_id)",
+)
+
+# Payments with an id below $2 (ids begin with their orders' time), then movements of deleted payments.
+PRUNE_PAYMENTS = _delete("simulator_payments", "payment_id", "payment_id")
+PRUNE_MOVEMENTS = _delete(
+    "simulator_movements",
+    "movement_key",
+    "payment_id",
+    "NOT EXISTS (SELECT 1 FROM simulator_payments p WHERE p.seller_id = $1 AND p.payment_id = o.payment_id)",
+)
+# Requests of operation $4 from before $2, at most $3, but for the newest: its ordinal is counted on from.
+PRUNE_REQUESTS = """DELETE FROM simulator_requests
+ WHERE seller_id = $1 AND operation = $4 AND created_ms < $2 AND request_key IN (WITH old AS MATERIALIZED (
+    SELECT o.request_key FROM simulator_requests o
+     WHERE o.seller_id = $1 AND o.operation = $4
+       AND o.ordinal < (SELECT MAX(n.ordinal) FROM simulator_requests n WHERE n.seller_id = $1 AND n.operation = $4)
+     ORDER BY o.ordinal LIMIT $3 FOR UPDATE OF o SKIP LOCKED) SELECT * FROM old)"""
+
+
+async def _prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Delete deliveries that ended before, each after its attempts."""
+    attempts = await tx.run(PRUNE_ATTEMPTS, seller_id, before_ms, limit)
+    if attempts == limit:
+        return limit
+    return attempts + await tx.run(PRUNE_DELIVERIES, seller_id, before_ms, limit - attempts)
+
+
+async def _prune_simulator(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Delete payments of orders created before, then their movements, then requests."""
+    before = f"PAY{ids.first_ulid(before_ms)}"
+    pruned = await tx.run(PRUNE_PAYMENTS, seller_id, before, limit)
+    if pruned < limit:
+        pruned += await tx.run(PRUNE_MOVEMENTS, seller_id, before, limit - pruned)
+    for operation in OPERATIONS:
+        if pruned < limit:
+            pruned += await tx.run(PRUNE_REQUESTS, seller_id, before_ms, limit - pruned, operation)
+    return pruned
+
+
+# Rules -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rows of one kind, and for how many days they are kept after their end."""
+    """For how many days rows are kept after their end, and how they are deleted."""
 
-    kind: str
     keep_days: Callable[[Settings], int]
     prune: Prune
 
 
-def _keys_of(operation: str) -> Prune:
-    return partial(idempotency.prune, operation=operation)
+def _tokens_keep_days(settings: Settings) -> int:
+    return settings.tokens_keep_days
 
 
 RULES = (
-    Rule("keys of creates", lambda settings: settings.idempotency_keep_days, _keys_of("create_order")),
-    Rule("keys of cancels", lambda settings: settings.idempotency_keep_days, _keys_of("cancel_order")),
-    Rule(
-        "keys of refunds",
-        lambda settings: max(settings.idempotency_keep_days, REFUND_KEYS_KEEP_DAYS_MIN),
-        _keys_of("refund_order"),
-    ),
-    Rule("deliveries", lambda settings: settings.deliveries_keep_days, deliveries.prune_deliveries),
-    Rule("places in the feeds of events", lambda settings: settings.events_keep_days, events.forget),
-    Rule("the simulated acquirer's book", lambda _: BOOK_KEEP_DAYS, book.prune),
-    Rule("codes", lambda settings: settings.tokens_keep_days, tokens.prune_codes),
-    Rule("sellers' sessions", lambda settings: settings.tokens_keep_days, sessions.prune),
-    Rule("what sellers were asked", lambda settings: settings.tokens_keep_days, requests.prune),
-    Rule("device tokens", lambda settings: settings.tokens_keep_days, terminals.prune_device_tokens),
-    Rule("sessions", lambda settings: settings.tokens_keep_days, terminals.prune_sessions),
+    Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_order")),
+    Rule(lambda settings: settings.idempotency_keep_days, _keys_of("cancel_order")),
+    Rule(lambda settings: max(settings.idempotency_keep_days, REFUND_KEYS_KEEP_DAYS_MIN), _keys_of("refund_order")),
+    Rule(lambda settings: settings.deliveries_keep_days, _prune_deliveries),
+    Rule(lambda settings: settings.events_keep_days, events.forget),
+    Rule(lambda _: SIMULATOR_KEEP_DAYS, _prune_simulator),
+    Rule(_tokens_keep_days, prune("codes", "digest", "expires_ms")),
+    Rule(_tokens_keep_days, prune("seller_sessions", "digest", "expires_ms")),
+    Rule(_tokens_keep_days, prune("consent_requests", "digest", "expires_ms")),
+    Rule(_tokens_keep_days, prune("device_tokens", "digest", "revoked_ms")),
+    Rule(_tokens_keep_days, prune("terminal_sessions", "terminal_id, boot_id", "created_ms", SUPERSEDED)),
 )
+"""Token families have an age of their own, see `oauth.retention`."""
+
+# The worker ------------------------------------------------------------------------------------------------------
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Sweep now and then until told to stop; each node at times of its own."""
-    pause = FIRST_SWEEP_SECONDS_MAX * random.random()  # noqa: S311 - jitter spreads load, it hides nothing
+    """Sweep about once an hour until `stop` is set, each node at random times."""
+    pause = FIRST_SWEEP_SECONDS_MAX * random.random()  # noqa: S311 - jitter, not a secret
     while not stop.is_set():
         with context.database.signals.subscribe("clock", "stop") as waiter:
             await waiter.wait(pause)
         if not stop.is_set():
             await Sweep(context, stop).run()
-        pause = SWEEP_AGAIN_SECONDS * (1 + JITTER * random.random())  # noqa: S311 - the same
+        pause = SWEEP_INTERVAL_SECONDS * (1 + JITTER * random.random())  # noqa: S311 - jitter, not a secret
 
 
 class Sweep:
-    """One pass over all sellers. Any number of nodes may be at it: what one holds the others leave alone.
+    """One pass over all sellers. Any number of nodes may run one: rows that one has locked the others skip.
 
-    Every step asks for the time anew: a clock that jumped meanwhile raises, and ends the sweep.
+    Every step reads the clock: one that jumped raises `ClockNotTrusted`, which ends the sweep.
     """
 
     def __init__(self, context: WorkerContext, stop: asyncio.Event, *, step_rows_max: int = STEP_ROWS_MAX) -> None:
@@ -104,17 +185,17 @@ class Sweep:
         self.rows = 0
 
     async def run(self) -> int:
-        """Forget what is old enough, seller by seller; how many rows. Ends early when told to stop."""
+        """Delete old rows, seller by seller, and return how many. Ends early when `stop` is set."""
         page, after = SELLERS_PER_PAGE, 0
         while page == SELLERS_PER_PAGE and not self._stop.is_set():
             sellers = await self._context.database.read(partial(_sellers, after=after), heavy=True)
             page, after = len(sellers), max(sellers, default=0)
-            # Nodes that begin together part.
+            # Nodes that start at the same time take different sellers.
             random.shuffle(sellers)
             for seller_id in sellers:
                 await self._seller(seller_id)
         if self.rows:
-            log.info("forgotten", rows=self.rows)
+            log.info("rows_pruned", rows=self.rows)
         return self.rows
 
     async def _seller(self, seller_id: int) -> None:

@@ -146,7 +146,7 @@ def test_it_drains(sqlite_url: str, tmp_path: Path) -> None:
         while (answer := request("GET", f"{serve.clients}/readyz"))[0] == 200:
             assert time.monotonic() < until
         assert answer[0] == 503
-        assert answer[1]["errors"][0]["details"] == ["draining: this process ends"]
+        assert answer[1]["errors"][0]["details"] == ["draining: this process is stopping"]
         assert request("GET", f"{serve.clients}/livez")[0] == 200
         assert process.wait(20) == 0
 

@@ -76,7 +76,7 @@ async def test_a_healthy_node(service: Service) -> None:
 
 
 @pytest.mark.parametrize("host", ["10.1.2.3:8377", "elsewhere.example", ""])
-async def test_whatever_the_host(service: Service, host: str) -> None:
+async def test_health_checks_accept_any_host(service: Service, host: str) -> None:
     """Load balancers ask by address, and some name no host at all."""
     for path in ("/livez", "/readyz"):
         assert (await exchange(service, head("GET", path, "Connection: close", host=host))).status == 200
@@ -90,12 +90,12 @@ async def test_draining(database: Database) -> None:
         assert (await service.request("GET", "/readyz")).status == 200
         readiness.draining = True
         reply = await service.request("GET", "/readyz")
-        assert (reply.status, reply.code, reply.details) == (503, "not_ready", ["draining: this process ends"])
+        assert (reply.status, reply.code, reply.details) == (503, "not_ready", ["draining: this process is stopping"])
         assert reply.headers["retry-after"] == "1"
         assert (await service.request("GET", "/livez")).status == 200
 
 
-async def test_the_database_is_asked_once_a_second_at_most(database: Database) -> None:
+async def test_the_database_is_checked_at_most_once_a_second(database: Database) -> None:
     """However many want to know."""
     counted = Counted(database)
     readiness = Readiness(counted, KEYS, SystemClock())
@@ -104,25 +104,25 @@ async def test_the_database_is_asked_once_a_second_at_most(database: Database) -
     assert asked <= 2
     assert await readiness.refusal() is None
     assert counted.reads == asked
-    readiness._began -= 1
+    readiness._started -= 1
     assert await readiness.refusal() is None
     assert counted.reads > asked
 
 
-async def test_two_looks(database: Database) -> None:
+async def test_concurrent_requests_share_a_check(database: Database) -> None:
     """Who waited for one look is not given the next one, which is still under way."""
     counted = Counted(database)
     counted.answers.clear()
     readiness = Readiness(counted, KEYS, SystemClock())
     first = asyncio.create_task(readiness.refusal())
     await asyncio.sleep(0.01)
-    look = readiness._look
+    look = readiness._check
     assert look is not None
-    look.add_done_callback(lambda _: setattr(readiness, "_look", asyncio.create_task(asyncio.sleep(60))))
+    look.add_done_callback(lambda _: setattr(readiness, "_check", asyncio.create_task(asyncio.sleep(60))))
     counted.answers.set()
     assert await first is None
-    assert readiness._look is not None
-    readiness._look.cancel()
+    assert readiness._check is not None
+    readiness._check.cancel()
 
 
 async def test_a_database_that_hangs(database: Database) -> None:
@@ -138,9 +138,9 @@ async def test_a_database_that_hangs(database: Database) -> None:
     assert await readiness.refusal() is not None
     assert counted.reads == 1
     counted.answers.set()
-    assert readiness._look is not None
-    await readiness._look
-    readiness._began -= 1
+    assert readiness._check is not None
+    await readiness._check
+    readiness._started -= 1
     assert await readiness.refusal() is None
 
 
@@ -151,7 +151,7 @@ async def test_postgresql_that_stops_answering(postgres_server: PostgresServer, 
         assert (await service.request("GET", "/readyz")).status == 200
         with stopped(postgres_server):
             reply = await _until(service, 503)
-            assert reply == ["database: out of reach"]
+            assert reply == ["database: unreachable"]
             assert (await service.request("GET", "/livez")).status == 200
         assert await _until(service, 200) == []
     await database.close()
@@ -177,7 +177,7 @@ async def test_a_database_of_another_version(database: Database) -> None:
         ("DELETE FROM schema_migrations", "run `paydesk migrate`"),
     ):
         await database.write(lambda tx, change=change: tx.run(change))  # type: ignore[misc]
-        readiness._began -= 1
+        readiness._started -= 1
         refusal = await readiness.refusal()
         assert refusal is not None
         assert refusal.details[0].startswith("schema: ")
@@ -247,7 +247,7 @@ async def _refresh_token(service: Service) -> str:
     return pair.refresh_token
 
 
-def test_small_steps_are_no_jump() -> None:
+def test_small_clock_changes_are_no_jump() -> None:
     """What a time server corrects is nothing to stop for; a process that starts trusts the clock that it finds."""
     steady_ns = 5 * HOUR_NS
     wall = Wall()

@@ -42,7 +42,7 @@ async def _compared(url: str, clock: WatchedClock) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 4, -4, 29, -29])
-async def test_a_clock_near_the_databases_is_trusted(postgres_url: str, seconds: int) -> None:
+async def test_a_clock_close_to_the_databases_is_trusted(postgres_url: str, seconds: int) -> None:
     """From 5 s on the log says so; without a difference it says nothing."""
     wall = Wall()
     wall.ahead_ns = seconds * SECOND_NS
@@ -76,7 +76,7 @@ async def test_a_clock_that_starts_wrong_is_not_trusted(postgres_url: str, secon
     assert (events[0], events[-1], events.count("clock_differs")) == ("clock_differs", "clock_trusted", 1)
 
 
-async def test_a_clock_that_is_set_is_noticed_before_the_next_comparison(postgres_url: str) -> None:
+async def test_a_changed_clock_is_detected_before_the_next_comparison(postgres_url: str) -> None:
     """And so is its return: the database's time is known between comparisons too."""
     wall = Wall()
     clock = _clock(wall)
@@ -99,7 +99,7 @@ async def test_a_machine_whose_database_jumps_too(postgres_url: str) -> None:
         clock.now_ms()
 
 
-async def test_a_slow_answer_is_not_a_wrong_clock(postgres_url: str) -> None:
+async def test_a_slow_comparison_is_not_a_wrong_clock(postgres_url: str) -> None:
     """Half of the round trip is added to what is allowed: the database's time may be from any moment of it."""
     passed_ns = iter([0, 0, 40 * SECOND_NS])
     began_ns = time.time_ns()

@@ -47,7 +47,7 @@ async def test_a_standby_is_read_only(postgres_server: PostgresServer, postgres_
         database = PostgresDatabase(f"{postgres_url.partition('?')[0]}?host={folder}")
         # The standby follows a moment later, and does not know the database before that.
         async with asyncio.timeout(20):
-            while (details := await _details(database)) == ("database: out of reach",):  # noqa: ASYNC110 - it gives no sign
+            while (details := await _details(database)) == ("database: unreachable",):  # noqa: ASYNC110 - it gives no sign
                 await asyncio.sleep(0.05)
         await database.close()
     assert details == ("database: read-only: This PostgreSQL is a standby; the primary is needed.",)
@@ -77,12 +77,12 @@ async def test_a_disk_that_is_mounted_read_only(disk: Path, migrated_file: Path)
     # A file system with open files can't be made read-only as a whole: a second mount of it over the first can.
     _as_root("mount", "--bind", disk, disk)
     _as_root("mount", "-o", "remount,bind,ro", disk)
-    readiness._began -= 1
+    readiness._started -= 1
     refusal = await readiness.refusal()
     _as_root("umount", disk)
     assert refusal is not None
     assert refusal.details == ("database: read-only: the file system of the database is mounted read-only",)
-    readiness._began -= 1
+    readiness._started -= 1
     assert await readiness.refusal() is None
     await database.close()
 
@@ -101,12 +101,12 @@ async def test_a_disk_that_is_full(disk: Path, migrated_file: Path) -> None:
     with pytest.raises(DiskFull):
         await database.write(lambda tx: tx.run(ADD, "A__" + "x" * 1_000_000))
     for _ in range(2):
-        readiness._began -= 1
+        readiness._started -= 1
         refusal = await readiness.refusal()
         assert refusal is not None
-        assert refusal.details == ("database: its disk is full",)
+        assert refusal.details == ("database: the disk is full",)
     (disk / "ballast").unlink()
-    readiness._began -= 1
+    readiness._started -= 1
     assert await readiness.refusal() is None
     await database.close()
 

@@ -222,14 +222,14 @@ async def test_an_order_that_ends_meanwhile_is_not_in_the_way(
     async with running(database) as service:
         terminal = await service.terminal()
         standing = [(await service.create(terminal)).body["id"]]
-        perform = postgres_sets.ask_alone
+        perform = postgres_sets.execute_one
 
         async def cancel_before_the_look(connection: Any, kind: str, sql: str, args: Any) -> Any:
             if sql == store.LIVE_ON_TERMINAL and standing:
                 assert (await service.cancel(standing.pop())).status == 200
             return await perform(connection, kind, sql, args)
 
-        monkeypatch.setattr("paydesk.storage.postgres_transaction.ask_alone", cancel_before_the_look)
+        monkeypatch.setattr("paydesk.storage.postgres_transaction.execute_one", cancel_before_the_look)
         assert (await service.create(terminal)).status == 201
         assert not standing
     await database.close()

@@ -25,7 +25,7 @@ class Application:
         records.families.append(self.family)
 
     async def run(self) -> None:
-        """Refresh until told to stop or locked out, then see whether the newest tokens work."""
+        """Refresh until `stop` is set or locked out, then see whether the newest tokens work."""
         try:
             while not self.stop.is_set() and not self.family.refused:
                 await self._refresh(2 if self.caller.chance.random() < 0.2 else 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
-from faults import breaking, checker, inbox, truth
+from faults import breaking, checker, final_state, inbox
 from faults.applications import Application
 from faults.breaking import Fault
 from faults.caller import Addresses, Caller, Tally
@@ -87,7 +87,7 @@ async def run(
             await _drain(this, nodes, receiver, database_url)
             this.violations += await _ended(nodes)
     this.phase = "checks"
-    this.violations += await _held_to_account(this, database_url)
+    this.violations += await _violations_of(this, database_url)
     this.phase = "done"
     return this
 
@@ -96,7 +96,7 @@ async def _load(this: Run, nodes: Cluster, everybody: Cast, chance: random.Rando
     """Clients and faults together, then the faults end, and the clients bring to an end what they began."""
     stop, give_up = asyncio.Event(), asyncio.Event()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        # A repeat that the library made by itself would be counted by nobody.
+        # A retry by the library would not be counted.
         session._retry_connection = False
         addresses = Addresses(nodes.addresses, random.Random(chance.random()))
 
@@ -144,7 +144,7 @@ async def _for(seconds: float, tasks: list[asyncio.Task[None]]) -> None:
 
 
 async def _finish(clients: list[asyncio.Task[None]], give_up: asyncio.Event) -> None:
-    """Everything runs again: whoever still waits for an answer then has not got what was promised."""
+    """Everything runs again: a client that still waits then has found a violation."""
     await asyncio.wait(clients, timeout=FINISH_SECONDS_MAX)
     give_up.set()
     await asyncio.gather(*clients)
@@ -161,7 +161,7 @@ async def _drain(this: Run, nodes: Cluster, receiver: Inbox, database_url: str) 
     quiet = undelivered = overdue = 0
     while quiet < 3 and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
-        undelivered, overdue = await truth.unsettled(database_url)
+        undelivered, overdue = await final_state.unsettled(database_url)
         quiet = 0 if undelivered or overdue else quiet + 1
         if time.monotonic() > began + PATIENCE_SECONDS:
             for node in nodes.nodes:
@@ -183,13 +183,13 @@ async def _ended(nodes: Cluster) -> list[str]:
     return ends + [line for node in nodes.nodes for line in checker.defects(node.name, node.log.read_text())]
 
 
-async def _held_to_account(this: Run, database_url: str) -> list[str]:
+async def _violations_of(this: Run, database_url: str) -> list[str]:
     database = await open_database(database_url)
     try:
-        facts = await truth.read(database, this.records)
+        facts = await final_state.read(database, this.records)
         found = await check.check(database)
     finally:
         await database.close()
     this.deliveries.update(facts.deliveries.values())
     said = [*this.tally.faults, *this.records.violations]
-    return [*said, *checker.violations(this.records, facts), *(f"ledger: {one}" for one in found)]
+    return [*said, *checker.violations(this.records, facts), *(f"invariants: {one}" for one in found)]

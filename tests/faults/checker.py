@@ -1,4 +1,4 @@
-"""Holds what clients were told against what the database says in the end; every violation is a sentence.
+"""Compares the clients' records with the final database; every violation is a sentence.
 
 Each check is a generator of its own over records and facts, so that a test can plant what it must find.
 """
@@ -9,8 +9,8 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
+from faults.final_state import Facts, OrderFact
 from faults.records import LIVE, Arrival, Records, ResultRecord
-from faults.truth import Facts, OrderFact
 from paydesk.orders.status import CREATED, State, legal
 
 VIOLATIONS_MAX = 100
@@ -68,7 +68,7 @@ def effects(records: Records, facts: Facts) -> Iterator[str]:
         if record.ending == "refused" and made:
             yield f"key {record.key} was refused and made {made}"
     for reference, made in by_reference.items():
-        yield f"nobody asked for {', '.join(made)} (reference {reference})"
+        yield f"no client requested {', '.join(made)} (reference {reference})"
 
 
 def histories(records: Records, facts: Facts) -> Iterator[str]:
@@ -124,9 +124,9 @@ def cancels(records: Records, facts: Facts) -> Iterator[str]:
         if record.canceled_answer and (fact.granted or record.granted):
             yield f"{order_id} was answered as canceled, and its terminal was let charge"
         if record.granted and not fact.granted:
-            yield f"{order_id}: its terminal was told to go, and no grant is kept"
+            yield f"{order_id}: its terminal was permitted to charge, but no permit is stored"
         if record.granted and fact.shown[0] == "canceled":
-            yield f"{order_id}: its terminal was told to go, and it is {fact.shown}"
+            yield f"{order_id}: its terminal was permitted to charge, but it is {fact.shown}"
         if record.acknowledged and all(event.shown[0] != "at_terminal" for event in fact.events):
             yield f"{order_id} was acknowledged by its terminal and never was there"
 
@@ -201,20 +201,20 @@ def charges(records: Records, facts: Facts) -> Iterator[str]:
 
 
 def kinds(records: Records, facts: Facts) -> Iterator[str]:
-    """Promise 10: sellers are apart, live and test too: orders, what is told of them, and the acquirer's play money."""
+    """Promise 10: sellers are isolated, and live from test: orders, their webhooks, and the simulator ledger."""
     for order in facts.orders.values():
         if order.live != (order.terminal_id in records.live):
             yield f"{order.order_id} is {_kind(order.live)}, its terminal {order.terminal_id} is not"
     for order_id, booked in facts.book.items():
         if booked.live or (order_id in facts.orders and facts.orders[order_id].live):
             yield f"{order_id} is live, and the simulated acquirer knows of it"
-    told = {(one.subscription_id, one.order_id) for one in records.arrivals}
-    told |= {(subscription_id, order_id) for order_id, _, subscription_id in facts.deliveries}
-    for subscription_id, order_id in sorted(told):
+    notified = {(one.subscription_id, one.order_id) for one in records.arrivals}
+    notified |= {(subscription_id, order_id) for order_id, _, subscription_id in facts.deliveries}
+    for subscription_id, order_id in sorted(notified):
         fact = facts.orders.get(order_id)
         whose = (records.sellers[fact.terminal_id], fact.live) if fact is not None else None
         if whose is not None and records.audiences.get(subscription_id) != whose:
-            yield f"{order_id} of {whose} was told to subscription {subscription_id}, which is of others"
+            yield f"{order_id} of {whose} was delivered to subscription {subscription_id} of another owner"
 
 
 def _kind(live: bool) -> str:  # noqa: FBT001 - private
@@ -222,7 +222,7 @@ def _kind(live: bool) -> str:  # noqa: FBT001 - private
 
 
 def tokens(records: Records, facts: Facts) -> Iterator[str]:
-    """Promise 8: one successor a refresh token, nobody locked out, and nothing made that nobody asked for."""
+    """Promise 8: one successor for each refresh token, no client locked out, and no token without a request."""
     for number, family in enumerate(records.families, start=1):
         for step, (_, answers) in enumerate(family.steps, start=1):
             if len(answers) > 1:
@@ -250,7 +250,7 @@ def deliveries(records: Records, facts: Facts) -> Iterator[str]:
     for order in facts.orders.values():
         for event in order.events:
             if (order.order_id, event.version) not in announced:
-                yield f"version {event.version} of {order.order_id} was to be delivered to nobody"
+                yield f"version {event.version} of {order.order_id} has no delivery"
     for place, status in facts.deliveries.items():
         name = f"version {place[1]} of {place[0]}"
         if status == "delivered" and not any(one.taken for one in arrived.get(place, ())):

@@ -30,7 +30,7 @@ class JumpingClock:
         self.offset_ms = 0
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970 in UTC, as it tells them."""
+        """Return its milliseconds since 1970 in UTC."""
         return time.time_ns() // 1_000_000 + self.offset_ms
 
     def jump(self, chance: random.Random) -> None:
@@ -50,7 +50,7 @@ class Watch:
         self.stopping = False
 
     async def run(self, one: Callable[[Watch], Awaitable[None]]) -> None:
-        """Until told to stop."""
+        """Run until `stop` is set."""
         while not self.stopping:
             await one(self)
 

@@ -22,7 +22,7 @@ def write_offset(file: Path, offset_ms: int) -> None:
 
 
 def follow(file: Path) -> None:
-    """From now on this process tells the time that the file says."""
+    """Use the time in the file as this process's clock."""
     with file.open("r+b") as opened:
         shared = mmap.mmap(opened.fileno(), OFFSET.size)
     true_ns = time.time_ns

@@ -26,7 +26,7 @@ END_SECONDS_MAX = 15.0
 POLL_INTERVAL_SECONDS = 0.02
 TRUSTED_MS_MAX = 60_000
 # Attempts are short and soon repeated, so that a run sees the whole of a notification's life, and of an outcome that
-# nobody knows.
+# is unknown.
 VARIABLES = {
     "PAYDESK_LOG_FORMAT": "json",
     "PAYDESK_DATABASE_TIMEOUT_SECONDS": "3",
@@ -171,7 +171,7 @@ class Cluster:
     server: PostgresServer | None
     counts: dict[str, int] = field(default_factory=dict)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by whoever takes the database away, until it is back."""
+    """Locked while a fault makes the database unreachable."""
     calm: asyncio.Event = field(default_factory=asyncio.Event)
     """Nothing is broken any more."""
 

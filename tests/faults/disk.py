@@ -115,7 +115,7 @@ class PowerOn:
     removed: list[Image] = field(default_factory=list)
     off: bool = False
     abandoned: bool = False
-    """Whoever still has the files open may do with them what they want: it happens nowhere."""
+    """Operations on files that are still open have no effect."""
 
 
 class Disk(apsw.VFS):
@@ -176,7 +176,7 @@ class Disk(apsw.VFS):
         }
 
     def abandon(self) -> None:
-        """Nobody is there any more who could be told that the power is off: closing what is open does no harm."""
+        """Closing an open file after a power cut has no effect."""
         assert self.power is not None, "it was on"
         assert self.power.off, "it was cut"
         self.power.abandoned = True
@@ -250,7 +250,7 @@ class Disk(apsw.VFS):
     def _lose(self, file: DiskFile) -> None:
         """A sync fails: what is on the disk is chance, and the system shows what was written and takes it for synced.
 
-        Whoever asked for it must end: until the next start nothing is read, written or synced.
+        The process must end: until the next start nothing is read, written or synced.
         """
         images, folder = file.power.images, file.power.folder
         self._in_memory = images, {name: (folder / name).read_bytes() for name in images}
@@ -299,6 +299,6 @@ class DiskFile(apsw.VFSFile):
 
 def _failure(kind: type[apsw.Error], code: int, message: str) -> apsw.Error:
     failure: Any = kind(message)
-    # apsw tells SQLite what these say.
+    # apsw passes these to SQLite.
     failure.result, failure.extendedresult = code & 0xFF, code
     return cast("apsw.Error", failure)

@@ -17,10 +17,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=300, help="how many syncs fail")
     chosen = parser.parse_args(arguments)
     chance, migrated, started = random.Random(chosen.seed), migrated_database(), time.monotonic()
-    with bar("failing syncs", chosen.rounds) as tell:
+    with bar("failing syncs", chosen.rounds) as progress:
 
         def seen(tally: Tally) -> None:
-            tell(tally.faults // 2, f"{tally.acknowledged.total():,} answers")
+            progress(tally.faults // 2, f"{tally.acknowledged.total():,} answers")
 
         unsynced = asyncio.run(fail_syncs(chosen.rounds, migrated, chance, seen=seen))
     figures = {"seed": str(chosen.seed), "syncs that failed, each the end of its process": unsynced.ends}

@@ -1,4 +1,4 @@
-"""Disks that are full for a while, at random writes or for good until somebody makes room, under load."""
+"""Full disks under load: at random writes, or until space is freed."""
 
 from __future__ import annotations
 

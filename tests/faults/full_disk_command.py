@@ -19,10 +19,10 @@ def main(arguments: list[str]) -> int:
     chance, migrated, started, total = random.Random(chosen.seed), migrated_database(), time.monotonic(), Tally()
     figures: dict[str, object] = {"seed": str(chosen.seed)}
     for what, fill in (("full disks", fill_small_disks), ("writes without room", find_no_room)):
-        with bar(what, chosen.rounds) as tell:
+        with bar(what, chosen.rounds) as progress:
 
             def seen(tally: Tally) -> None:
-                tell(tally.faults, f"{tally.acknowledged.total():,} answers")
+                progress(tally.faults, f"{tally.acknowledged.total():,} answers")
 
             try:
                 tally = asyncio.run(fill(chosen.rounds, migrated, chance, seen=seen))

@@ -21,12 +21,12 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     chance, migrated, started, total = random.Random(chosen.seed), migrated_database(), time.monotonic(), Killed()
     done = 0
-    with bar("kills", chosen.kills) as tell:
+    with bar("kills", chosen.kills) as progress:
 
         def seen() -> None:
             nonlocal done
             done += 1
-            tell(done)
+            progress(done)
 
         while total.faults < chosen.kills and not total.findings:
             with tempfile.TemporaryDirectory(prefix="paydesk-kills-") as folder:

@@ -49,7 +49,7 @@ class Record:
 
 
 class Client:
-    """Who sends one request after another until told to stop."""
+    """A client that sends one request after another until `stop` is set."""
 
     def __init__(self, service: Service, chance: random.Random, again: Again) -> None:
         self.service, self.chance, self._again = service, chance, again
@@ -57,7 +57,7 @@ class Client:
         self.stopping = False
 
     async def run(self) -> None:
-        """Go on until told to stop; what was begun is brought to its end."""
+        """Run until `stop` is set; complete the request in progress."""
         await self.begin()
         while not self.stopping:
             await self.turn()
@@ -122,7 +122,7 @@ class Till(Client):
         lease_id = order_id[3:]
         polled = await self.known("poll", self.device.next)
         while polled.status == 200 and polled.body["type"] == "mode":
-            # A node that has just started tells the mode first.
+            # A node that has just started returns the mode first.
             polled = await self.known("poll", self.device.next)
         assert (polled.status, polled.body["lease_id"]) == (200, lease_id), polled
         await self._change("acknowledge", order_id, AT_TERMINAL, lambda: self.device.ack(lease_id), again=False)

@@ -26,8 +26,8 @@ FINDINGS_SHOWN_MAX = 20
 console = Console()
 
 
-class Tell(Protocol):
-    """Tells the progress bar how many are done, and what there is to say of them."""
+class Report(Protocol):
+    """Updates the progress bar with the number that is done, and a note."""
 
     def __call__(self, done: int, said: str = "") -> None:
         """So many, with this beside the bar."""
@@ -56,7 +56,7 @@ async def migrate_url(url: str) -> None:
 
 
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Tell]:
+def bar(what: str, total: int) -> Iterator[Report]:
     """A progress bar over the block."""
     columns = (
         TextColumn("{task.description}"),

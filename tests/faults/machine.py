@@ -116,7 +116,7 @@ class Machine:
             shutil.rmtree(power.folder)
 
     async def live_through_a_fault(self) -> None:
-        """Serve until the disk fails as it was told to, come up again, and hold everything to account."""
+        """Serve until the configured disk failure, restart, and check everything."""
         self.serve()
         await self.until_still()
         await self._turn_off()

@@ -38,9 +38,9 @@ def main(arguments: list[str]) -> int:
         suppress_health_check=list(HealthCheck),
     )
     figures, started, findings = Figures(), time.monotonic(), list[str]()
-    with contextlib.ExitStack() as stack, bar("runs", chosen.runs) as tell:
+    with contextlib.ExitStack() as stack, bar("runs", chosen.runs) as progress:
         fresh = stack.enter_context(_files() if chosen.database == "sqlite" else _postgres())
-        figures.told = lambda: tell(min(figures.runs, chosen.runs))
+        figures.report = lambda: progress(min(figures.runs, chosen.runs))
         try:
             run_state_machine_as_test(seed(chosen.seed)(machine_of(fresh, figures)), settings=drawn)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is what was found

@@ -24,7 +24,7 @@ async def cut_power(
     *,
     seen: Callable[[Tally], object] = lambda _tally: None,
 ) -> Tally:
-    """Cut the power so often, and what was seen; `seen` is told now and then."""
+    """Cut the power `cuts` times and return the tally; `seen` is called with it now and then."""
     total = Tally()
     while total.faults < cuts and not total.findings:
         series = Tally()

@@ -19,10 +19,10 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     chance, migrated, started = random.Random(chosen.seed), migrated_database(), time.monotonic()
     cut = cut_power_of_a_careless_one if chosen.careless else cut_power
-    with bar("power cuts", chosen.cuts) as tell:
+    with bar("power cuts", chosen.cuts) as progress:
 
         def seen(tally: Tally) -> None:
-            tell(tally.faults, f"{tally.acknowledged.total():,} answers")
+            progress(tally.faults, f"{tally.acknowledged.total():,} answers")
 
         tally = asyncio.run(cut(chosen.cuts, migrated, chance, seen=seen))
     figures: dict[str, object] = {"seed": str(chosen.seed), "power cuts": tally.faults}

@@ -25,7 +25,7 @@ STALL_SECONDS = 60.0
 SPREAD_SECONDS = 0.02
 # The jump ends the orders' time, but not the forty seconds that a granted terminal has for its outcome.
 EXPIRATION_TIME, JUMP_MS = "PT30S", 30_000
-WISH = {"X-Allow-Cancelable-Status": "at_terminal"}
+AT_TERMINAL = {"X-Allow-Cancelable-Status": "at_terminal"}
 DECLINED = {"outcome": "declined", "status_detail": "insufficient_amount"}
 GIVEN_UP = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
 
@@ -157,7 +157,7 @@ async def _cancel_against_acknowledge(service: Service, device: Device, order_id
 
 async def _cancel_against_authorizing(service: Service, device: Device, order_id: str) -> str:
     came = await _at_once(
-        lambda: service.cancel(order_id, headers=WISH),
+        lambda: service.cancel(order_id, headers=AT_TERMINAL),
         lambda: device.authorizing(order_id[3:]),
     )
     asked = await state(service, order_id)
@@ -181,7 +181,9 @@ def _cancel_against_result(content: dict[str, str], taken_as: str) -> Callable[[
     async def play(service: Service, device: Device, order_id: str) -> str:
         lease_id = order_id[3:]
         report = device.approve if not content else device.result
-        came = await _at_once(lambda: service.cancel(order_id, headers=WISH), lambda: report(lease_id, **content))
+        came = await _at_once(
+            lambda: service.cancel(order_id, headers=AT_TERMINAL), lambda: report(lease_id, **content)
+        )
         words: Words = {
             ("202", "200", taken_as): "asked, then ended by the result",
             (_NOT_CANCELED[taken_as], "200", taken_as): "ended by the result",
@@ -202,7 +204,7 @@ _NOT_CANCELED = {
 
 
 async def _cancel_against_granted_result(service: Service, device: Device, order_id: str) -> str:
-    came = await _at_once(lambda: service.cancel(order_id, headers=WISH), lambda: device.approve(order_id[3:]))
+    came = await _at_once(lambda: service.cancel(order_id, headers=AT_TERMINAL), lambda: device.approve(order_id[3:]))
     words: Words = {
         ("202", "200", "processed/processed/accredited"): "asked in vain, paid",
         ("409 cannot_cancel_order", "200", "processed/processed/accredited"): "paid",
@@ -211,8 +213,8 @@ async def _cancel_against_granted_result(service: Service, device: Device, order
 
 
 async def _give_back_against_approval(service: Service, device: Device, order_id: str) -> str:
-    """Asked for the order back, a terminal gives way while an approval of its own is still on its way."""
-    assert (await service.cancel(order_id, headers=WISH)).status == 202
+    """A terminal releases the order on a cancel request while its approval is still in transit."""
+    assert (await service.cancel(order_id, headers=AT_TERMINAL)).status == 202
     body = {"boot_id": device.boot_id, "done": True}
     came = await _at_once(
         lambda: device.post(f"/leases/{order_id[3:]}/cancel-result", body), lambda: device.approve(order_id[3:])

@@ -37,12 +37,12 @@ def main(arguments: list[str]) -> int:
     names = [chosen.only] if chosen.only else [*RACES]
     for kind in [chosen.database] if chosen.database else ["sqlite", "postgres"]:
         for batching in [chosen.batching] if chosen.batching else ["together", "alone"]:
-            with _batching(batching), _databases(kind) as databases, bar(f"{kind}, {batching}", len(names)) as tell:
+            with _batching(batching), _databases(kind) as databases, bar(f"{kind}, {batching}", len(names)) as progress:
                 for done, name in enumerate(names, start=1):
                     outcomes, said = _raced(RACES[name], databases, chosen.rounds)
                     found += [f"{name} on {kind}, {batching}: {one}" for one in said]
                     figures |= {f"{kind}, {batching}: {name}: {what}": count for what, count in outcomes.items()}
-                    tell(done, name)
+                    progress(done, name)
     return conclude("races", figures, found, started=started)
 
 

@@ -1,4 +1,4 @@
-"""What the clients keep of a run: everything that they were told, so that it can be held against the database."""
+"""The clients' records of a run: every response, to be compared with the database."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class RefundRecord:
 
 @dataclass(frozen=True, slots=True)
 class ChargeRecord:
-    """What a terminal was told by the acquirer that it went to: approved under a number, or declined."""
+    """What the acquirer answered a terminal: approved with a reference, or declined."""
 
     order_id: str
     outcome: Literal["approved", "declined"]

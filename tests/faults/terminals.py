@@ -1,7 +1,7 @@
 """A terminal: takes orders from its poll, asks for the grant, reports what came of it, and is started again at times.
 
 It keeps its journal across starts, as the protocol asks, goes to the acquirer by itself, and reports what that said.
-Some charge without the grant, or after they gave the order back; some never hear the answer, or never tell it.
+Some charge without a permit, or after they released the order; some never receive the response, or never report it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Terminal:
         self._ignored: set[str] = set()
 
     async def run(self) -> None:
-        """Start, and serve until told to stop and nothing is under way any more."""
+        """Start, and serve until `stop` is set and no payment is in progress."""
         try:
             await self._start()
             idle = False
@@ -93,7 +93,7 @@ class Terminal:
             await self._acknowledge(entry)
             return
         if entry.result is None and verdict == "hold" and entry.last_step == "authorizing":
-            # The acquirer knows what came of it, and tells the terminal when it is asked.
+            # The acquirer has the outcome and returns it to the terminal on request.
             await self._charge(entry)
         elif entry.result is None and (verdict == "hold" or entry.last_step == "authorizing"):
             self._give_up(entry)
@@ -185,22 +185,22 @@ class Terminal:
         await self._report(entry)
 
     async def _charge(self, entry: Entry, *, is_granted: bool = True) -> None:
-        """What the acquirer says, written down before it is told.
+        """Return the acquirer's result, written to the journal before it is reported.
 
-        An answer that is lost is asked for again by who was not granted: nobody else would ever ask.
+        A lost response is requested again by a terminal without a permit: no other party would ask.
         """
         entry.card = entry.card or self.caller.chance.choice(CARDS)
         payment = Payment(self.seller, self.terminal_id, f"PAY{entry.lease_id}", AMOUNT_MINOR, "BRL")
-        told = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
-        if told["outcome"] == "unknown" and not is_granted:
-            told = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
+        result = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
+        if result["outcome"] == "unknown" and not is_granted:
+            result = (await self.caller.known("POST", PATH, asking(payment, entry.card))).body
         entry.result_id = str(uuid.uuid4())
-        if told["outcome"] == "approved":
-            entry.result = {**approved(), "reference_id": told["reference_id"]}
+        if result["outcome"] == "approved":
+            entry.result = {**approved(), "reference_id": result["reference_id"]}
         else:
-            entry.result = told
-        if told["outcome"] != "unknown":
-            outcome, reference_id = told["outcome"], told.get("reference_id", "")
+            entry.result = result
+        if result["outcome"] != "unknown":
+            outcome, reference_id = result["outcome"], result.get("reference_id", "")
             self.records.charges.append(ChargeRecord(entry.order_id, outcome, reference_id))
 
     def _give_up(self, entry: Entry) -> None:

@@ -1,4 +1,4 @@
-"""A client knows its outcome in the end, however often it has to ask, and what nobody should be told is noticed."""
+"""A caller retries until the outcome is known, and reports responses that must not occur."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aiohttp import web
 from faults.caller import Addresses, Answer, Caller, GaveUp, Tally, share_after_one_repeat
 from node_process import free_port
 
-NOBODY = f"http://127.0.0.1:{free_port()}"
+UNUSED = f"http://127.0.0.1:{free_port()}"
 
 
 @asynccontextmanager
@@ -61,12 +61,12 @@ async def calling(*addresses: str, give_up: bool = False) -> AsyncIterator[Calle
         (0, "unknown"),
     ],
 )
-def test_an_answer_says_whether_it_happened(status: int, outcome: str) -> None:
+def test_a_response_decides_the_outcome(status: int, outcome: str) -> None:
     """2xx is ok, 4xx but 423 is no, and everything else is unknown."""
     assert Answer(status).outcome == outcome
 
 
-async def test_an_unknown_is_repeated_until_it_is_known() -> None:
+async def test_an_unknown_outcome_is_retried_until_known() -> None:
     """503, 423 and a broken connection say nothing: three repeats, each counted."""
     async with answering(iter((503, 423, 0, 201))) as node, calling(node) as caller:
         answer = await caller.known("POST", "/v1/orders", {})
@@ -76,16 +76,16 @@ async def test_an_unknown_is_repeated_until_it_is_known() -> None:
         assert caller.tally.faults == []
 
 
-async def test_a_node_that_is_gone_costs_one_repeat() -> None:
-    """A refused connection is an attempt; the repeat goes elsewhere, and whoever comes next goes there at once."""
-    async with answering(iter([200] * 20)) as node, calling(NOBODY, node) as caller:
+async def test_an_unreachable_node_costs_one_retry() -> None:
+    """A refused connection counts as an attempt; the retry and later calls go to another node."""
+    async with answering(iter([200] * 20)) as node, calling(UNUSED, node) as caller:
         for _ in range(20):
             await caller.known("GET", "/v1/orders")
         assert caller.tally.requests[1] >= 19
         assert share_after_one_repeat(caller.tally.requests) == 1.0
 
 
-async def test_what_nobody_should_be_answered_is_noticed() -> None:
+async def test_an_unexpected_response_is_reported() -> None:
     """A 500 is a violation although it is repeated, and so is a refusal that was not to be expected."""
     async with answering(iter((500, 409, 409))) as node, calling(node) as caller:
         await caller.known("POST", "/v1/orders", {})
@@ -95,9 +95,9 @@ async def test_what_nobody_should_be_answered_is_noticed() -> None:
         assert len(caller.tally.faults) == 2
 
 
-async def test_an_outcome_that_stays_unknown_is_noticed() -> None:
-    """When nothing is broken any more, nobody asks for ever."""
-    async with calling(NOBODY, give_up=True) as caller:
+async def test_an_outcome_that_stays_unknown_is_reported() -> None:
+    """Without faults, a caller gives up instead of retrying without end."""
+    async with calling(UNUSED, give_up=True) as caller:
         with pytest.raises(GaveUp):
             await caller.known("GET", "/v1/orders")
-        assert caller.tally.faults == [f"GET /v1/orders at {NOBODY} never became known: 0"]
+        assert caller.tally.faults == [f"GET /v1/orders at {UNUSED} never became known: 0"]

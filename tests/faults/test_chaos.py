@@ -37,7 +37,7 @@ async def test_promises_hold_when_nodes_and_postgres_are_killed(
     await _hold(plan, postgres_url, tmp_path, postgres_server)
 
 
-async def test_promises_hold_when_postgres_is_hard_to_reach(
+async def test_promises_hold_when_connections_to_postgres_fail(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     """Two nodes and PostgreSQL stand still, wires are cut, clocks jump: the same holds."""

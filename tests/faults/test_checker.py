@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from faults import checker
+from faults.final_state import BookFact, Event, Facts, FamilyFact, OrderFact, RefundFact, ResultFact
 from faults.records import Arrival, ChargeRecord, FamilyRecord, KeyRecord, Records, RefundRecord, ResultRecord
-from faults.truth import BookFact, Event, Facts, FamilyFact, OrderFact, RefundFact, ResultFact
 
 PAID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CANCELED = "ORD01J67CQQH5904WDBVZEM4JMEP4"
@@ -229,7 +229,7 @@ def _leave_undelivered(records: Records, facts: Facts) -> None:
     records.arrivals[:] = [one for one in records.arrivals if (one.order_id, one.version) != place[:2]]
 
 
-def _tell_what_never_was(records: Records, facts: Facts) -> None:
+def _deliver_an_unknown_event(records: Records, facts: Facts) -> None:
     facts.deliveries[PAID, 4, SUBSCRIPTION] = "delivered"
     records.arrivals.append(replace(records.arrivals[2], version=4))
 
@@ -249,7 +249,7 @@ def _change_the_request_id(records: Records, facts: Facts) -> None:
     records.arrivals.append(replace(records.arrivals[0], request_id="other"))
 
 
-def _tell_a_stranger(records: Records, facts: Facts) -> None:
+def _notify_an_unknown_subscription(records: Records, facts: Facts) -> None:
     del facts
     records.arrivals.append(replace(records.arrivals[0], subscription_id="s2"))
 
@@ -319,7 +319,7 @@ def _play_with_real_money(records: Records, facts: Facts) -> None:
     facts.book[CANCELED] = replace(facts.book[PAID], outcome="declined", live=True)
 
 
-def _tell_another_seller(records: Records, facts: Facts) -> None:
+def _notify_another_seller(records: Records, facts: Facts) -> None:
     del facts
     records.audiences[SUBSCRIPTION] = (2, False)
 
@@ -360,19 +360,19 @@ PLANTED: dict[str, tuple[Callable[[Records, Facts], None], str]] = {
     "what is paid was never charged": (_pay_without_a_card, "charges"),
     "a live order stands at a test terminal": (_make_it_live, "kinds"),
     "live money is in the simulator's book": (_play_with_real_money, "kinds"),
-    "another seller is told": (_tell_another_seller, "kinds"),
+    "another seller is notified": (_notify_another_seller, "kinds"),
     "a result is refused and not recorded": (_refuse_without_recording, "outcomes"),
     "a token has two successors": (_give_two_successors, "tokens"),
     "an application is locked out": (_lock_out, "tokens"),
     "the newest tokens do not work": (_break_the_newest, "tokens"),
     "a family goes on by itself": (_refresh_behind_its_back, "tokens"),
     "what counts as delivered never arrived": (_deliver_nothing, "deliveries"),
-    "an event is announced to nobody": (_announce_nothing, "deliveries"),
-    "what never was is told": (_tell_what_never_was, "deliveries"),
+    "an event has no delivery": (_announce_nothing, "deliveries"),
+    "an unknown event is delivered": (_deliver_an_unknown_event, "deliveries"),
     "a notification changes": (_change_the_body, "deliveries"),
     "a signature is wrong": (_forge, "deliveries"),
     "a repeat has another request id": (_change_the_request_id, "deliveries"),
-    "a stranger is told": (_tell_a_stranger, "deliveries"),
+    "an unknown subscription is notified": (_notify_an_unknown_subscription, "deliveries"),
     "a notification is still under way": (_leave_undelivered, "deliveries"),
     "a version overtakes another": (_overtake, "delivery_order"),
 }
@@ -383,7 +383,7 @@ def test_a_sound_run_has_no_violations() -> None:
     assert checker.violations(*sound()) == []
 
 
-def test_a_charge_that_was_reversed_may_be_told_as_declined() -> None:
+def test_a_reversed_charge_may_be_reported_as_declined() -> None:
     """The terminal that asks only then hears so, and both are right."""
     records, facts = sound()
     facts.book[CANCELED] = replace(facts.book[PAID], reference_id="118", reversed_=True)
@@ -401,11 +401,11 @@ def test_a_planted_violation_is_found(plant: tuple[Callable[[Records, Facts], No
 
 
 def test_every_check_has_a_violation_planted() -> None:
-    """No check is there that nobody has seen find anything."""
+    """Every check has a case that it finds."""
     assert {check for _, check in PLANTED.values()} == {check.__name__ for check in checker.CHECKS}
 
 
-def test_a_version_that_goes_back_is_seen_at_once() -> None:
+def test_a_version_that_decreases_is_detected() -> None:
     """Who was shown version 2 and is then shown version 1 complains without looking at the database."""
     records, _ = sound()
     payment = {"status_detail": "created"}
@@ -431,6 +431,6 @@ def test_a_version_that_goes_back_is_seen_at_once() -> None:
         ),
     ],
 )
-def test_a_node_that_speaks_of_a_defect_is_heard(log: str, complaints: int) -> None:
+def test_a_defect_in_a_nodes_log_is_found(log: str, complaints: int) -> None:
     """Defects and tracebacks count; a database that is away when a node starts does not."""
     assert len(checker.defects("node-1", log)) == complaints

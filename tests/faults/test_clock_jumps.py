@@ -25,7 +25,7 @@ WATCHES_OF_A_KIND = 3
 EXPIRY = tuple(worker for worker in WORKERS if worker.name == "orders.expiry")
 
 
-async def test_what_was_refused_as_expired_stays_so(database: Database, chance: random.Random) -> None:
+async def test_expired_stays_expired_when_clocks_jump(database: Database, chance: random.Random) -> None:
     """Tokens, codes and orders, whatever the clock says afterwards; the histories have no gap."""
     clock = JumpingClock()
     service = await _service(database, clock)
@@ -62,7 +62,7 @@ async def _jump_about(
 async def _service(database: Database, clock: JumpingClock) -> InProcessService:
     scene = await make_scene(database)
     # A frozen clock of its own would make codes that are long expired.
-    scene.clock = clock  # type: ignore[assignment] # it only tells the time
+    scene.clock = clock  # type: ignore[assignment] # only its time is used
     token = await access_token(scene, clock.now_ms(), live=False)
     service = InProcessService("", database, clock, scene, NO_SESSION, token, token)
     service.take(database, clock, Settings())

@@ -58,9 +58,7 @@ async def nodes(postgres_url: str, tmp_path: Path, chance: random.Random) -> Asy
         yield nodes
 
 
-async def test_nodes_whose_clocks_are_wrong_harm_nothing(
-    service: Service, nodes: Cluster, chance: random.Random
-) -> None:
+async def test_nodes_with_wrong_clocks_do_no_harm(service: Service, nodes: Cluster, chance: random.Random) -> None:
     """No order expires, no token is refused as expired, no family ends; with the right time they serve again."""
     orders = [(await service.create(await service.terminal())).body["id"] for _ in range(ORDERS)]
     families = [await _family(service) for _ in range(FAMILIES)]
@@ -104,7 +102,7 @@ async def test_a_small_difference_is_logged_and_harmless(nodes: Cluster, service
     assert '"seconds":10.0' in line or '"seconds":9.9' in line
 
 
-async def test_a_node_that_is_not_ready_says_by_how_much(nodes: Cluster, service: Service) -> None:
+async def test_readyz_reports_the_clock_difference(nodes: Cluster, service: Service) -> None:
     """`/readyz` has the seconds and their direction; requests are refused as unavailable."""
     node = nodes.nodes[0]
     there = replace(service, base_url=node.address)

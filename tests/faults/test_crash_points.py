@@ -31,7 +31,7 @@ SOURCES = Path(crash_points.__file__).parent
 
 @dataclass
 class Scenario:
-    """One node with a terminal and tokens; every request can be told where the node is to die of it."""
+    """One node with a terminal and tokens; every request can name the point where the node crashes."""
 
     node: NodeProcess
     service: Service
@@ -152,7 +152,7 @@ WITH_A_KEY: tuple[Scene, ...] = (_create, _cancel)
 
 
 @pytest.mark.parametrize("label", LABELS)
-async def test_who_repeats_after_a_crash_has_one_effect(label: Label, database_url: str, tmp_path: Path) -> None:
+async def test_a_retry_after_a_crash_has_one_effect(label: Label, database_url: str, tmp_path: Path) -> None:
     """The node dies of a create, a cancel, a refresh, an ack, a result; each repeat finds or makes the one effect."""
     requests = WITH_A_KEY if label == "after_claim" else REQUESTS
     if not database_url.startswith("sqlite:"):
@@ -165,7 +165,7 @@ async def test_who_repeats_after_a_crash_has_one_effect(label: Label, database_u
 
 
 @pytest.mark.parametrize("label", ["after_effect", "after_commit", "before_answer"])
-async def test_many_that_a_crash_leaves_unanswered_have_one_effect_each(
+async def test_many_requests_lost_in_a_crash_have_one_effect_each(
     label: Label, sqlite_url: str, tmp_path: Path
 ) -> None:
     """The node dies in the midst of creates that share commits; answered or not, each of them repeated is one order."""
@@ -188,7 +188,7 @@ async def test_many_that_a_crash_leaves_unanswered_have_one_effect_each(
 
 
 def test_nothing_in_the_package_arms_a_crash_point() -> None:
-    """No setting, variable or header of a service can end it: whoever arms a point is a test."""
+    """No setting, variable or header of a service can arm a crash point; only tests can."""
     arming = [
         path.name
         for path in SOURCES.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Syncs that fail or are slow: a process that can't tell what is on its disk ends, and nothing acknowledged is lost."""
+"""Failing and slow syncs: after a failed sync the process ends, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_slow_syncs_change_no_answer(migrated: bytes, chance: random.Rando
         assert machine.tally.acknowledged["create"] > 0
 
 
-async def test_reads_are_not_held_up_by_slow_syncs(migrated: bytes, chance: random.Random, tmp_path: Path) -> None:
+async def test_slow_syncs_do_not_delay_reads(migrated: bytes, chance: random.Random, tmp_path: Path) -> None:
     """While one commit waits for its disk, many reads are answered."""
     async with Machine(tmp_path, migrated, chance) as machine:
         terminal = await machine.service.terminal()

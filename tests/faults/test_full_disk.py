@@ -10,7 +10,7 @@ from faults.full_disk import CannotMount, fill_small_disks, find_no_room
 ROUNDS = 4
 
 
-async def test_writes_that_find_no_room_lose_nothing_acknowledged(migrated: bytes, chance: random.Random) -> None:
+async def test_a_full_disk_loses_nothing_acknowledged(migrated: bytes, chance: random.Random) -> None:
     """Wherever in a flush the room ends, what was answered stays, what was refused happens once when repeated."""
     seen = await find_no_room(ROUNDS, migrated, chance)
     assert seen.findings == []
@@ -18,7 +18,7 @@ async def test_writes_that_find_no_room_lose_nothing_acknowledged(migrated: byte
     assert seen.acknowledged["create"] > 0
 
 
-async def test_a_full_disk_that_has_room_again_serves_again(migrated: bytes, chance: random.Random) -> None:
+async def test_writes_succeed_after_space_is_freed(migrated: bytes, chance: random.Random) -> None:
     """A file system without a byte left: refusals as the contract has them, then everything goes on by itself."""
     try:
         seen = await fill_small_disks(ROUNDS, migrated, chance)

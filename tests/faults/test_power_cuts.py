@@ -20,14 +20,14 @@ async def test_nothing_acknowledged_is_lost_when_the_power_fails(migrated: bytes
     assert seen.acknowledged["refresh"] > CUTS
 
 
-async def test_the_harness_sees_what_a_careless_setting_loses(migrated: bytes, chance: random.Random) -> None:
+async def test_the_harness_detects_lost_commits(migrated: bytes, chance: random.Random) -> None:
     """With `synchronous = NORMAL` a disk that keeps nothing unsynced loses acknowledged changes, every time."""
     seen = await cut_power_of_a_careless_one(3, migrated, chance, remains=("nothing",))
     assert seen.faults_with_findings == seen.faults == 3
     assert any("it is lost" in finding for finding in seen.findings)
 
 
-def test_what_was_synced_survives_every_kind_of_cut(chance: random.Random) -> None:
+def test_synced_data_survives_every_power_cut(chance: random.Random) -> None:
     """A cut never touches bytes that were synced and not written since; what was not synced may be there or not."""
     for remains in REMAINS * 20:
         image = Image("file")

@@ -41,7 +41,7 @@ OF_THE_REQUEST = (
     "outcome_committed",
     "before_answer",
 )
-# And these by the worker, which is woken by what nobody heard of.
+# And these by the worker, after the node restarts.
 OF_THE_WORKER = ("claimed", "answer_stored", "asked:2", "outcome_committed:2")
 TWICE = (("intent_committed", "claimed"), ("asked", "answer_stored"), ("before_commit:3", "asked"))
 
@@ -103,14 +103,14 @@ async def _scenario(database_url: str, folder: Path) -> AsyncIterator[Scenario]:
         await database.close()
 
 
-def test_no_step_is_left_out() -> None:
+def test_every_crash_point_of_a_refund_is_tested() -> None:
     """Every crash point that a refund reaches is one that it dies of here."""
     dying = {label.partition(":")[0] for label in (*OF_THE_REQUEST, *OF_THE_WORKER)}
     assert {*LABELS} <= dying <= {*LABELS, *STEP_LABELS}
 
 
-async def test_who_repeats_a_refund_after_a_crash_has_one(database_url: str, tmp_path: Path) -> None:
-    """At each step of the request: the repeat is answered 201, the part is given back once, and told once."""
+async def test_a_refund_retried_after_a_crash_has_one_effect(database_url: str, tmp_path: Path) -> None:
+    """At each step of the request: the retry returns 201, the amount is refunded once and one webhook is sent."""
     async with _scenario(database_url, tmp_path) as scenario:
         for label in OF_THE_REQUEST:
             order_id, key = await pay(scenario.device, "10.00"), str(uuid.uuid4())
@@ -130,7 +130,7 @@ async def _given_back_once(scenario: Scenario, order_id: str, key: str) -> Reply
 
 
 @pytest.mark.parametrize("amount", [LOST, UNHEARD])
-async def test_a_worker_that_dies_of_a_refund(sqlite_url: str, tmp_path: Path, amount: str) -> None:
+async def test_a_refund_survives_a_crash_of_the_worker(sqlite_url: str, tmp_path: Path, amount: str) -> None:
     """At each of its steps: the next start brings the refund to its end, and the till's answer stays."""
     async with _scenario(sqlite_url, tmp_path) as scenario:
         for label in OF_THE_WORKER:
@@ -140,7 +140,7 @@ async def test_a_worker_that_dies_of_a_refund(sqlite_url: str, tmp_path: Path, a
             await _given_back_once(scenario, order_id, key)
 
 
-async def test_a_request_and_then_its_worker_die(database_url: str, tmp_path: Path) -> None:
+async def test_a_refund_survives_crashes_of_request_and_worker(database_url: str, tmp_path: Path) -> None:
     """Two crashes in a row, at any two steps: one refund all the same."""
     async with _scenario(database_url, tmp_path) as scenario:
         for first, second in (
@@ -155,8 +155,8 @@ async def test_a_request_and_then_its_worker_die(database_url: str, tmp_path: Pa
             assert only(await _given_back_once(scenario, order_id, key))["status"] == "processing"
 
 
-async def test_a_decline_that_a_crash_made_late(database_url: str, tmp_path: Path) -> None:
-    """The till could not be told at once, so it is told `processing`, and then that the refund failed."""
+async def test_a_decline_after_a_crash_fails_the_refund(database_url: str, tmp_path: Path) -> None:
+    """The response is `processing`; later the refund is `failed`."""
     async with _scenario(database_url, tmp_path) as scenario:
         order_id = await pay(scenario.device, DECLINED)
         await scenario.crash(order_id, "key", "asked")

@@ -30,7 +30,7 @@ class Till:
         self._authorization = {"Authorization": f"Bearer {seed.access_token}"}
 
     async def run(self) -> None:
-        """One sale after another until told to stop."""
+        """Make one sale after another until `stop` is set."""
         try:
             while not self.stop.is_set():
                 await self._sale()
@@ -80,7 +80,7 @@ class Till:
                 return self.records.saw(answer.body)
             if record.ending == "refused" or self.stop.is_set():
                 return None
-            # An attempt may still be on its way: only an order tells for certain what became of the key.
+            # An attempt may still be in transit: only an order shows the outcome of the key.
             await asyncio.sleep(POLL_INTERVAL_SECONDS)
 
     async def _create_again(self, record: KeyRecord, order: OrderRecord) -> None:

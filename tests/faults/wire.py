@@ -85,7 +85,7 @@ class Wire:
         try:
             far_reader, far_writer = await self._other_end()
         except OSError:
-            # Nobody there: the caller sees what it would see without a wire.
+            # The target refuses connections: the caller gets what it would get without a wire.
             _end(writer, reset=True)
             self._writers.discard(writer)
             return
@@ -116,7 +116,7 @@ class Wire:
 
 
 def _end(writer: asyncio.StreamWriter, *, reset: bool) -> None:
-    """Close; with `reset` the other side is told that something is wrong (RST)."""
+    """Close, with `reset` by RST."""
     made = writer.get_extra_info("socket")
     if reset and made is not None and made.family != socket.AF_UNIX:
         with contextlib.suppress(OSError):

@@ -8,8 +8,8 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from faults import checker, truth
-from faults.truth import Facts
+from faults import checker, final_state
+from faults.final_state import Facts
 from model.shop import Shop, listed
 from model.world import USUAL_MINOR, Op, overdue
 from paydesk.invariants import check
@@ -46,7 +46,7 @@ async def settle(shop: Shop) -> None:
     await _tell_of_charges(shop)
     await shop.pass_time(SETTLE_MS)
     deadline, patience = time.monotonic() + SETTLE_SECONDS_MAX, time.monotonic() + PATIENCE_SECONDS
-    while (left := await truth.unsettled(shop.database_url)) != (0, 0):
+    while (left := await final_state.unsettled(shop.database_url)) != (0, 0):
         await shop.up()
         assert time.monotonic() < deadline, f"notifications and orders that are due are not done: {left}"
         if time.monotonic() > patience:
@@ -89,7 +89,7 @@ async def hold_to_account(shop: Shop) -> list[str]:
     found = [*checker.defects("the node", log), *shop.records.violations]
     database = await open_database(shop.database_url)
     try:
-        facts = await truth.read(database, shop.records)
+        facts = await final_state.read(database, shop.records)
         found += checker.violations(shop.records, facts)
         found += _other_than_searched(facts, found_by_search)
         found += _other_than_told(facts, told)

@@ -18,13 +18,13 @@ class Figures:
     answers: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     worlds_max: int = 0
-    told: Callable[[], object] = lambda: None
+    report: Callable[[], object] = lambda: None
     """Called when a run begins."""
 
     def begin(self) -> None:
         """One more run."""
         self.runs += 1
-        self.told()
+        self.report()
 
     def table(self) -> dict[str, object]:
         """As they are printed."""

@@ -47,23 +47,4 @@ EVENT_MUTANTS = (
         READ,
         "a_number_of_its_own and sqlite",
     ),
-    Mutant(
-        ORDERED,
-        "Numbering does not wait for what the version before wrote",
-        STORE,
-        "WHERE n.seller_id = $1 AND n.application_id IS NULL AND n.number IS NULL)",
-        "WHERE n.seller_id = $1 AND n.application_id IS NULL AND n.number < 0)",
-        READ,
-        "version_before and sqlite",
-    ),
-    Mutant(
-        "An application is told of its own orders alone",
-        "What the version before wrote is told to whoever asks first",
-        STORE,
-        "   SET application_id = (SELECT o.application_id FROM orders o\n"
-        "                          WHERE o.seller_id = $1 AND o.order_id = order_events.order_id),\n",
-        "   SET application_id = (SELECT MAX(o.application_id) FROM orders o WHERE o.seller_id = $1),\n",
-        READ,
-        "version_before and sqlite",
-    ),
 )

@@ -22,7 +22,7 @@ from paydesk_process import environment
 
 KILLS = 6
 SIGKILLED = -signal.SIGKILL
-BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "book_against_itself")
+BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simulator_ledger_inconsistent")
 
 
 @pytest.fixture(scope="module")

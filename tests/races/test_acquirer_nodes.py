@@ -16,7 +16,7 @@ from paydesk.payments.acquirer import Approved, NotSent, Unknown
 from paydesk.storage.connect import open_database
 
 RUNS = 3
-BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "book_against_itself")
+BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simulator_ledger_inconsistent")
 
 
 @pytest.fixture

@@ -99,14 +99,14 @@ async def test_an_order_reaches_a_terminal_on_another_node(opened: Database, pos
         await order_comes(nodes, *await polls_elsewhere(nodes))
 
 
-async def test_an_order_reaches_it_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
+async def test_an_order_reaches_another_node_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
     """The wire for wakes leads nowhere from the beginning."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
     async with two_nodes(opened, postgres_url, wakes_url=nowhere) as nodes:
         await order_comes(nodes, *await polls_elsewhere(nodes))
 
 
-async def test_a_cancel_reaches_it_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
+async def test_a_cancel_reaches_another_node_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
     """The terminal is asked to give the order back."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
     async with two_nodes(opened, postgres_url, wakes_url=nowhere) as nodes:
@@ -122,7 +122,7 @@ async def test_a_cancel_reaches_it_without_hints(opened: Database, postgres_url:
 
 
 @pytest.mark.usefixtures("hints_alone")
-async def test_the_newest_poll_wins_on_whichever_node(
+async def test_the_newest_poll_wins_on_any_node(
     opened: Database, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The older one is answered 204 at once; the newer one gets the order."""
@@ -130,26 +130,26 @@ async def test_the_newest_poll_wins_on_whichever_node(
     async with two_nodes(opened, postgres_url) as nodes:
         device, older = await polls_elsewhere(nodes)
         moved = replace(device, service=nodes[0])
-        assert (await moved.next(wait=0)).status == 200, "the mode, which this node has not told it yet"
+        assert (await moved.next(wait=0)).status == 200, "the mode, which this node has not sent yet"
         assert (await asyncio.wait_for(older, 20)).status == 204
         await order_comes(nodes, moved, asyncio.create_task(moved.next(wait=50)))
 
 
-async def test_a_poll_that_has_just_begun_is_ended_by_none_elsewhere() -> None:
+async def test_a_new_poll_is_not_ended_by_an_earlier_one_on_another_node() -> None:
     """A hint may be of an earlier poll: two nodes must not end each other's polls in turn."""
     now, signals = iter((100.0, 100.5, 102.0, 102.0)), Signals()
     terminals_polling = gateway.Gateway(signals, lambda: next(now))
     first = terminals_polling.arrived("T")
-    assert terminals_polling.begin(first), "its first poll here: others are told"
+    assert terminals_polling.begin(first), "its first poll here: others are notified"
     signals.notify_local(("moved:T",))
     assert (first.over, terminals_polling.begin(first)) == (False, False)
     signals.notify_local(("moved:T",))
     assert (first.over, terminals_polling.begin(first)) == (True, False), "what was ended stays so"
     back = terminals_polling.arrived("T")
-    assert terminals_polling.begin(back), "it has come back: others are told"
+    assert terminals_polling.begin(back), "it has come back: others are notified"
 
 
-async def test_of_two_polls_the_one_that_came_later_wins() -> None:
+async def test_of_two_polls_the_later_one_wins() -> None:
     """Also where the earlier one was slower to show its session."""
     terminals_polling = gateway.Gateway()
     earlier, later = terminals_polling.arrived("T"), terminals_polling.arrived("T")
@@ -172,7 +172,7 @@ def long_memory() -> Settings:
 
 
 @pytest.mark.parametrize("what", WHAT_ENDS)
-async def test_what_is_revoked_on_one_node_is_refused_on_the_other(
+async def test_a_token_revoked_on_one_node_is_refused_on_the_other(
     opened: Database, postgres_url: str, long_memory: Settings, what: str
 ) -> None:
     """A token family, a consent withdrawn, a seller or an application suspended: by the hint, before memory ends."""
@@ -227,7 +227,7 @@ async def test_a_terminal_revoked_on_one_node_is_refused_on_the_other(
 async def test_a_revoked_terminal_is_offered_nothing_even_without_hints(
     opened: Database, postgres_url: str, tmp_path: Path, long_memory: Settings
 ) -> None:
-    """Whoever looks for an order looks at the token too."""
+    """The query for an order also checks the token."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
     async with two_nodes(opened, postgres_url, settings=long_memory, wakes_url=nowhere) as nodes:
         device, poll = await polls_elsewhere(nodes)
@@ -242,7 +242,7 @@ async def _revoke_device(service: Service, device: Device) -> None:
 
 
 @pytest.mark.parametrize("what", WHAT_ENDS)
-async def test_without_hints_a_revoked_token_is_refused_once_memory_ends(
+async def test_without_hints_a_revoked_token_is_refused_after_the_cache_expires(
     opened: Database, postgres_url: str, tmp_path: Path, what: str
 ) -> None:
     """And memory ends after five seconds at most: as it is unless it is set otherwise."""
@@ -256,7 +256,7 @@ async def test_without_hints_a_revoked_token_is_refused_once_memory_ends(
 
 
 @pytest.mark.parametrize("cut", ["before", "silence"])
-async def test_after_a_new_connection_nothing_is_missed(
+async def test_after_a_reconnect_nothing_is_missed(
     opened: Database,
     postgres_url: str,
     wire: CutWire,
@@ -296,7 +296,7 @@ async def heard_by(signals: Signals) -> list[str]:
     return heard
 
 
-async def test_wakes_go_to_the_others_once(postgres_url: str) -> None:
+async def test_topics_are_published_once(postgres_url: str) -> None:
     """Those that matter elsewhere, many in one notification, none back to where it came from; the last ones too."""
     here, there = Signals(), Signals()
     async with Relay(postgres_url, there):
@@ -314,7 +314,7 @@ async def _is_in(topic: str, heard: list[str]) -> bool:
     return topic in heard
 
 
-async def test_a_flood_of_wakes_stays_bounded(postgres_url: str, tmp_path: Path) -> None:
+async def test_too_many_topics_become_everything(postgres_url: str, tmp_path: Path) -> None:
     """What doesn't fit while the wire is cut becomes one wake of everything."""
     flood = Signals()
     async with Relay(f"postgresql://paydesk@/paydesk?host={tmp_path}", flood) as relay:
@@ -332,7 +332,7 @@ async def test_a_flood_of_wakes_stays_bounded(postgres_url: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5000])
-def test_payloads_are_as_large_as_postgresql_takes(count: int) -> None:
+def test_payloads_have_the_maximum_size(count: int) -> None:
     """And no topic is lost between them."""
     topics = [f"terminal:NEWLAND_N950__Ü{number}" for number in range(count)]
     sent = postgres_notify.payloads("node", topics)
@@ -342,7 +342,7 @@ def test_payloads_are_as_large_as_postgresql_takes(count: int) -> None:
     assert len(sent) <= 1 + sum(len(topic.encode()) + 1 for topic in topics) // 7900
 
 
-async def test_who_has_gone_is_offered_nothing(opened: Database) -> None:
+async def test_a_disconnected_poll_gets_no_order(opened: Database) -> None:
     """The terminal that comes back gets the order at once, not when it is offered again."""
     async with running(opened) as service:
         device = await service.device(await service.terminal())

@@ -1,4 +1,4 @@
-"""Works that share a batch on PostgreSQL: each comes out as if it had run alone, and what fails takes nobody along."""
+"""Works that share a batch on PostgreSQL: each has the result of running alone, and a failure affects no other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from paydesk.storage.database import Transaction, Work, WorkError
 from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.postgres_batch import Unit, take
+from paydesk.storage.postgres_batch import BatchUnit, take
 from paydesk.storage.postgres_sets import tagged
 
 COUNT = 40
@@ -65,7 +65,7 @@ async def transactions(database: PostgresDatabase) -> int:
     return count
 
 
-async def test_works_that_touch_different_things_share_commits(postgres: PostgresDatabase) -> None:
+async def test_works_with_disjoint_conflict_keys_share_commits(postgres: PostgresDatabase) -> None:
     """Forty works need few transactions, and each has its own answer."""
     answers = await asyncio.gather(*(postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)))
     assert answers == [1] * COUNT
@@ -73,13 +73,13 @@ async def test_works_that_touch_different_things_share_commits(postgres: Postgre
     assert await transactions(postgres) <= 4
 
 
-async def test_works_that_touch_the_same_come_one_after_the_other(postgres: PostgresDatabase) -> None:
+async def test_works_with_equal_conflict_keys_run_in_sequence(postgres: PostgresDatabase) -> None:
     """A read and a write of forty works on one counter lose no update."""
     answers = await asyncio.gather(*(postgres.write(raising(7), conflict_keys=("n:7",)) for _ in range(COUNT)))
     assert sorted(answers) == list(range(1, COUNT + 1))
 
 
-async def test_a_refusal_after_a_write_is_undone_alone(postgres: PostgresDatabase) -> None:
+async def test_a_refusal_after_a_write_rolls_back_that_work_only(postgres: PostgresDatabase) -> None:
     """The neighbours are kept, and nothing of the one that refused."""
     works = [raising(n, then=Refused() if n % 10 == 3 else None) for n in range(COUNT)]
     answers = await asyncio.gather(
@@ -89,16 +89,16 @@ async def test_a_refusal_after_a_write_is_undone_alone(postgres: PostgresDatabas
     assert await values(postgres) == {n: 1 for n in range(COUNT) if n % 10 != 3}
 
 
-async def test_a_statement_that_fails_takes_nobody_along(postgres: PostgresDatabase) -> None:
+async def test_a_failed_statement_does_not_fail_its_batch(postgres: PostgresDatabase) -> None:
     """A database error is its own work's error."""
 
     async def divides(tx: Transaction) -> None:
         await tx.one("SELECT 1 / $1::int", 0)
 
-    async def awaits_a_stranger(_: Transaction) -> None:
+    async def awaits_a_other(_: Transaction) -> None:
         await asyncio.sleep(0)
 
-    broken = [postgres.write(divides, conflict_keys=("x",)), postgres.write(awaits_a_stranger, conflict_keys=("y",))]
+    broken = [postgres.write(divides, conflict_keys=("x",)), postgres.write(awaits_a_other, conflict_keys=("y",))]
     good = [postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)]
     first, second, *answers = await asyncio.gather(*broken, *good, return_exceptions=True)
     assert isinstance(first, asyncpg.DivisionByZeroError)
@@ -106,7 +106,7 @@ async def test_a_statement_that_fails_takes_nobody_along(postgres: PostgresDatab
     assert answers == [1] * COUNT
 
 
-async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: PostgresDatabase) -> None:
+async def test_a_locked_row_does_not_delay_the_batch(postgres: PostgresDatabase) -> None:
     """The work that needs it waits alone, and goes through once the row is free."""
 
     async def adds_one(tx: Transaction) -> int:
@@ -115,25 +115,25 @@ async def test_a_row_that_a_stranger_holds_keeps_nobody_else_waiting(postgres: P
         value: int = row[0]
         return value
 
-    stranger = await asyncpg.connect(postgres._connections._url)
+    other = await asyncpg.connect(postgres._connections._url)
     try:
-        async with stranger.transaction():
-            await stranger.execute("UPDATE counters SET value = 100 WHERE n = 0")
+        async with other.transaction():
+            await other.execute("UPDATE counters SET value = 100 WHERE n = 0")
             waiting = asyncio.create_task(postgres.write(adds_one, conflict_keys=("n:0",)))
             others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(1, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 1)
             assert not waiting.done()
         assert await waiting == 101
     finally:
-        await stranger.close()
+        await other.close()
 
 
-async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: PostgresDatabase) -> None:
+async def test_locked_rows_do_not_block_further_batches(postgres: PostgresDatabase) -> None:
     """Works that come one at a time, and each meet a held row, leave the flushes to the others."""
-    stranger = await asyncpg.connect(postgres._connections._url)
+    other = await asyncpg.connect(postgres._connections._url)
     try:
-        async with stranger.transaction():
-            await stranger.execute("UPDATE counters SET value = 100 WHERE n < 4")
+        async with other.transaction():
+            await other.execute("UPDATE counters SET value = 100 WHERE n < 4")
             waiting = []
             for n in range(4):
                 waiting.append(asyncio.create_task(postgres.write(raising(n), conflict_keys=(f"n:{n}",))))
@@ -141,13 +141,13 @@ async def test_rows_that_a_stranger_holds_take_no_place_from_batches(postgres: P
             others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(4, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
             assert not any(work.done() for work in waiting)
-        # What each has read before, or what the stranger left.
+        # What each has read before, or what the other transaction left.
         assert set(await asyncio.gather(*waiting)) <= {1, 101}
     finally:
-        await stranger.close()
+        await other.close()
 
 
-async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: PostgresDatabase) -> None:
+async def test_waiters_are_notified_after_the_commit_of_their_batch(postgres: PostgresDatabase) -> None:
     """Each work's topics, and only of those that were kept."""
     woken: list[str] = []
     postgres.signals.listen("counter:", woken.append)
@@ -159,13 +159,13 @@ async def test_waiters_are_woken_after_the_commit_of_their_batch(postgres: Postg
     assert sorted(woken) == sorted(f"counter:{n}" for n in range(10) if n != 5)
 
 
-async def test_units_that_touch_the_same_are_not_taken_together_and_keep_their_order() -> None:
+async def test_units_with_equal_conflict_keys_keep_their_order_in_separate_batches() -> None:
     """Neither is what is busy elsewhere, nor what would overtake one that waits."""
 
     async def work(_: Transaction) -> None:
         return None
 
-    units = {name: Unit(work, name, asyncio.Future()) for name in ("a", "ab", "b", "c", "d", "c2")}
+    units = {name: BatchUnit(work, name, asyncio.Future()) for name in ("a", "ab", "b", "c", "d", "c2")}
     waiting = deque(units.values())
     assert take(waiting, 10, {"d"}) == [units["a"], units["c"]]
     assert list(waiting) == [units["ab"], units["b"], units["d"], units["c2"]]
@@ -184,6 +184,6 @@ async def test_units_that_touch_the_same_are_not_taken_together_and_keep_their_o
         ("one", "SELECT $1, $12", "CAST($13 AS integer)"),
     ],
 )
-def test_a_statement_is_given_a_tag(kind: str, sql: str, expected: str) -> None:
+def test_a_tagged_statement_returns_its_number(kind: str, sql: str, expected: str) -> None:
     """One parameter more, behind its own."""
     assert expected in tagged(kind, sql)

@@ -46,7 +46,7 @@ def _behind(url: str, *hosts: tuple[str | Path, int], further: str = "") -> str:
     return f"postgresql://{parts.username}:s3cret@{parts.path}?host={names}&port={ports}{further}"
 
 
-async def test_a_silent_host_is_passed_over(postgres_url: str, silent_port: int) -> None:
+async def test_a_silent_host_is_skipped(postgres_url: str, silent_port: int) -> None:
     """It costs its own deadline, once: later connections begin with the host that answered."""
     url = _behind(postgres_url, ("127.0.0.1", silent_port))
     began = time.monotonic()
@@ -98,7 +98,7 @@ async def _until_replicated(postgres_server: PostgresServer, standby: Path) -> N
     await connection.close()
 
 
-async def test_a_standby_is_passed_over(postgres_server: PostgresServer, postgres_url: str, standby: Path) -> None:
+async def test_a_standby_is_skipped(postgres_server: PostgresServer, postgres_url: str, standby: Path) -> None:
     """Also before the primary; with `any`, which is what a URL means that says nothing."""
     await _until_replicated(postgres_server, standby)
     for further in ("", "&target_session_attrs=any", "&target_session_attrs=read-write"):
@@ -120,7 +120,7 @@ async def test_a_standby_that_was_asked_for_is_refused(
         await open_database(_behind(postgres_url, (standby, 5432), further="&target_session_attrs=standby"))
 
 
-async def test_wakes_find_the_primary(postgres_server: PostgresServer, postgres_url: str, standby: Path) -> None:
+async def test_notifications_use_the_primary(postgres_server: PostgresServer, postgres_url: str, standby: Path) -> None:
     """The connection that carries them passes a standby over too."""
     await _until_replicated(postgres_server, standby)
     url = _behind(postgres_url, (standby, 5432))
@@ -129,7 +129,7 @@ async def test_wakes_find_the_primary(postgres_server: PostgresServer, postgres_
         async with notifications_published(url, database), asyncio.timeout(10):
             while not database.signals.are_carried:  # noqa: ASYNC110 - a task of its own connects
                 await asyncio.sleep(0.01)
-    assert "wakes are carried" in [line["event"] for line in logged]
+    assert "notifications_connected" in [line["event"] for line in logged]
     await database.close()
 
 

@@ -64,10 +64,10 @@ async def _until_somebody_waits(url: str) -> None:
             if await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted"):
                 return
             await asyncio.sleep(0.01)
-    raise AssertionError("nobody waits for a lock")
+    raise AssertionError("no session waits for a lock")
 
 
-async def test_a_connection_lost_before_the_commit_runs_the_unit_again(wire: CutWire, postgres_url: str) -> None:
+async def test_a_connection_lost_before_the_commit_is_retried(wire: CutWire, postgres_url: str) -> None:
     """Nothing can have been done, so the caller notices nothing."""
     async with _opened(wire.url) as database:
         plans: list[tuple[Cut, bytes]] = [
@@ -96,7 +96,7 @@ async def test_a_connection_that_is_always_lost_is_unavailable(wire: CutWire, po
 
 @pytest.mark.parametrize(("cut", "kept"), [("before", 0), ("after", 1)])
 async def test_a_lost_commit_is_unknown(wire: CutWire, postgres_url: str, cut: Cut, kept: int) -> None:
-    """A COMMIT without an answer was done or not: the caller is told that nobody knows, and it is not run again."""
+    """The outcome of a COMMIT without a response is unknown: the caller gets that error, and it is not retried."""
     async with _opened(wire.url) as database:
         wire.plan(cut, b"COMMIT")
         with pytest.raises(Unavailable, match="unknown"):
@@ -106,7 +106,7 @@ async def test_a_lost_commit_is_unknown(wire: CutWire, postgres_url: str, cut: C
 
 
 @pytest.mark.parametrize("at", [b"A__2", b"COMMIT"])
-async def test_silence_drops_the_connection(wire: CutWire, at: bytes) -> None:
+async def test_a_missed_deadline_drops_the_connection(wire: CutWire, at: bytes) -> None:
     """After the deadline of a round trip the connection is dropped, and no cancel request is sent."""
     async with _opened(wire.url, timeout_seconds=0.3) as database:
         assert await _add(database, "A__1") == 1
@@ -118,7 +118,7 @@ async def test_silence_drops_the_connection(wire: CutWire, at: bytes) -> None:
         assert wire.cancel_requests == 0
 
 
-async def test_a_caller_that_leaves_sends_no_cancel_request(wire: CutWire, postgres_url: str) -> None:
+async def test_a_canceled_caller_sends_no_cancel_request(wire: CutWire, postgres_url: str) -> None:
     """The unit of a canceled caller is finished, and its connection is used again."""
     async with _opened(wire.url, connections_max=1) as database:
         async with _connected(postgres_url) as rival:
@@ -134,7 +134,7 @@ async def test_a_caller_that_leaves_sends_no_cancel_request(wire: CutWire, postg
     assert await _count(postgres_url) == 2
 
 
-async def test_a_server_that_goes_and_comes_back(postgres_server: PostgresServer, postgres_url: str) -> None:
+async def test_a_restarted_server_is_used_again(postgres_server: PostgresServer, postgres_url: str) -> None:
     """While the server is away everything is unavailable; when it is back everything works, without a restart."""
     async with _opened(postgres_url, connections_max=4) as database:
         await asyncio.gather(*(_add(database, f"A__{number}") for number in range(8)))
@@ -155,7 +155,7 @@ async def test_a_server_that_goes_and_comes_back(postgres_server: PostgresServer
 async def test_a_connection_that_the_server_ended_is_replaced(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    """A terminated backend is noticed by nobody."""
+    """The caller does not notice a terminated backend."""
     async with _opened(postgres_url) as database:
         await _add(database, "A__1")
         postgres_server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'paydesk'")
@@ -163,7 +163,7 @@ async def test_a_connection_that_the_server_ended_is_replaced(
 
 
 @pytest.mark.parametrize("heavy", [False, True])
-async def test_a_connection_that_ends_as_soon_as_it_is_made(
+async def test_a_connection_lost_during_its_checks_is_unavailable(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, *, heavy: bool
 ) -> None:
     """The server may go just after it was reached: that is no defect of those who wait."""
@@ -180,9 +180,7 @@ async def test_a_connection_that_ends_as_soon_as_it_is_made(
             await database.read(lambda tx: tx.one(COUNT), heavy=heavy)
 
 
-async def test_a_connection_that_ends_while_a_statement_is_looked_at(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_connection_lost_during_prepare_is_retried(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many who ask the same are asked for together; where the connection ends before that, each asks alone."""
     prepare = asyncpg.Connection.prepare
     lost: list[str] = []
@@ -197,12 +195,12 @@ async def test_a_connection_that_ends_while_a_statement_is_looked_at(
     monkeypatch.setattr(asyncpg.Connection, "prepare", prepare_and_lose)
     async with _opened(postgres_url) as database:
         found = "SELECT seller_id FROM terminal_owners WHERE terminal_id = $1"
-        rows = await asyncio.gather(*(database.read(lambda tx: tx.one(found, "nobody")) for _ in range(8)))
+        rows = await asyncio.gather(*(database.read(lambda tx: tx.one(found, "missing")) for _ in range(8)))
     assert rows == [None] * 8
     assert lost == [found]
 
 
-async def test_a_connection_that_is_dropped_between_the_steps_of_a_statement(
+async def test_a_connection_dropped_within_a_statement_is_expired(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver asks for types first, then binds: what is gone meanwhile is lost, and the unit is run again."""
@@ -223,7 +221,7 @@ async def test_a_connection_that_is_dropped_between_the_steps_of_a_statement(
     assert asked
 
 
-async def test_a_deadlock_runs_the_unit_again(postgres_url: str) -> None:
+async def test_a_deadlock_is_retried(postgres_url: str) -> None:
     """The victim of a deadlock tries again after its rival is done."""
     runs = []
 
@@ -247,7 +245,7 @@ async def test_a_deadlock_runs_the_unit_again(postgres_url: str) -> None:
     assert len(runs) == 2
 
 
-async def test_a_serialization_failure_runs_the_unit_again(postgres_url: str) -> None:
+async def test_a_serialization_failure_is_retried(postgres_url: str) -> None:
     """A unit that could not be serialized begins anew."""
     runs = []
 
@@ -267,7 +265,7 @@ async def test_a_serialization_failure_runs_the_unit_again(postgres_url: str) ->
     assert len(runs) == 2
 
 
-async def test_a_schema_that_changes_runs_the_unit_again(postgres_url: str) -> None:
+async def test_a_changed_schema_is_retried(postgres_url: str) -> None:
     """A statement that was prepared before a migration is prepared anew."""
     async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
         await rival.execute("CREATE TABLE changing (a bigint)")
@@ -276,7 +274,7 @@ async def test_a_schema_that_changes_runs_the_unit_again(postgres_url: str) -> N
         assert await database.write(lambda tx: tx.all("SELECT a FROM changing")) == []
 
 
-async def test_a_row_that_stays_locked_is_locked(postgres_url: str) -> None:
+async def test_a_row_that_stays_locked_raises_locked(postgres_url: str) -> None:
     """A wait for a row has its limit."""
     async with _opened(postgres_url, lock_timeout_seconds=0.1) as database, _connected(postgres_url) as rival:
         await _add(database, "A__1")
@@ -293,7 +291,7 @@ async def test_a_commit_that_may_not_be_replicated_is_unknown(
 ) -> None:
     """A canceled wait for the standby is a warning to the server and no confirmation for us."""
     async with _opened(postgres_url) as database:
-        postgres_server.configure(synchronous_standby_names="nobody")
+        postgres_server.configure(synchronous_standby_names="missing")
         try:
             write = await _commit_that_waits(database)
             postgres_server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
@@ -320,10 +318,10 @@ async def test_more_units_than_connections_wait(postgres_url: str) -> None:
         assert await asyncio.gather(*(_add(database, f"A__{n}") for n in range(50))) == [1] * 50
         assert len(database._connections._free) == 2
     async with _opened(postgres_url, connections_max=1, timeout_seconds=0.2, lock_timeout_seconds=5) as database:
-        held = await database._connections.take()
+        held = await database._connections.acquire()
         with pytest.raises(Unavailable, match="busy"):
             await _add(database, "B__1")
-        database._connections.give_back(held)
+        database._connections.release(held)
         assert await _add(database, "B__2") == 1
 
 
@@ -406,13 +404,13 @@ async def test_a_superuser_is_refused(postgres_server: PostgresServer) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://paydesk@127.0.0.1:9/paydesk", "postgresql:///paydesk?host=/nowhere"])
-async def test_a_server_that_is_not_there_is_unavailable(url: str) -> None:
-    """Nobody listens at the address."""
+async def test_a_missing_server_is_unavailable(url: str) -> None:
+    """No server listens at the address."""
     with pytest.raises(Unavailable, match="cannot be reached"):
         await open_database(url)
 
 
-async def test_a_database_that_is_not_there_is_unavailable(postgres_server: PostgresServer) -> None:
+async def test_a_missing_database_is_unavailable(postgres_server: PostgresServer) -> None:
     """The server's own words are passed on."""
     with pytest.raises(Unavailable, match="does not exist"):
         await open_database(postgres_server.url("nowhere"))

@@ -10,7 +10,7 @@ import pytest
 
 from paydesk.storage.database import Row
 from paydesk.storage.postgres_connections import Connection, Connections
-from paydesk.storage.postgres_sets import ask, ask_alone, ask_at_once, at_once, set_form
+from paydesk.storage.postgres_sets import combined, execute_many, execute_one, execute_together, set_form
 
 ROWS = 7
 
@@ -30,7 +30,7 @@ QUOTED = "SELECT '$2 (' || name, \"size\" -- $3, WHERE\n FROM things /* $4 */ WH
 CHANGE = "UPDATE things SET note = COALESCE(CAST($3 AS text), note) WHERE seller_id = $1 AND name = $2 AND size < 5"
 CHANGE_AND_TELL = f"{CHANGE} RETURNING name, note, size + CAST($4 AS smallint)"
 REMOVE = "DELETE FROM things WHERE seller_id = $1 AND name = $2"
-REMOVE_AND_TELL = f"{REMOVE} RETURNING size"
+REMOVE_RETURNING = f"{REMOVE} RETURNING size"
 ADD = "INSERT INTO things (seller_id, name, note, size, digest) VALUES ($1, $2, 'new', $3, $4)"
 ADD_OR_NOT = f"{ADD} ON CONFLICT DO NOTHING RETURNING size, digest"
 ADD_QUIETLY = f"{ADD} ON CONFLICT DO NOTHING"
@@ -44,18 +44,18 @@ UPDATE things SET note = parts.part FROM parts
 WHERE things.seller_id = $1 AND things.name = $2 AND parts.seller_id = things.seller_id"""
 
 CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
-    ("one", FIND, [(1, "t2"), (1, "nobody"), (2, "t2"), (1, "t0"), (1, "t2")]),
-    ("all", FIND, [(1, "t2"), (1, "nobody")]),
+    ("one", FIND, [(1, "t2"), (1, "missing"), (2, "t2"), (1, "t0"), (1, "t2")]),
+    ("all", FIND, [(1, "t2"), (1, "missing")]),
     ("all", FIND_ALL, [(1, 0), (1, 3), (2, 6), (3, 0)]),
     ("one", FIND_ALL, [(1, 0), (1, 3), (3, 0)]),
-    ("one", LOCK, [(1, "t2"), (1, "nobody"), (2, "t2")]),
+    ("one", LOCK, [(1, "t2"), (1, "missing"), (2, "t2")]),
     ("one", COUNT, [(1,), (2,), (3,)]),
     ("one", QUOTED, [(1, "t2"), (2, "t1")]),
-    ("run", CHANGE, [(1, "t2", "new"), (1, "t6", "too big"), (2, "t2", None), (9, "t2", "nobody's")]),
+    ("run", CHANGE, [(1, "t2", "new"), (1, "t6", "too big"), (2, "t2", None), (9, "t2", "missing")]),
     ("one", CHANGE_AND_TELL, [(1, "t2", "new", 1), (1, "t6", "too big", 2), (2, "t2", None, 3)]),
     ("all", CHANGE_AND_TELL, [(1, "t2", "new", 1), (1, "t6", "too big", 2)]),
-    ("run", REMOVE, [(1, "t2"), (1, "nobody"), (2, "t2")]),
-    ("one", REMOVE_AND_TELL, [(1, "t2"), (1, "nobody"), (2, "t3")]),
+    ("run", REMOVE, [(1, "t2"), (1, "missing"), (2, "t2")]),
+    ("one", REMOVE_RETURNING, [(1, "t2"), (1, "missing"), (2, "t3")]),
     ("run", ADD, [(1, "n1", 1, b"a"), (2, "n1", 2, None)]),
     ("one", ADD_OR_NOT, [(1, "n1", 1, b"a"), (1, "t2", 8, b"b"), (2, "n1", 2, None)]),
     ("one", ADD_OR_NOT, [(1, "n1", 1, b"a"), (1, "n1", 1, b"a"), (2, "n1", 2, None)]),
@@ -63,7 +63,7 @@ CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
     ("run", ADD_QUIETLY, [(1, "n1", 1, b"a"), (1, "n1", 1, b"a"), (2, "n1", 2, None)]),
     ("run", FAN_OUT, [(1, "a", 2), (1, "b", -1), (2, "c", 0)]),
     ("one", WITHOUT_PARAMETERS, [(), ()]),
-    ("one", WITH, [(1, "t2"), (1, "nobody")]),
+    ("one", WITH, [(1, "t2"), (1, "missing")]),
     ("run", FROM_ANOTHER, [(1, "t2"), (2, "t2")]),
 ]
 
@@ -72,7 +72,7 @@ CASES: list[tuple[str, str, list[tuple[Any, ...]]]] = [
 async def connection(postgres_url: str) -> AsyncIterator[Connection]:
     """A connection to a database with two sellers' things."""
     connections = Connections(postgres_url, connections_max=1, timeout_seconds=10, lock_timeout_seconds=10)
-    taken = await connections.take()
+    taken = await connections.acquire()
     await taken.execute(SCHEMA)
     await taken.execute(
         "INSERT INTO things SELECT s, 't' || n, CASE WHEN n % 2 = 0 THEN 'even' END, n, NULL"
@@ -80,7 +80,7 @@ async def connection(postgres_url: str) -> AsyncIterator[Connection]:
     )
     await taken.execute("INSERT INTO parts VALUES (1, 't2', 'wheel')")
     yield taken
-    connections.give_back(taken)
+    connections.release(taken)
     await connections.close()
 
 
@@ -98,14 +98,16 @@ def plain(kind: str, answer: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "sql", "many"), CASES)
-async def test_together_is_as_alone(connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]) -> None:
+async def test_a_set_form_returns_what_single_statements_return(
+    connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]
+) -> None:
     """The same answers, and the same rows afterwards."""
     await connection.execute("BEGIN")
-    alone = [plain(kind, await ask_alone(connection, kind, sql, args)) for args in many]
+    alone = [plain(kind, await execute_one(connection, kind, sql, args)) for args in many]
     after_alone = await everything(connection)
     await connection.execute("ROLLBACK")
     await connection.execute("BEGIN")
-    together = [plain(kind, answer) for answer in await ask(connection, kind, sql, many)]
+    together = [plain(kind, answer) for answer in await execute_many(connection, kind, sql, many)]
     after_together = await everything(connection)
     await connection.execute("ROLLBACK")
     assert together == alone
@@ -113,7 +115,7 @@ async def test_together_is_as_alone(connection: Connection, kind: str, sql: str,
 
 
 @pytest.mark.parametrize("sql", [FIND, FIND_ALL, LOCK, CHANGE_AND_TELL, REMOVE, ADD_OR_NOT, ADD_QUIETLY, FAN_OUT])
-async def test_the_hot_shapes_go_as_one_statement(connection: Connection, sql: str) -> None:
+async def test_hot_statements_have_a_set_form(connection: Connection, sql: str) -> None:
     """Over arrays, and the rows say whose they are."""
     types = await connection.parameter_types(sql)
     assert types is not None
@@ -134,40 +136,42 @@ async def test_the_hot_shapes_go_as_one_statement(connection: Connection, sql: s
         "TRUNCATE things",
     ],
 )
-def test_other_shapes_are_left_alone(sql: str) -> None:
+def test_other_statements_have_no_set_form(sql: str) -> None:
     """They run once for each asker."""
     assert set_form(sql, ("int8", "text")) is None
 
 
 @pytest.mark.parametrize(("kind", "returning"), [("one", " RETURNING name"), ("run", "")])
-async def test_a_unique_index_speaks_for_one_asker(connection: Connection, kind: str, returning: str) -> None:
+async def test_a_unique_index_admits_one_unit(connection: Connection, kind: str, returning: str) -> None:
     """Of two who would break it one gets a row, whichever; the other none."""
     sql = "INSERT INTO things (seller_id, name, note, size) VALUES ($1, $2, 'unique', $3) ON CONFLICT DO NOTHING"
-    first, second, third = await ask(connection, kind, sql + returning, [(1, "x", 1), (1, "y", 1), (1, "z", 2)])
+    first, second, third = await execute_many(
+        connection, kind, sql + returning, [(1, "x", 1), (1, "y", 1), (1, "z", 2)]
+    )
     assert bool(first) is not bool(second)
     assert third
 
 
-async def test_the_last_statements_of_a_unit_are_one_round_trip(connection: Connection) -> None:
-    """Each tells how many rows it touched."""
+async def test_deferred_statements_take_one_round_trip(connection: Connection) -> None:
+    """Each returns how many rows it affected."""
     asked = [(CHANGE, (1, "t1", "changed")), (ADD, (1, "n1", 9, b"x")), (FAN_OUT, (2, "f", 3)), (REMOVE, (1, "none"))]
-    assert await ask_at_once(connection, asked) == [1, 1, 4, 0]
+    assert await execute_together(connection, asked) == [1, 1, 4, 0]
     things, parts = await everything(connection)
     assert (1, "t1", "changed", 1, None) in things
     assert (1, "n1", "new", 9, b"x") in things
     assert len(parts) == 5
 
 
-def test_parameters_are_numbered_through() -> None:
+def test_combined_parameters_are_renumbered() -> None:
     """What stands in quotes is not a parameter."""
-    assert at_once(("DELETE FROM a WHERE b = $1 AND c = '$1'", "UPDATE a SET b = $2 WHERE c = $1 RETURNING d")) == (
+    assert combined(("DELETE FROM a WHERE b = $1 AND c = '$1'", "UPDATE a SET b = $2 WHERE c = $1 RETURNING d")) == (
         "WITH s0 AS (DELETE FROM a WHERE b = $1 AND c = '$1' RETURNING 1),"
         " s1 AS (UPDATE a SET b = $3 WHERE c = $2 RETURNING d)"
         " SELECT (SELECT COUNT(*) FROM s0), (SELECT COUNT(*) FROM s1)"
     )
 
 
-async def test_a_row_is_found_by_its_key_before_the_server_knows_the_table(connection: Connection) -> None:
+async def test_a_new_table_is_read_by_its_key(connection: Connection) -> None:
     """Nothing was analyzed yet, and the plan is made once."""
     for sql in (FIND, CHANGE, REMOVE):
         types = await connection.parameter_types(sql)

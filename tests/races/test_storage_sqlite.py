@@ -78,7 +78,7 @@ async def test_many_writes_share_a_commit(file: Path) -> None:
         ("UPDATE terminal_owners SET seller_id = $2 WHERE terminal_id = $1 AND seller_id < 0", 1),
     ],
 )
-async def test_a_work_that_fails_is_undone_alone(file: Path, failing: str, runs: int) -> None:
+async def test_a_failed_work_is_rolled_back_alone(file: Path, failing: str, runs: int) -> None:
     """Its neighbours are run again only where it left something to undo, and each has its one effect and wake."""
     ran, woken = [0, 0, 0], list[str]()
 
@@ -103,7 +103,7 @@ async def test_a_work_that_fails_is_undone_alone(file: Path, failing: str, runs:
         assert late is None
 
 
-async def test_many_works_that_fail_are_each_undone(file: Path) -> None:
+async def test_many_failed_works_are_each_rolled_back(file: Path) -> None:
     """In one flush every second work fails after it wrote; the others are kept."""
 
     async def work(tx: Transaction, number: int) -> None:
@@ -119,7 +119,7 @@ async def test_many_works_that_fail_are_each_undone(file: Path) -> None:
         assert [row[0] for row in kept] == list(range(0, 40, 2))
 
 
-async def test_nobody_is_answered_before_the_commit(file: Path) -> None:
+async def test_no_write_returns_before_the_commit(file: Path) -> None:
     """While the commit is under way neither who wrote nor who was refused has an answer."""
 
     async def refuse(tx: Transaction) -> None:
@@ -136,7 +136,7 @@ async def test_nobody_is_answered_before_the_commit(file: Path) -> None:
     assert answered == [[False, False]]
 
 
-async def test_reads_go_on_while_a_commit_is_under_way(file: Path) -> None:
+async def test_reads_continue_during_a_commit(file: Path) -> None:
     """A slow commit holds no read up, and a read doesn't see what isn't durable."""
     async with _opened(file) as database:
         loop = asyncio.get_running_loop()
@@ -199,7 +199,7 @@ async def test_a_heavy_read_does_not_outlast_its_database(file: Path) -> None:
         await heavy
 
 
-async def test_every_connection_is_durable_and_careful(file: Path) -> None:
+async def test_every_connection_has_the_durable_settings(file: Path) -> None:
     """FULL, not NORMAL; keys are checked; nothing is trusted; nothing waits inside the library."""
     async with _opened(file) as database:
         for connection in database._open:
@@ -230,7 +230,7 @@ async def test_a_file_serves_one_process(file: Path) -> None:
         assert await _count(database) == 1
 
 
-async def test_another_process_that_writes_is_waited_for(file: Path) -> None:
+async def test_a_write_waits_for_another_process(file: Path) -> None:
     """A file that is locked for a moment is tried again; one that stays locked is `Locked`."""
     rival = apsw.Connection(str(file))
     async with _opened(file, lock_timeout_seconds=0.1) as database:
@@ -246,8 +246,8 @@ async def test_another_process_that_writes_is_waited_for(file: Path) -> None:
     rival.close()
 
 
-async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> None:
-    """All of a flush are told, nothing of it is kept, and the next flush works by itself."""
+async def test_a_read_only_file_is_unavailable_until_writable(file: Path) -> None:
+    """All callers of a flush get the error, it is rolled back, and the next flush works."""
     async with _opened(file) as database:
         database._writer.execute("PRAGMA query_only = ON")
         answers = await asyncio.gather(*(_add(database, f"A__{n}") for n in range(3)), return_exceptions=True)
@@ -257,7 +257,7 @@ async def test_a_read_only_file_is_unavailable_until_it_is_not(file: Path) -> No
         assert await _count(database) == 1
 
 
-async def test_a_file_that_may_not_grow_fails_its_whole_flush(file: Path) -> None:
+async def test_a_file_that_cannot_grow_fails_the_whole_flush(file: Path) -> None:
     """The neighbours of a work that found no room are undone with it, and the next flush starts clean."""
     async with _opened(file) as database:
         pages = database._writer.execute("PRAGMA page_count").fetchall()[0][0]
@@ -379,7 +379,7 @@ asyncio.run(main())
 """
 
 
-async def test_what_was_acknowledged_outlives_the_process(file: Path) -> None:
+async def test_acknowledged_writes_survive_a_crash(file: Path) -> None:
     """A process that is killed leaves every write that it had answered, and the next one has the file."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _ADDS_FOR_EVER, str(file), stdout=asyncio.subprocess.PIPE
@@ -401,13 +401,13 @@ def test_an_old_library_is_refused(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.53.0", "3.54.1", "4.0.0"])
-def test_a_current_library_is_taken(version: str) -> None:
+def test_a_current_library_is_accepted(version: str) -> None:
     """Any from 3.53.0 on."""
     check_library(version)
 
 
 @pytest.mark.parametrize("url", ["sqlite:", "sqlite::memory:", "mysql://localhost/paydesk"])
-async def test_an_address_of_no_kept_database_is_refused(url: str) -> None:
+async def test_a_database_in_memory_is_refused(url: str) -> None:
     """What lives in memory is lost, and there are two kinds of database."""
     with pytest.raises(UnsafeDatabase):
         await open_database(url)
@@ -419,8 +419,8 @@ async def test_a_folder_that_does_not_exist_is_unavailable(tmp_path: Path) -> No
         await open_database(f"sqlite:{tmp_path}/missing/paydesk.db")
 
 
-async def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
-    """The file, its log and its index hold what sellers sold: nobody else on the machine may read them."""
+async def test_a_new_database_has_mode_0600(tmp_path: Path) -> None:
+    """No other user of the machine can read the file, its log and its index."""
     database = SqliteDatabase(tmp_path / "new.db")
     await database.write(lambda tx: tx.run("CREATE TABLE t (a bigint)"))
     modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("new.db", "new.db-wal", "new.db-shm")}

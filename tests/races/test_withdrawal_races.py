@@ -34,7 +34,6 @@ from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import store
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
 
 pytestmark = pytest.mark.usefixtures("batching")
@@ -262,7 +261,7 @@ async def test_withdrawing_while_something_is_delivered(
         go_on.set()
 
         async with asyncio.timeout(20):
-            while await database.read(store.pending_count):  # noqa: ASYNC110 - the workers tell nobody when they are done
+            while await database.read(hooks.pending_count):  # noqa: ASYNC110 - the workers give no signal when they are done
                 await asyncio.sleep(0.01)
         stop.set()
         for node in nodes:

@@ -60,7 +60,7 @@ def test_the_guard_of_a_statement_is_read_from_its_move(move: Move, table: str, 
 
 def test_the_columns_are_the_databases() -> None:
     """Each is one of its table, and may be empty."""
-    ddl = files("paydesk.storage.migrations").joinpath("0001_initial.sql").read_text()
+    ddl = files("paydesk.storage.migrations").joinpath("0001_initial_schema.sql").read_text()
     for column in COLUMNS:
         table, _, name = column.partition(".")
         created = ddl[ddl.index(f"CREATE TABLE {table} (") :].partition("\n);")[0]

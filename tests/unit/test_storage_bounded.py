@@ -1,4 +1,4 @@
-"""Room for so many units of work: who is let in, who is refused, and what a database that hangs changes."""
+"""The limit on units of work: which are admitted, which are refused, and the effect of a database that hangs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from paydesk.storage.bounded import FEW, STALL_SECONDS, Busy, Room
+from paydesk.storage.bounded import PROBES_MAX, STALL_SECONDS, Busy, Limiter
 from paydesk.storage.database import Locked, Unavailable
 
 
@@ -27,8 +27,8 @@ def watch() -> Watch:
     return Watch()
 
 
-def _enter(room: Room, count: int) -> int:
-    """How many of so many are let in."""
+def _enter(room: Limiter, count: int) -> int:
+    """Return how many of `count` units are admitted."""
     entered = 0
     for _ in range(count):
         try:
@@ -39,23 +39,23 @@ def _enter(room: Room, count: int) -> int:
     return entered
 
 
-def _leave(room: Room, count: int, error: BaseException | None = None) -> None:
+def _leave(room: Limiter, count: int, error: BaseException | None = None) -> None:
     for _ in range(count):
         room.__exit__(type(error) if error else None, error, None)
 
 
-def test_so_many_and_no_more(watch: Watch) -> None:
+def test_units_above_the_limit_are_refused(watch: Watch) -> None:
     """One more is refused; as soon as one has left there is room again."""
     for most in (1, 10, 50):
-        room = Room(most, watch.read)
+        room = Limiter(most, watch.read)
         assert _enter(room, 60) == most
         _leave(room, 1)
         assert _enter(room, 2) == 1
 
 
 def test_a_database_that_hangs(watch: Watch) -> None:
-    """Whoever waits for an answer goes on waiting, others are refused; with the first answer all is as before."""
-    room = Room(1000, watch.read)
+    """Units in progress continue and further ones are refused, until the first one completes."""
+    room = Limiter(1000, watch.read)
     assert _enter(room, 100) == 100
     watch.now += STALL_SECONDS + 0.1
     assert _enter(room, 100) == 0
@@ -63,24 +63,24 @@ def test_a_database_that_hangs(watch: Watch) -> None:
     assert _enter(room, 100) == 100
 
 
-def test_a_database_that_is_away(watch: Watch) -> None:
+def test_an_unreachable_database_admits_probes_only(watch: Watch) -> None:
     """While everybody fails only a few are let in to find out; a refusal of the work's own is an answer."""
-    room = Room(1000, watch.read)
+    room = Limiter(1000, watch.read)
     assert _enter(room, 100) == 100
     watch.now += STALL_SECONDS + 0.1
     _leave(room, 100, Unavailable("away"))
     for _ in range(3):
-        assert _enter(room, 100) == FEW
+        assert _enter(room, 100) == PROBES_MAX
         watch.now += 10
-        _leave(room, FEW, Unavailable("away"))
+        _leave(room, PROBES_MAX, Unavailable("away"))
     assert _enter(room, 1) == 1
     _leave(room, 1, Locked("a row"))
     assert _enter(room, 100) == 100
 
 
-def test_a_slow_one_alone_is_no_sign(watch: Watch) -> None:
-    """A long search, after which many come at once, keeps nobody out; nor does a client that goes away say anything."""
-    room = Room(1000, watch.read)
+def test_a_single_slow_unit_causes_no_refusals(watch: Watch) -> None:
+    """Neither a long search followed by many requests nor a canceled client causes refusals."""
+    room = Limiter(1000, watch.read)
     assert _enter(room, 1) == 1
     watch.now += 60
     assert _enter(room, 500) == 500

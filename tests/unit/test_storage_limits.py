@@ -37,13 +37,13 @@ def limited_sets(sql: str) -> Iterator[str]:
         ("DELETE FROM a WHERE b IN (WITH old AS (SELECT b FROM a LIMIT $1) SELECT * FROM old)", False),
     ],
 )
-def test_the_check_sees_what_may_be_chosen_again(sql: str, *, is_chosen_once: bool) -> None:
-    """Only a query that is told to be kept is run once."""
+def test_the_check_finds_subqueries_that_may_run_twice(sql: str, *, is_chosen_once: bool) -> None:
+    """Only a query marked to be cached runs once."""
     (chosen,) = limited_sets(sql)
     assert bool(_CHOSEN_ONCE.fullmatch(chosen)) == is_chosen_once
 
 
-def test_rows_up_to_a_limit_are_chosen_once() -> None:
+def test_subqueries_with_a_limit_run_once() -> None:
     """In every statement of the modules."""
     sets = [
         (name, chosen)

@@ -1,6 +1,6 @@
 """Every statement of the hot path finds its rows by an index, also among a million orders.
 
-The statements are those that a played scene was seen to ask, not a list that somebody keeps. SQLite keeps no
+The statements are recorded from a played scene, not listed by hand. SQLite keeps no
 statistics here, so that its plans are the same however much there is; PostgreSQL's depend on it, so it is really there.
 """
 
@@ -111,8 +111,10 @@ MORE = (
                              created_ms)
         SELECT seller_id, many, mixed, CAST(mixed AS bytea), 'approved', 'taken', '', 200, '', CAST($4 AS bigint)
           FROM {bulk.NUMBERS}""",
-    f"""INSERT INTO refunds (seller_id, refund_id, order_id, amount, amount_minor, status, created_ms)
-        SELECT seller_id, mixed, many, '1.00', 100, 'processed', CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
+    f"""INSERT INTO refunds (seller_id, refund_id, order_id, application_id, live, idempotency_key, amount,
+                             amount_minor, status, attempts, unsent, next_ms, claimed_until_ms, created_ms)
+        SELECT seller_id, mixed, many, 7, 0, '', '1.00', 100, 'processed', 0, 0, 0, 0, CAST($4 AS bigint) + n
+          FROM {bulk.NUMBERS}""",
     f"""INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms, ended_ms)
         SELECT seller_id, many, 0, '', 1, CAST($4 AS bigint), n, n FROM {bulk.NUMBERS}""",
     f"""INSERT INTO payment_references (seller_id, live, reference_id, order_id)

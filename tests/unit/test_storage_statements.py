@@ -44,7 +44,7 @@ def test_an_index_is_not_strict() -> None:
     assert strict("CREATE INDEX a ON b (c)") == "CREATE INDEX a ON b (c)"
 
 
-def test_a_script_is_cut_into_its_statements() -> None:
+def test_a_script_is_split_into_statements() -> None:
     """Semicolons in strings and comments end nothing, and comments alone are no statement."""
     script = "-- First; it's\nCREATE TABLE a (b text DEFAULT ';'); /* ; */ SELECT 1;\n-- The end;\n"
     assert list(split(script)) == ["-- First; it's\nCREATE TABLE a (b text DEFAULT ';')", "/* ; */ SELECT 1"]
@@ -59,6 +59,6 @@ def test_a_script_is_cut_into_its_statements() -> None:
         ("/* SELECT */ DELETE FROM a", False),
     ],
 )
-def test_a_query_is_known_by_its_beginning(sql: str, *, expected: bool) -> None:
+def test_a_query_is_recognized_by_its_first_word(sql: str, *, expected: bool) -> None:
     """Comments don't count."""
     assert only_reads(sql) is expected

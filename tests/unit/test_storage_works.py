@@ -28,7 +28,7 @@ def _add(name: str) -> Work:
     return lambda tx: tx.run(ADD, name, 1)
 
 
-async def test_what_a_work_returns_is_returned_and_kept(database: Database) -> None:
+async def test_a_work_that_returns_is_committed(database: Database) -> None:
     """A work that returns is committed."""
 
     async def work(tx: Transaction) -> str:
@@ -39,7 +39,7 @@ async def test_what_a_work_returns_is_returned_and_kept(database: Database) -> N
     assert await _count(database) == 1
 
 
-async def test_what_a_work_raises_undoes_it(database: Database) -> None:
+async def test_a_work_that_raises_is_rolled_back(database: Database) -> None:
     """A work that raises is rolled back, and its caller gets the exception."""
 
     async def work(tx: Transaction) -> None:
@@ -80,7 +80,7 @@ async def test_bytes_stay_bytes(database: Database) -> None:
     assert tuple(await database.write(work)) == (b"\x00\xff", None)
 
 
-async def test_an_error_leaves_its_neighbours_alone(database: Database) -> None:
+async def test_an_error_rolls_back_that_work_only(database: Database) -> None:
     """Of many writes at once only those that raise are undone."""
 
     def work(number: int) -> Work:
@@ -98,7 +98,7 @@ async def test_an_error_leaves_its_neighbours_alone(database: Database) -> None:
     assert await _count(database) == 20
 
 
-async def test_a_broken_statement_leaves_its_neighbours_alone(database: Database) -> None:
+async def test_a_failed_statement_rolls_back_that_work_only(database: Database) -> None:
     """A database error is its own work's alone."""
     answers = await asyncio.gather(
         *(database.write(_add(name)) for name in ("A__1", "A__2", "A__1", "A__3")), return_exceptions=True
@@ -107,7 +107,7 @@ async def test_a_broken_statement_leaves_its_neighbours_alone(database: Database
     assert await _count(database) == 3
 
 
-async def test_a_wake_is_heard_after_the_commit(database: Database) -> None:
+async def test_a_topic_is_notified_after_the_commit(database: Database) -> None:
     """Who is woken finds what was written."""
     seen = []
     with database.signals.subscribe("terminal:A__1") as waiter:
@@ -126,8 +126,8 @@ async def test_a_wake_is_heard_after_the_commit(database: Database) -> None:
     assert seen == [1]
 
 
-async def test_a_wake_that_was_undone_is_not_heard(database: Database) -> None:
-    """A work that raises wakes nobody."""
+async def test_a_rolled_back_work_notifies_nothing(database: Database) -> None:
+    """A work that raises notifies no topic."""
     heard: list[str] = []
     database.signals.listen("", heard.append)
 
@@ -143,7 +143,7 @@ async def test_a_wake_that_was_undone_is_not_heard(database: Database) -> None:
 
 
 @pytest.mark.parametrize("heavy", [False, True])
-async def test_a_read_sees_what_was_answered(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
+async def test_a_read_sees_acknowledged_writes(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
     """A write is found by the next read, light or heavy."""
     await database.write(_add("A__1"))
     row = await database.read(lambda tx: tx.one(COUNT), heavy=heavy)
@@ -154,12 +154,12 @@ async def test_a_read_sees_what_was_answered(database: Database, heavy: bool) ->
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_a_read_does_not_write(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
     """A read that writes is a defect."""
-    with pytest.raises(WorkError, match="only reads wrote"):
+    with pytest.raises(WorkError, match="wrote in a read"):
         await database.read(_add("A__1"), heavy=heavy)
     assert await _count(database) == 0
 
 
-async def test_wrong_arguments_are_the_works_own_error(database: Database) -> None:
+async def test_wrong_arguments_raise_the_drivers_error(database: Database) -> None:
     """A statement with too few arguments is a defect, not a database out of reach."""
     with pytest.raises(Exception, match=r"argument|bindings") as raised:
         await database.write(lambda tx: tx.run(ADD, "A__1"))
@@ -197,7 +197,7 @@ async def _swallow(tx: Transaction) -> None:
 
 
 @pytest.mark.parametrize("work", [_sleep, _wait_for_a_future, _swallow])
-async def test_a_work_that_breaks_the_rules_is_undone(database: Database, work: Work) -> None:
+async def test_a_work_that_breaks_the_rules_is_rolled_back(database: Database, work: Work) -> None:
     """Awaiting something else and going on after a database error are defects, and nothing is kept."""
 
     async def breaks_the_rules(tx: Transaction) -> None:
@@ -239,7 +239,7 @@ async def test_a_transaction_ends_with_its_work(database: Database) -> None:
             tx.notify("expiry")
 
 
-async def test_a_caller_that_leaves_harms_nobody(database: Database) -> None:
+async def test_a_canceled_caller_does_not_affect_others(database: Database) -> None:
     """Of canceled writes each is kept or not, and those beside them are all kept."""
     writes = [asyncio.create_task(database.write(_add(f"A__{number}"))) for number in range(20)]
     await asyncio.sleep(0)

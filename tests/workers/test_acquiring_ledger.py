@@ -44,8 +44,9 @@ async def _refunded(service: Service, bank: Bank, status: str = "processed") -> 
     order_id = f"ORD{payment.payment_id[3:]}"
     await _run(
         service,
-        "INSERT INTO refunds (seller_id, refund_id, order_id, amount, amount_minor, status, created_ms)"
-        " VALUES ($1, $2, $3, '4.90', $4, $5, 1)",
+        "INSERT INTO refunds (seller_id, refund_id, order_id, application_id, live, idempotency_key, amount,"
+        " amount_minor, status, attempts, unsent, next_ms, claimed_until_ms, created_ms)"
+        " VALUES ($1, $2, $3, 1, 0, 'key', '4.90', $4, $5, 0, 0, 0, 0, 1)",
         payment.merchant_id,
         key,
         order_id,
@@ -58,7 +59,12 @@ async def _refunded(service: Service, bank: Bank, status: str = "processed") -> 
     return payment
 
 
-BOOK = {"approval_against_order", "payment_against_book", "refund_against_book", "refund_without_movement"}
+BOOK = {
+    "simulator_approval_mismatch",
+    "simulator_payment_mismatch",
+    "simulator_refund_mismatch",
+    "simulator_refund_missing",
+}
 
 
 @pytest.mark.parametrize("status", ["processed", "processing"])
@@ -67,40 +73,46 @@ async def test_books_that_agree(service: Service, bank: Bank, status: str) -> No
     await _refunded(service, bank, status)
     await paid(service, bank, reported=False)
     await bank.simulator.reverse(new_payment(merchant_id=service.seller_id), key=new_key("REV"), amount_minor=1)
-    assert not (await _broken(service)) & {*BOOK, "book_against_itself"}
+    assert not (await _broken(service)) & {*BOOK, "simulator_ledger_inconsistent"}
 
 
 BREAKS = {
     "another amount in the book": (
         "UPDATE simulator_payments SET amount_minor = 2491 WHERE seller_id > 0",
-        "approval_against_order",
+        "simulator_approval_mismatch",
     ),
     "an approval without order": (
         "UPDATE simulator_payments SET payment_id = 'PAY1' WHERE seller_id > 0",
-        "approval_against_order",
+        "simulator_approval_mismatch",
     ),
     "declined by the book": (
         "UPDATE simulator_payments SET outcome = 'declined' WHERE seller_id > 0",
-        "payment_against_book",
+        "simulator_payment_mismatch",
     ),
     "reversed by the book": (
         "UPDATE simulator_payments SET reversed_ms = 1 WHERE seller_id > 0",
-        "payment_against_book",
+        "simulator_payment_mismatch",
     ),
-    "a refund that failed for us": ("UPDATE refunds SET status = 'failed' WHERE seller_id > 0", "refund_against_book"),
-    "a refund of another amount": ("UPDATE refunds SET amount_minor = 1 WHERE seller_id > 0", "refund_against_book"),
-    "a refund that we lost": ("DELETE FROM refunds WHERE seller_id > 0", "refund_against_book"),
+    "a refund that failed for us": (
+        "UPDATE refunds SET status = 'failed' WHERE seller_id > 0",
+        "simulator_refund_mismatch",
+    ),
+    "a refund of another amount": (
+        "UPDATE refunds SET amount_minor = 1 WHERE seller_id > 0",
+        "simulator_refund_mismatch",
+    ),
+    "a refund that we lost": ("DELETE FROM refunds WHERE seller_id > 0", "simulator_refund_mismatch"),
     "a refund that the book lacks": (
         "DELETE FROM simulator_movements WHERE seller_id > 0",
-        "refund_without_movement",
+        "simulator_refund_missing",
     ),
     "a refund that the book declined": (
         "UPDATE simulator_movements SET outcome = 'declined' WHERE seller_id > 0",
-        "refund_without_movement",
+        "simulator_refund_missing",
     ),
     "a book that was changed by hand": (
         "UPDATE simulator_payments SET refunded_minor = 1 WHERE seller_id > 0",
-        "book_against_itself",
+        "simulator_ledger_inconsistent",
     ),
 }
 
@@ -162,4 +174,4 @@ async def test_an_approval_of_an_order_that_is_over(service: Service, bank: Bank
         service.seller_id,
     )
     await way(service, bank, payment)
-    assert ("approval_against_order" in await _broken(service)) == found
+    assert ("simulator_approval_mismatch" in await _broken(service)) == found

@@ -77,8 +77,8 @@ KINDS = {
 }
 
 
-async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
-    """Of each kind those rows go that ended longer ago than they are kept; who wishes keeps more than is promised."""
+async def test_only_old_rows_are_deleted(database: Database) -> None:
+    """Rows of each kind are deleted after their time; longer times can be configured."""
     await database.write(add_seller)
     before = {}
     for kind, (fill, table, column) in KINDS.items():
@@ -97,21 +97,21 @@ async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
 
 async def _book(tx: Transaction) -> None:
     """Payments of which something went back, and the requests for it; the last request stays, however old."""
-    decided = {"outcome": "approved", "reference_id": "1", "known_ms": 0, "amount_minor": 100}
+    decided = {"outcome": "approved", "reference_id": "1", "visible_ms": 0, "amount_minor": 100}
     for ordinal, (name, days) in enumerate({"gone": 180.1, "kept": 179.9}.items(), start=1):
         payment_id, created_ms = f"PAY{ids.first_ulid(ago(days))}", ago(days)
         said = {"terminal_id": name, "live": 0, "currency": "BRL", "installments": 1, "refunded_minor": 100, **decided}
         await insert(tx, "simulator_payments", seller_id=SELLER, payment_id=payment_id, created_ms=created_ms, **said)
         moved = {"seller_id": SELLER, "kind": "refund", "payment_id": payment_id, **decided}
         await insert(tx, "simulator_movements", movement_key=name, created_ms=ago(1), **moved)
-        asked = {"seller_id": SELLER, "ordinal": ordinal, "asked": 1, "created_ms": created_ms}
+        asked = {"seller_id": SELLER, "ordinal": ordinal, "requests": 1, "created_ms": created_ms}
         await insert(tx, "simulator_requests", operation="payment", request_key=name, **asked)
         if name == "gone":
             await insert(tx, "simulator_requests", operation="refund", request_key="kept, the last", **asked)
 
 
 @pytest.mark.parametrize("step_rows_max", [1, 100])
-async def test_the_simulated_acquirers_book_forgets_what_is_long_over(database: Database, step_rows_max: int) -> None:
+async def test_old_entries_of_the_simulator_ledger_are_deleted(database: Database, step_rows_max: int) -> None:
     """A payment with what went back of it, half a year after its order was made, step by step; numbers go on."""
     await database.write(add_seller)
     await database.write(_book)
@@ -121,7 +121,7 @@ async def test_the_simulated_acquirers_book_forgets_what_is_long_over(database: 
     assert await names_of(database, "simulator_requests", "request_key") == ["kept", "kept, the last"]
 
 
-async def test_a_sellers_session_is_forgotten_long_after(database: Database) -> None:
+async def test_expired_seller_sessions_are_deleted(database: Database) -> None:
     """It is known as over for as long as a token would be, and then it is unknown."""
     await database.write(add_seller)
 
@@ -137,13 +137,13 @@ async def test_a_sellers_session_is_forgotten_long_after(database: Database) -> 
 
 
 @pytest.mark.parametrize("name", ["idempotency_keep_days", "tokens_keep_days", "deliveries_keep_days"])
-def test_less_than_promised_is_refused(name: str) -> None:
+def test_retention_below_30_days_is_refused(name: str) -> None:
     """What the interface promises to remember can't be set below that."""
     with pytest.raises(SettingsError, match="greater than or equal to 30"):
         load({f"PAYDESK_{name.upper()}": "29"})
 
 
-async def test_a_key_is_free_after_its_days(database: Database) -> None:
+async def test_an_idempotency_key_is_free_after_its_days(database: Database) -> None:
     """A create is answered from its key for 30 days, whatever is swept; then the key makes an order of its own."""
     clock = MovableClock()
     clock.freeze()
@@ -169,7 +169,7 @@ async def scene(database: Database) -> Scene:
     return await make_scene(database)
 
 
-async def test_a_replay_is_known_until_the_token_would_have_expired(scene: Scene) -> None:
+async def test_reuse_is_detected_until_the_token_would_have_expired(scene: Scene) -> None:
     """An old refresh token that was used ends its family when it comes again, also after many sweeps."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
@@ -185,7 +185,7 @@ async def test_a_replay_is_known_until_the_token_would_have_expired(scene: Scene
         assert (await scene.refusal(scene.refresh(token["refresh_token"])))[1].startswith("refresh token revoked")
 
 
-async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
+async def test_reuse_after_pruning_is_an_unknown_token(scene: Scene) -> None:
     """A refresh token that would have expired 30 days ago is as good as any unknown one, and ends nothing."""
     tokens = [await scene.tokens()]
     for _ in range(7):
@@ -200,8 +200,8 @@ async def test_a_replay_long_after_is_unknown(scene: Scene) -> None:
     assert (await scene.refusal(scene.refresh(tokens[1]["refresh_token"])))[1] == "refresh token replayed"
 
 
-async def test_a_repeat_is_answered_while_its_family_lives(scene: Scene) -> None:
-    """Whoever lost the answer of a refresh gets it again, however long ago the used token would have expired."""
+async def test_a_retry_succeeds_while_the_family_is_active(scene: Scene) -> None:
+    """A client that lost the response of a refresh gets it again, even after the used token would have expired."""
     first = await scene.tokens()
     scene.clock.advance(179 * DAY_MS)
     second = await scene.answer(scene.refresh(first["refresh_token"]))
@@ -212,7 +212,7 @@ async def test_a_repeat_is_answered_while_its_family_lives(scene: Scene) -> None
     assert again["access_token"] == second["access_token"]
 
 
-async def test_a_repeat_soon_after_a_late_refresh_is_answered(database: Database) -> None:
+async def test_a_retry_after_a_late_refresh_succeeds(database: Database) -> None:
     """The tokens that a repeat is answered with outlive their expiry by what a repeat needs."""
     scene = await make_scene(database)
     scene.settings = Settings(access_token_lifetime_seconds=3600)
@@ -236,7 +236,7 @@ async def _end(tx: Transaction, how: str, seller_id: int, now_ms: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["expired", "revoked", "withdrawn"])
-async def test_a_family_that_ended_goes_whole(scene: Scene, how: str) -> None:
+async def test_an_ended_family_is_deleted_completely(scene: Scene, how: str) -> None:
     """A family goes with all its tokens 30 days after it was revoked or withdrawn, or its last token expired."""
     first = await scene.tokens()
     await scene.answer(scene.refresh(first["refresh_token"]))
@@ -256,7 +256,7 @@ async def test_a_family_that_ended_goes_whole(scene: Scene, how: str) -> None:
     assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
-async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None:
+async def test_a_token_outlives_a_newer_one_with_a_shorter_lifetime(scene: Scene) -> None:
     """When lifetimes were shortened, an older token that is still good keeps its family."""
     scene.settings = Settings(access_token_lifetime_seconds=300 * 86_400)
     first = await scene.tokens()
@@ -271,7 +271,7 @@ async def test_a_token_outlives_the_shorter_lived_after_it(scene: Scene) -> None
     assert await count(scene.database, "token_families") == 0
 
 
-async def test_history_stays_and_the_ledger_is_sound(database: Database) -> None:
+async def test_pruning_keeps_history_and_invariants(database: Database) -> None:
     """Of paid orders everything about their deliveries goes, nothing of their history, and nothing is found wrong."""
     clock = frozen_clock()
     async with running(database, clock=clock, workers=False) as service:

@@ -38,7 +38,7 @@ async def _left(database: Database) -> int:
 
 
 class Watched:
-    """The database behind it; what its writes bring about is told, and `before` each of them something may happen."""
+    """A database that records the results of its writes and calls `before` each of them."""
 
     def __init__(self, database: Database, before: Callable[[], None] = lambda: None) -> None:
         self._database, self._before = database, before
@@ -89,7 +89,7 @@ async def test_two_nodes_prune_at_once(database: Database, database_url: str) ->
 
 
 @pytest.mark.parametrize("steps", [1, 12])
-async def test_a_sweep_that_is_cut_off_is_taken_up(database: Database, steps: int) -> None:
+async def test_an_interrupted_sweep_is_continued(database: Database, steps: int) -> None:
     """A node that dies between two steps leaves whole rows and a sound ledger; the next sweep takes the rest."""
     await database.write(_fill)
     countdown = iter(range(steps))
@@ -108,7 +108,7 @@ async def test_a_sweep_that_is_cut_off_is_taken_up(database: Database, steps: in
     assert await sweep(database, step_rows_max=STEP) == left
 
 
-async def test_a_sweep_ends_when_told_to(database: Database) -> None:
+async def test_a_sweep_ends_on_stop(database: Database) -> None:
     """After `stop` no step begins."""
     await database.write(_fill)
     stop = asyncio.Event()
@@ -117,7 +117,7 @@ async def test_a_sweep_ends_when_told_to(database: Database) -> None:
     assert len(watched.results) == 1
 
 
-async def test_nothing_goes_by_a_clock_that_jumped(database: Database) -> None:
+async def test_nothing_is_deleted_after_a_clock_jump(database: Database) -> None:
     """A sweep ends when the node's clock jumps in the middle of it, and none begins until it is back."""
     await database.write(_fill)
     ahead_ns = [0]
@@ -137,7 +137,7 @@ async def test_nothing_goes_by_a_clock_that_jumped(database: Database) -> None:
 
 
 async def test_the_worker_sweeps_when_the_clock_is_moved(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In development nobody waits an hour: a clock that is moved wakes the worker."""
+    """In development, moving the clock notifies the worker."""
     monkeypatch.setattr(retention, "FIRST_SWEEP_SECONDS_MAX", 3600.0)
     await database.write(_fill)
     stop, clock = asyncio.Event(), MovableClock(frozen_ms=NOW_MS)

@@ -1,4 +1,4 @@
-"""PostgreSQL is told to look into new tables, so that requests find their rows by key from the first minute on."""
+"""New tables are analyzed, so that requests find their rows by key from the first minute on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def context_of(database: Database) -> WorkerContext:
     return WorkerContext(database, Settings(), MovableClock(), Keys(1, {1: b"k" * 32}))
 
 
-async def test_a_new_table_is_looked_into_once(postgres_url: str) -> None:
+async def test_a_new_table_is_analyzed_once(postgres_url: str) -> None:
     """As soon as there is something in it; then a row is found by its whole key, also in a set."""
     database = await open_database(postgres_url)
     try:
@@ -41,7 +41,7 @@ async def test_a_new_table_is_looked_into_once(postgres_url: str) -> None:
         await database.close()
 
 
-async def test_sqlite_needs_none(sqlite_url: str) -> None:
+async def test_sqlite_needs_no_statistics(sqlite_url: str) -> None:
     """The worker waits for the end."""
     database = await open_database(sqlite_url)
     stop = asyncio.Event()

@@ -13,7 +13,7 @@ from standardwebhooks import Webhook
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import connect, store
+from paydesk.webhooks import connect
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
 from paydesk.webhooks.store import Delivery
 
@@ -149,6 +149,6 @@ async def test_an_event_is_undone_with_what_it_tells_of(database: Database, cloc
 
     with pytest.raises(ZeroDivisionError):
         await database.write(refused)
-    assert await database.read(store.pending_count) == 0
+    assert await database.read(scene.pending_count) == 0
     await tell(database, clock, AUTHORIZED)
     assert [one.version for one in await told(database)] == [1]

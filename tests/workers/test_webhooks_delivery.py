@@ -499,7 +499,7 @@ async def test_late_answer_counts_though_the_claim_ran_out(database: Database, c
     await database.write(lambda tx: store.exhausted(tx, second, clock.now_ms()))
     (delivery,) = await scene.deliveries(database, order)
     assert delivery.status == "delivered"
-    assert await database.read(store.pending_count) == 0
+    assert await database.read(scene.pending_count) == 0
 
 
 async def test_worker_runs_by_itself(database: Database, clock: MovableClock) -> None:

@@ -13,18 +13,15 @@ from paydesk.storage.database import Transaction
 
 # Found by a worker, for all sellers: whose events wait for a number. Behind a seller ($1), in order.
 WAITING = """
-SELECT seller_id, COALESCE(application_id, 0), COALESCE(live, 0) FROM order_events
+SELECT seller_id, application_id, live FROM order_events
  WHERE number IS NULL AND seller_id > $1 ORDER BY seller_id, application_id, live LIMIT $2"""
 
-# Where the feed stands, and whether an event of it waits for a number, or one of which nobody has said whose it is.
+# The feed's last and first numbers, and 1 if an event of it has no number yet.
 STANDING = """
 SELECT COALESCE(MAX(last_number), 0), COALESCE(MAX(first_number), 1),
        (SELECT COUNT(*) FROM (
                SELECT 1 FROM order_events e
                 WHERE e.seller_id = $1 AND e.application_id = $2 AND e.live = $3 AND e.number IS NULL LIMIT 1) AS own)
-       + (SELECT COUNT(*) FROM (
-               SELECT 1 FROM order_events e
-                WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT 1) AS nobodys)
   FROM event_counters WHERE seller_id = $1 AND application_id = $2 AND live = $3"""
 
 PAGE = """
@@ -39,18 +36,6 @@ OPEN = """
 INSERT INTO event_counters (seller_id, application_id, live, last_number, first_number) VALUES ($1, $2, $3, 0, 1)
 ON CONFLICT DO NOTHING"""
 
-# Written by the version before: nobody's -> its application's.
-ADOPT = """
-UPDATE order_events
-   SET application_id = (SELECT o.application_id FROM orders o
-                          WHERE o.seller_id = $1 AND o.order_id = order_events.order_id),
-       live = (SELECT o.live FROM orders o WHERE o.seller_id = $1 AND o.order_id = order_events.order_id)
- WHERE seller_id = $1 AND application_id IS NULL AND number IS NULL AND order_id IN (
-       WITH chosen AS MATERIALIZED (
-              SELECT e.order_id FROM order_events e
-               WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT $2)
-       SELECT * FROM chosen)"""
-
 # without a number -> the next numbers of the feed, an order's events in their order. Written so that no database needs
 # statistics to look for what waits once, and in the one index that has it in this order: ranges are no constants.
 NUMBER = """
@@ -59,8 +44,6 @@ UPDATE order_events SET number = fresh.number
                SELECT e.order_id, e.version FROM order_events e
                 WHERE e.seller_id = $1 AND e.application_id >= $2 AND e.application_id <= $2
                   AND e.live >= $3 AND e.live <= $3 AND e.number IS NULL
-                  AND NOT EXISTS (SELECT 1 FROM order_events n
-                                   WHERE n.seller_id = $1 AND n.application_id IS NULL AND n.number IS NULL)
                 ORDER BY e.application_id, e.live, e.order_id, e.version LIMIT $5)
         SELECT order_id, version, $4 + row_number() OVER (ORDER BY order_id, version) AS number FROM next_ones
        ) AS fresh
@@ -119,17 +102,16 @@ async def page(tx: Transaction, feed: Feed, after: int, limit: int) -> Page:
 
 
 async def number(tx: Transaction, feed: Feed, limit: int) -> int:
-    """Give the next numbers to up to `limit` events that have none; how many there were, at the least."""
+    """Give the next numbers to up to `limit` events that have none; how many."""
     row = await tx.one(HOLD, *feed.key)
     if row is None:
         await tx.run(OPEN, *feed.key)
         row = await tx.one(HOLD, *feed.key)
         assert row is not None, "it is there now, and is never deleted"
-    adopted = await tx.run(ADOPT, feed.seller_id, limit)
     count = await tx.run(NUMBER, *feed.key, row[0], limit)
     if count:
         await tx.run(COUNT_ON, *feed.key, count)
-    return max(count, adopted)
+    return count
 
 
 async def waiting(tx: Transaction, after_seller: int, limit: int) -> list[Feed]:

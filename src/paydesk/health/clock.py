@@ -1,6 +1,6 @@
-"""The clock of `paydesk serve`: the machine's, compared with a monotonic one and with PostgreSQL's.
+"""The clock of `paydesk serve`: the machine's clock, compared with a monotonic clock and with PostgreSQL's clock.
 
-While the comparison fails nothing is judged by time: requests get 503, no order expires, nothing is purged.
+While a comparison fails, no decision depends on the time: requests get 503, no order expires, nothing is pruned.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 JUMP_SECONDS_MAX = 300
 DIFFERENCE_SECONDS_MAX = 30
 WARNING_SECONDS = 5
-COMPARE_SECONDS, COMPARE_AGAIN_SECONDS = 60.0, 5.0
-"""Between two comparisons with the database's clock, and while this node's is not trusted."""
+COMPARE_SECONDS, COMPARE_UNTRUSTED_SECONDS = 60.0, 5.0
+"""Between comparisons with the database's clock: normally, and while this node's clock is not trusted."""
 SECOND_NS = 1_000_000_000
 
 log = structlog.get_logger("clock")
 
 
 class ClockNotTrusted(Unavailable):
-    """This node's clock is wrong, or the database's is. Nothing was done: no expiry, no refusal, no purge."""
+    """This node's clock or the database's clock is wrong. Nothing was done: no expiry, no refusal, no pruning."""
 
-    message = "This node's clock can't be trusted; nothing was done."
+    message = "The clock of this node or of the database is wrong; nothing was done."
     event = ""
 
 
@@ -43,21 +43,21 @@ class ClockJumped(ClockNotTrusted):
 
 
 class ClockDiffers(ClockNotTrusted):
-    """The wall clock and the database's are further apart than `clock_difference_seconds_max`."""
+    """The wall clock and the database's clock differ by more than `clock_difference_seconds_max`."""
 
     event = "clock_differs"
 
 
 def _steady_ns() -> int:
-    """Nanoseconds that pass also while the machine sleeps, and that no setting of its clock changes."""
+    """Return nanoseconds that include suspends of the machine and do not depend on its wall clock."""
     return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class WatchedClock:
-    """The machine's clock, trusted while it is close to where the process began and to the database's clock.
+    """The machine's clock, trusted while it is close to its value at the start and to the database's clock.
 
-    Both are kept as a distance to the monotonic clock, so a wall clock that is set is noticed by the next reading, and
-    so is its return; only the database's clock is asked from time to time.
+    Both are kept as differences from the monotonic clock: the next reading detects that the wall clock was set, or set
+    right again. The database's clock is only queried once a minute.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class WatchedClock:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the last reading was not refused."""
+        """Whether the last reading was accepted."""
         return not self._refused
 
     def now_ms(self) -> int:
@@ -107,46 +107,46 @@ class WatchedClock:
         raise error
 
     async def compare(self, database: Database) -> None:
-        """Ask PostgreSQL for its time and trust this clock only near it. SQLite has no clock of its own.
+        """Compare this clock with PostgreSQL's. SQLite has no clock of its own.
 
-        The answer was made at some moment of the round trip: half of that is added to what is allowed. Until the two
-        have agreed once, a clock that is set right is not taken for one that jumped.
+        Half of the round trip is added to the permitted difference. Until the two have agreed once, setting the clock
+        right does not count as a jump.
         """
         if database.name == "sqlite":
             return
         began_ns = self._steady_ns()
         database_ms = await database.read(store.clock_ms)
-        error_ns = (self._steady_ns() - began_ns) // 2
-        self._database_ns = database_ms * 1_000_000 - (began_ns + error_ns)
-        self._allow(self._wall_ns() - self._steady_ns(), self._database_ns, error_ns)
+        uncertainty_ns = (self._steady_ns() - began_ns) // 2
+        self._database_ns = database_ms * 1_000_000 - (began_ns + uncertainty_ns)
+        self._allow(self._wall_ns() - self._steady_ns(), self._database_ns, uncertainty_ns)
         with suppress(ClockNotTrusted):
             self.now_ms()
 
-    def _allow(self, apart_ns: int, database_ns: int, error_ns: int) -> None:
-        """Set the bounds of the readings to come, and log a difference that is too large for clocks that are kept."""
+    def _allow(self, apart_ns: int, database_ns: int, uncertainty_ns: int) -> None:
+        """Set the bounds for readings, and log a difference that is too large for synchronized clocks."""
         difference_ns = apart_ns - database_ns
-        allowed_ns = self._difference_ns_max + error_ns
+        allowed_ns = self._difference_ns_max + uncertainty_ns
         if not self._agreed:
             self._start_ns, self._agreed = apart_ns, abs(difference_ns) <= allowed_ns
         self._lowest_ns = max(self._start_ns - JUMP_SECONDS_MAX * SECOND_NS, database_ns - allowed_ns)
         self._highest_ns = min(self._start_ns + JUMP_SECONDS_MAX * SECOND_NS, database_ns + allowed_ns)
-        if WARNING_SECONDS * SECOND_NS < abs(difference_ns) - error_ns <= self._difference_ns_max:
+        if WARNING_SECONDS * SECOND_NS < abs(difference_ns) - uncertainty_ns <= self._difference_ns_max:
             log.warning(
                 "clock_differs",
                 seconds=round(difference_ns / SECOND_NS, 1),
-                error_seconds=round(error_ns / SECOND_NS, 1),
+                error_seconds=round(uncertainty_ns / SECOND_NS, 1),
                 seconds_max=self._difference_ns_max // SECOND_NS,
             )
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Compare the clock with the database's every minute until `stop` is set; the one of `paydesk dev` is exempt."""
+    """Compare the clock with the database's every minute until `stop` is set, except that of `paydesk dev`."""
     clock = context.clock
     if not isinstance(clock, WatchedClock):
         await stop.wait()
         return
     while not stop.is_set():
         try:
-            await asyncio.wait_for(stop.wait(), COMPARE_SECONDS if clock.is_trusted else COMPARE_AGAIN_SECONDS)
+            await asyncio.wait_for(stop.wait(), COMPARE_SECONDS if clock.is_trusted else COMPARE_UNTRUSTED_SECONDS)
         except TimeoutError:
             await clock.compare(context.database)

@@ -1,4 +1,4 @@
-"""`/livez` and `/readyz`, for load balancers and supervisors: on every listener, whatever `Host` they send."""
+"""`/livez` and `/readyz`, for load balancers and supervisors: on every listener, for any `Host`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from paydesk.health.errors import NOT_READY
 from paydesk.health.readiness import Readiness
 from paydesk.operation import Answer, Call, Handled, Operation
 
-NOT_KEPT = (("cache-control", "no-store"),)
+NO_STORE = (("cache-control", "no-store"),)
 ALIVE, READY = {"status": "alive"}, {"status": "ready"}
 
 
 async def livez(_: Call) -> Handled:
-    """Whoever can answer is alive."""
-    return Answer(200, ALIVE, NOT_KEPT)
+    """Return 200: a process that responds is alive."""
+    return Answer(200, ALIVE, NO_STORE)
 
 
 async def readyz(call: Call) -> Handled:
-    """Ready, or refused with the reason."""
+    """Return 200, or 503 with the reason."""
     readiness: Readiness = call.state["readiness"]
-    return await readiness.refusal() or Answer(200, READY, NOT_KEPT)
+    return await readiness.refusal() or Answer(200, READY, NO_STORE)
 
 
 def _answer(example: dict[str, str]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ OPERATIONS = (
         "GET",
         "/livez",
         "livez",
-        "Whether the process turns",
+        "Whether the process is alive",
         "public",
         livez,
         transaction="none",
@@ -45,13 +45,13 @@ OPERATIONS = (
         example=ALIVE,
         is_health_check=True,
         is_constant=True,
-        description="Restart a process that does not answer it. It says nothing about the database.",
+        description="Restart a process that does not respond to it. It does not check the database.",
     ),
     Operation(
         "GET",
         "/readyz",
         "readyz",
-        "Whether this node may be given traffic",
+        "Whether this node is ready for traffic",
         "public",
         readyz,
         transaction="none",
@@ -60,9 +60,9 @@ OPERATIONS = (
         is_health_check=True,
         errors=(NOT_READY,),
         description=(
-            "A node is ready when it reaches the database, can write there, finds its own tables and keys, and has a"
-            " clock that did not jump and agrees with the database's; `details` says what is missing. It asks the"
-            " database at most once a second and answers within one."
+            "A node is ready if it can write to the database, finds its tables and keys, and has a clock that did not"
+            " jump and agrees with the database's; otherwise `details` has the reason. It queries the database at most"
+            " once a second and responds within a second."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Whether this node may be given traffic, asked of the database at most once a second however many want to know."""
+"""Whether this node is ready for traffic. The database is checked at most once a second."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ from paydesk.storage.migrate import behind
 
 FRESH_SECONDS = 1.0
 ANSWER_SECONDS = 0.7
-"""A database that has not answered by then is away; an asker hears so within a second."""
+"""A database that does not respond within this time is unreachable; the client gets that within a second."""
 
 
 class Readiness:
-    """What stands against giving this node traffic."""
+    """Checks this node, and shares one check of the database between concurrent requests."""
 
     def __init__(self, database: Database, keys: Keys, clock: Clock) -> None:
         self._database, self._keys, self._clock = database, keys, clock
-        self._look: asyncio.Task[Refusal | None] | None = None
-        self._began = 0.0
+        self._check: asyncio.Task[Refusal | None] | None = None
+        self._started = 0.0
         self.draining = False
 
     async def refusal(self) -> Refusal | None:
-        """Why not, or None."""
+        """Return why this node is not ready, or None."""
         if self.draining:
-            return NOT_READY.with_reason("draining", "draining: this process ends")
+            return NOT_READY.with_reason("draining", "draining: this process is stopping")
         try:
             self._clock.now_ms()
         except ClockNotTrusted as error:
             return NOT_READY.with_reason(str(error), f"clock: {error}")
-        return await self._seen()
+        return await self._checked()
 
-    async def _seen(self) -> Refusal | None:
+    async def _checked(self) -> Refusal | None:
         now = asyncio.get_running_loop().time()
-        look = self._look
-        if look is None or (look.done() and now >= self._began + FRESH_SECONDS):
-            look = asyncio.create_task(self._look_into_the_database())
-            self._look, self._began = look, now
-        # Who comes late to a look that hangs waits only for what is left of its time.
-        done, _ = await asyncio.wait((look,), timeout=max(self._began + ANSWER_SECONDS - now, 0))
-        return look.result() if done else _away(f"no answer within {ANSWER_SECONDS} s")
+        check = self._check
+        if check is None or (check.done() and now >= self._started + FRESH_SECONDS):
+            check = asyncio.create_task(self._check_database())
+            self._check, self._started = check, now
+        # A request that joins a check waits only for the rest of its time.
+        done, _ = await asyncio.wait((check,), timeout=max(self._started + ANSWER_SECONDS - now, 0))
+        return check.result() if done else _unreachable(f"no answer within {ANSWER_SECONDS} s")
 
-    async def _look_into_the_database(self) -> Refusal | None:
+    async def _check_database(self) -> Refusal | None:
         try:
-            return await self._lacks()
+            return await self._missing()
         except UnsafeDatabase as error:
             return NOT_READY.with_reason(str(error), "schema: the database belongs to another version")
         except ReadOnly as error:
             return NOT_READY.with_reason(str(error), f"database: read-only: {error}")
         except DiskFull as error:
-            return NOT_READY.with_reason(str(error), "database: its disk is full")
+            return NOT_READY.with_reason(str(error), "database: the disk is full")
         except (Unavailable, Locked) as error:
-            return _away(str(error))
+            return _unreachable(str(error))
 
-    async def _lacks(self) -> Refusal | None:
-        """Return what the database lacks, or None. Raises what a database that can't be used raises."""
-        lacking = await behind(self._database)
-        if lacking:
-            reason = f"the database lacks {', '.join(lacking)}"
+    async def _missing(self) -> Refusal | None:
+        """Return which migrations or keys are missing, or None. Raises the errors of the database."""
+        unapplied = await behind(self._database)
+        if unapplied:
+            reason = f"the database lacks {', '.join(unapplied)}"
             return NOT_READY.with_reason(reason, "schema: the database lacks migrations; run `paydesk migrate`")
         versions = await self._database.read(store.key_versions)
         await self._database.check_writable()
@@ -74,5 +74,5 @@ class Readiness:
         return None
 
 
-def _away(reason: str) -> Refusal:
-    return NOT_READY.with_reason(reason, "database: out of reach")
+def _unreachable(reason: str) -> Refusal:
+    return NOT_READY.with_reason(reason, "database: unreachable")

@@ -1,4 +1,4 @@
-"""What the database says about whether this node fits it."""
+"""The SQL of the health checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from paydesk.storage.database import Transaction
 
 KEY_VERSIONS = "SELECT DISTINCT key_version FROM subscriptions WHERE deleted_ms IS NULL ORDER BY key_version"
 
-# PostgreSQL alone: SQLite's clock is this machine's.
+# PostgreSQL only: SQLite uses this machine's clock.
 CLOCK = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
 
 
@@ -18,5 +18,5 @@ async def clock_ms(tx: Transaction) -> int:
 
 
 async def key_versions(tx: Transaction) -> list[int]:
-    """The versions of the server keys that subscriptions are signed with."""
+    """Return the versions of the server keys that subscriptions are signed with."""
     return [version for (version,) in await tx.all(KEY_VERSIONS)]

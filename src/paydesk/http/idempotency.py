@@ -49,15 +49,6 @@ STORE_RESPONSE = f"UPDATE idempotency_keys SET status = $7, answer = $8 {BY_KEY}
 
 RELEASE = f"DELETE FROM idempotency_keys {BY_KEY}"
 
-# Out: keys of operation $4 that were claimed before $2 are gone, at most $3.
-PRUNE = """
-DELETE FROM idempotency_keys
- WHERE seller_id = $1
-   AND (application_id, live, operation, object_id, idempotency_key) IN (WITH old AS MATERIALIZED (
-       SELECT application_id, live, operation, object_id, idempotency_key FROM idempotency_keys
-        WHERE seller_id = $1 AND operation = $4 AND created_ms < $2
-        ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -125,8 +116,3 @@ async def unless_it_wrote(call: Call, handle: Callable[[Call], Awaitable[T]]) ->
         if call.tx.writes != writes:
             raise
         return refusal
-
-
-async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int, *, operation: str) -> int:
-    """Free keys of an operation that were claimed before; how many."""
-    return await tx.run(PRUNE, seller_id, before_ms, limit, operation)

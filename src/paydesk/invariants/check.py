@@ -1,6 +1,6 @@
-"""Reads off a database what must always hold: histories, payments, refunds, both books, notifications, keys, tokens.
+"""Checks a database against the invariants: histories, payments, refunds, events, notifications, keys and tokens.
 
-It only reads, in pages, each page on one snapshot; `paydesk doctor` prints what it finds.
+It only reads, a page at a time, each page on one snapshot. `paydesk doctor --invariants` prints the findings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHOLE_RULES = (
     *tokens.WHOLE_RULES,
     *simulator_ledger.WHOLE_RULES,
 )
-"""Each is one pass over a table, or over a small partial index."""
+"""Rules over a whole table: each reads it once, or reads a small partial index."""
 
 PAGE_ROWS = 1000
 FINDINGS_MAX = 1000
@@ -34,7 +34,7 @@ _SELLER_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that must not be: the rule it breaks, whose or what it is, and how it shows."""
+    """A violation: the rule's name, the row it is about, and what is wrong with it."""
 
     rule: str
     subject: str
@@ -45,51 +45,51 @@ class Finding:
 
 
 async def integrity(database: Database) -> list[Finding]:
-    """What the database itself says of its files and indexes."""
-    return await database.read(lambda tx: _broken(tx, files.RULES[database.name], (), 0), heavy=True)
+    """Return what the database's own checks find in its files and indexes."""
+    return await database.read(lambda tx: _findings(tx, files.RULES[database.name], (), 0), heavy=True)
 
 
 async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
-    """Everything that must hold and does not, at most `FINDINGS_MAX`. Without `now_ms` it is the database's time."""
+    """Return at most `FINDINGS_MAX` violations. Without `now_ms`, the clock is the database's own."""
     now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
     found = await _sweep(database, orders.NEXT_ORDERS, "", ORDER_RULES, now)
     found += await _sweep(database, tokens.NEXT_FAMILIES, b"", tokens.PAGE_RULES, now)
-    found += await database.read(lambda tx: _broken(tx, WHOLE_RULES, (), now), heavy=True)
+    found += await database.read(lambda tx: _findings(tx, WHOLE_RULES, (), now), heavy=True)
     return found[:FINDINGS_MAX]
 
 
 async def _sweep(
-    database: Database, following: str, least_key: str | bytes, rules: tuple[Rule, ...], now_ms: int
+    database: Database, next_keys: str, least_key: str | bytes, rules: tuple[Rule, ...], now_ms: int
 ) -> list[Finding]:
-    """Hold the rules against one page after the other, from the least key on."""
+    """Check the rules page by page, from the smallest key on."""
     found: list[Finding] = []
     after: tuple[Any, Any] | None = (-1, least_key)
     while after is not None and len(found) < FINDINGS_MAX:
-        findings, after = await _read_page(database, following, after, rules, now_ms)
+        findings, after = await _read_page(database, next_keys, after, rules, now_ms)
         found += findings
     return found
 
 
 async def _read_page(
-    database: Database, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
+    database: Database, next_keys: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
 ) -> tuple[list[Finding], tuple[Any, Any] | None]:
-    return await database.read(lambda tx: _page(tx, following, after, rules, now_ms), heavy=True)
+    return await database.read(lambda tx: _page(tx, next_keys, after, rules, now_ms), heavy=True)
 
 
 async def _page(
-    tx: Transaction, following: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
+    tx: Transaction, next_keys: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
 ) -> tuple[list[Finding], tuple[Any, Any] | None]:
-    """The findings of one page, and where the next one begins; the last page has no upper bound."""
-    keys = await tx.all(following, *after, PAGE_ROWS)
+    """Return the findings of one page and the last key of it, or None for the last page, which has no upper bound."""
+    keys = await tx.all(next_keys, *after, PAGE_ROWS)
     last = tuple(keys[-1]) if len(keys) == PAGE_ROWS else None
     bounds = (*after, *(last or (_SELLER_MAX, after[1])))
-    findings = await _broken(tx, rules, bounds, now_ms)
+    findings = await _findings(tx, rules, bounds, now_ms)
     if rules is ORDER_RULES:
         findings += history_findings(await tx.all(orders.HISTORIES, *bounds))
     return findings, last
 
 
-async def _broken(tx: Transaction, rules: tuple[Rule, ...], bounds: tuple[Any, ...], now_ms: int) -> list[Finding]:
+async def _findings(tx: Transaction, rules: tuple[Rule, ...], bounds: tuple[Any, ...], now_ms: int) -> list[Finding]:
     return [
         Finding(rule.name, _subject(seller_id, subject), rule.message.format(*values))
         for rule in rules
@@ -104,24 +104,24 @@ def _subject(seller_id: int | None, subject: str) -> str:
 
 
 def history_findings(rows: list[Row]) -> Iterator[Finding]:
-    """Hold the histories of a page's orders against the table of moves. `rows` as `orders.HISTORIES` has them."""
-    for (seller_id, order_id, *shown, version), moves in groupby(rows, key=lambda row: tuple(row[:6])):
-        history = [(row[6], row[7], State(*row[8:11])) for row in moves if row[6] is not None]
-        for rule, message in _broken_history(State(*shown), version, history):
+    """Check the histories of a page's orders against the transition table. `rows` are those of `orders.HISTORIES`."""
+    for (seller_id, order_id, *current, version), events_of_order in groupby(rows, key=lambda row: tuple(row[:6])):
+        history = [(row[6], row[7], State(*row[8:11])) for row in events_of_order if row[6] is not None]
+        for rule, message in _violations(State(*current), version, history):
             yield Finding(rule, _subject(seller_id, order_id), message)
 
 
-def _broken_history(shown: State, version: int, history: list[tuple[int, str, State]]) -> Iterator[tuple[str, str]]:
+def _violations(current: State, version: int, history: list[tuple[int, str, State]]) -> Iterator[tuple[str, str]]:
     versions = [event_version for event_version, _, _ in history]
     if versions != list(range(1, len(versions) + 1)):
-        yield "version_gap", f"its versions are {versions}"
+        yield "version_gap", f"versions are {versions}"
     if not history:
-        yield "order_without_event", f"is at version {version}"
+        yield "order_without_event", f"at version {version}"
         return
-    if (version, shown) != (versions[-1], history[-1][2]):
-        yield "order_against_last_event", f"is {shown} at version {version}, its last event is {history[-1][2]}"
+    if (version, current) != (versions[-1], history[-1][2]):
+        yield "order_differs_from_last_event", f"{current} at version {version}, but the last event is {history[-1][2]}"
     if history[0][1:] != (CREATE.name, CREATE.targets[0]):
-        yield "illegal_step", f"begins with {history[0][1]} to {history[0][2]}"
+        yield "illegal_transition", f"first transition is {history[0][1]} to {history[0][2]}"
     for (_, _, source), (event_version, move, target) in pairwise(history):
         if move not in {allowed.name for allowed in legal(source, target)}:
-            yield "illegal_step", f"{move} from {source} to {target} at version {event_version}"
+            yield "illegal_transition", f"{move} from {source} to {target} at version {event_version}"

@@ -1,4 +1,4 @@
-"""Events: their numbers, their notifications, and what applications are told of consents."""
+"""Events: their numbers in the feeds, their deliveries, and the application events of consents."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ PENDING_MS_MAX = 31 * 86_400_000
 _FEED = "'feed of application ' || CAST(application_id AS text) || CASE WHEN live = 1 THEN ', live' ELSE ', test' END"
 
 PAGE_RULES = (
-    # Who sees a later event of an order has seen the earlier ones.
+    # A client that read an event of an order has read the earlier ones.
     Rule(
         "event_out_of_order",
-        "version {0} has number {1} in its feed, the version before it {2}",
+        "version {0} has number {1} in its feed, but the previous version has {2}",
         f"""
         SELECT e.seller_id, e.order_id, e.version, e.number, COALESCE(CAST(b.number AS text), 'none')
           FROM order_events e
@@ -20,17 +20,17 @@ PAGE_RULES = (
          WHERE {ROWS_OF_PAGE} AND e.number IS NOT NULL AND (b.number IS NULL OR b.number >= e.number)""",
     ),
     Rule(
-        "event_in_anothers_feed",
-        "version {0} is told to application {1}, and the order is application {2}'s",
+        "event_in_wrong_feed",
+        "version {0} is in the feed of application {1}, but the order belongs to application {2}",
         f"""
         SELECT o.seller_id, o.order_id, e.version, e.application_id, o.application_id
           FROM orders o JOIN order_events e ON e.seller_id = o.seller_id AND e.order_id = o.order_id
          WHERE {ORDERS_OF_PAGE} AND (e.application_id <> o.application_id OR e.live <> o.live)""",
     ),
-    # A delivery that ended long ago was pruned.
+    # Old deliveries are pruned, so only recent events are checked.
     Rule(
         "event_without_delivery",
-        "version {0} was never to be delivered to subscription {1}",
+        "version {0} has no delivery to subscription {1}",
         f"""
         SELECT o.seller_id, o.order_id, e.version, s.subscription_id FROM orders o
           JOIN order_events e ON e.seller_id = o.seller_id AND e.order_id = o.order_id
@@ -46,10 +46,10 @@ PAGE_RULES = (
 )
 
 WHOLE_RULES = (
-    # Who follows a feed would miss what a gap hides, and be told twice what is there twice.
+    # A gap would hide an event from clients; a duplicate number would deliver one twice.
     Rule(
         "event_number_gap",
-        "{0} events have {1} numbers, from {2} to {3}; {4} were given out",
+        "{0} events have {1} numbers, from {2} to {3}; the counter is at {4}",
         f"""
         SELECT seller_id, {_FEED}, events, numbers, least, most, given FROM (
                SELECT e.seller_id, e.application_id, e.live, COUNT(*) AS events, COUNT(DISTINCT e.number) AS numbers,
@@ -62,8 +62,8 @@ WHOLE_RULES = (
          WHERE events <> numbers OR least <> 1 OR most <> numbers OR given <> most""",
     ),
     Rule(
-        "event_number_lost",
-        "{0} numbers were given out, and no event has one",
+        "event_numbers_missing",
+        "the counter is at {0}, but no event has a number",
         f"""
         SELECT c.seller_id, {_FEED}, c.last_number FROM event_counters c
          WHERE c.last_number > 0 AND NOT EXISTS (
@@ -73,10 +73,10 @@ WHOLE_RULES = (
     ),
     Rule(
         "event_stuck",
-        "version {0} has waited for its number since {1} (epoch milliseconds)",
+        "version {0} has had no number since {1} (epoch milliseconds)",
         f"""
         SELECT seller_id, order_id, version, created_ms FROM order_events
-         WHERE number IS NULL AND application_id IS NOT NULL AND created_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
+         WHERE number IS NULL AND created_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
         timed=True,
     ),
     Rule(
@@ -89,20 +89,20 @@ WHOLE_RULES = (
     ),
     Rule(
         "withdrawn_without_event",
-        "{0} authorizations were withdrawn, and {1} times the application was to be told",
+        "{0} authorizations were withdrawn, but there are {1} events of it",
         """
-        SELECT seller_id, subject, withdrawn, told FROM (
+        SELECT seller_id, subject, withdrawn, events FROM (
                SELECT a.seller_id, 'application ' || CAST(a.application_id AS text) AS subject, COUNT(*) AS withdrawn,
                       (SELECT COUNT(*) FROM application_events e
                         WHERE e.seller_id = a.seller_id AND e.application_id = a.application_id
-                          AND e.action = 'application.deauthorized') AS told
+                          AND e.action = 'application.deauthorized') AS events
                  FROM authorizations a WHERE a.withdrawn_ms IS NOT NULL
                 GROUP BY a.seller_id, a.application_id) sums
-         WHERE withdrawn <> told""",
+         WHERE withdrawn <> events""",
     ),
     Rule(
         "application_event_without_delivery",
-        "event {0} was never to be delivered to subscription {1}",
+        "event {0} has no delivery to subscription {1}",
         f"""
         SELECT e.seller_id, 'application ' || CAST(e.application_id AS text), e.version, s.subscription_id
           FROM application_events e JOIN subscriptions s ON s.application_id = e.application_id
@@ -114,10 +114,10 @@ WHOLE_RULES = (
                               AND d.version = e.version AND d.subscription_id = s.subscription_id)""",
         timed=True,
     ),
-    # Nobody could say what it is to tell.
+    # The delivery would have no body.
     Rule(
         "application_delivery_without_event",
-        "is to tell of event {0} of application {1}, which does not exist",
+        "is about event {0} of application {1}, which does not exist",
         """
         SELECT d.seller_id, d.delivery_id, d.version, s.application_id
           FROM deliveries d JOIN subscriptions s ON s.subscription_id = d.subscription_id
@@ -128,7 +128,7 @@ WHOLE_RULES = (
     ),
     Rule(
         "delivery_overdue",
-        "has been pending since {0} (epoch milliseconds)",
+        "pending since {0} (epoch milliseconds)",
         f"""
         SELECT seller_id, delivery_id, created_ms FROM deliveries
          WHERE status = 'pending' AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",

@@ -1,4 +1,4 @@
-"""What the database itself says of its files and indexes; it has no shared form."""
+"""The databases' own checks of their files and indexes. They have no shared form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULES = {
     "postgres": (
         Rule(
             "index_integrity",
-            "is not valid: REINDEX it",
+            "is invalid: run REINDEX",
             "SELECT NULL, CAST(CAST(indexrelid AS regclass) AS text) FROM pg_index WHERE NOT indisvalid",
         ),
         Rule(

@@ -1,4 +1,4 @@
-"""Money that goes back, approvals that are no payment, and outcomes that nobody knows."""
+"""Refunds, reversals, approvals and unknown outcomes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from paydesk.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS
 
 PAGE_RULES = (
     Rule(
-        "refunds_against_payment",
-        "of {0} paid {1} is said to be given back and {2} reserved; its refunds are {3} processed and {4} processing",
+        "refund_totals_mismatch",
+        "of {0} paid {1} is refunded and {2} reserved, but its refunds are {3} processed and {4} processing",
         f"""
         SELECT seller_id, order_id, COALESCE(paid_minor, 0), refunded_minor, refunding_minor, processed, processing
           FROM (
@@ -28,9 +28,9 @@ PAGE_RULES = (
     ),
     Rule(
         "refund_without_end",
-        "refund {0} is {1}, and when it ended is {2}",
+        "refund {0} is {1}, but its end is {2}",
         f"""
-        SELECT e.seller_id, e.order_id, e.refund_id, e.status, COALESCE(CAST(e.ended_ms AS text), 'not said')
+        SELECT e.seller_id, e.order_id, e.refund_id, e.status, COALESCE(CAST(e.ended_ms AS text), 'missing')
           FROM refunds e WHERE {ROWS_OF_PAGE} AND (e.status = 'processing') = (e.ended_ms IS NOT NULL)""",
     ),
     Rule(
@@ -41,10 +41,10 @@ PAGE_RULES = (
          WHERE {ROWS_OF_PAGE} AND NOT EXISTS (
                SELECT 1 FROM orders o WHERE o.seller_id = e.seller_id AND o.order_id = e.order_id)""",
     ),
-    # An approval is the order's payment, or it is reversed, or the acquirer is still to say or has said what is true.
+    # An approval is the order's payment, or is reversed, or is decided by an inquiry.
     Rule(
-        "approval_without_effect",
-        "the approval of result {0} is neither its payment nor reversed",
+        "approval_unaccounted",
+        "the approval of result {0} is neither the payment nor reversed",
         f"""
         SELECT o.seller_id, o.order_id, r.result_id FROM orders o
           JOIN results r ON r.seller_id = o.seller_id AND r.lease_id = SUBSTR(o.order_id, 4)
@@ -57,10 +57,10 @@ PAGE_RULES = (
                                 WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
                                   AND (i.ended_ms IS NULL OR i.ended_ms >= r.created_ms)))""",
     ),
-    # What is given back is never the very payment that the order counts as paid: by its reference, or by its result.
+    # A reversal is never of the payment that the order has, by its reference or by its result.
     Rule(
         "payment_reversed",
-        "its payment {0} counts as paid, and reversal {1} of it is {2}",
+        "the order is paid by payment {0}, but reversal {1} of it is {2}",
         f"""
         SELECT o.seller_id, o.order_id, COALESCE(o.reference_id, 'without a reference'), v.reversal_id, v.status
           FROM orders o
@@ -74,15 +74,15 @@ PAGE_RULES = (
     ),
     Rule(
         "unknown_without_inquiry",
-        "nobody knows its outcome, and nobody is or was to be asked",
+        "the outcome is unknown, but there is no inquiry",
         f"""
         SELECT o.seller_id, o.order_id FROM orders o
          WHERE {ORDERS_OF_PAGE} AND o.payment_status_detail = 'check_on_terminal' AND NOT EXISTS (
                SELECT 1 FROM inquiries i WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id)""",
     ),
     Rule(
-        "approved_while_undone",
-        "is {0}, and its payment is being undone as one that was not found",
+        "approved_while_reversing",
+        "the order is {0}, but its inquiry reverses the payment",
         f"""
         SELECT o.seller_id, o.order_id, o.status FROM orders o
           JOIN inquiries i ON i.seller_id = o.seller_id AND i.order_id = o.order_id
@@ -94,14 +94,14 @@ PAGE_RULES = (
 WHOLE_RULES = (
     *(
         Rule(
-            f"{what}_stuck",
-            "was to be brought on at {0} (epoch milliseconds)",
+            f"{job}_stuck",
+            "overdue since {0} (epoch milliseconds)",
             f"""
             SELECT seller_id, order_id, next_ms FROM {table}
              WHERE {is_open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
             timed=True,
         )
-        for what, table, is_open in (
+        for job, table, is_open in (
             ("inquiry", "inquiries", "ended_ms IS NULL"),
             ("refund", "refunds", "status = 'processing'"),
             ("reversal", "reversals", "status = 'pending'"),

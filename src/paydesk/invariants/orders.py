@@ -1,4 +1,4 @@
-"""Orders: histories, what is live, what an order says of its payment."""
+"""Orders: their histories, their payments, and one live order for each terminal."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PAGE_RULES = (
                SELECT 1 FROM orders o WHERE o.seller_id = e.seller_id AND o.order_id = e.order_id)""",
     ),
     Rule(
-        "payment_against_status",
-        "is {0} and has {1} as paid",
+        "payment_status_mismatch",
+        "status is {0}, but the paid amount is {1}",
         f"""
         SELECT o.seller_id, o.order_id, o.status, COALESCE(CAST(o.paid_minor AS text), 'nothing') FROM orders o
          WHERE {ORDERS_OF_PAGE}
@@ -37,7 +37,7 @@ PAGE_RULES = (
     ),
     Rule(
         "approved_twice",
-        "{0} approvals were taken as its one payment",
+        "{0} approvals were accepted as its one payment",
         f"""
         SELECT o.seller_id, o.order_id, COUNT(*) FROM orders o
           JOIN results r ON r.seller_id = o.seller_id AND r.lease_id = SUBSTR(o.order_id, 4)
@@ -45,8 +45,8 @@ PAGE_RULES = (
          GROUP BY o.seller_id, o.order_id HAVING COUNT(*) > 1""",
     ),
     Rule(
-        "reference_repeated",
-        "has the reference of the payment of {0}",
+        "duplicate_reference",
+        "has the payment reference of {0}",
         f"""
         SELECT o.seller_id, o.order_id, p.order_id FROM orders o
           JOIN payment_references p ON p.seller_id = o.seller_id AND p.live = o.live AND p.reference_id = o.reference_id

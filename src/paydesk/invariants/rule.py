@@ -1,4 +1,4 @@
-"""What a rule of the ledger is: a statement that finds who breaks it, in one page of orders or in a whole table."""
+"""A rule: a statement that finds the rows that violate it, in one page of orders or in a whole table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 STUCK_MS_MAX = 86_400_000
 KEPT_MS_MIN = 29 * 86_400_000
-"""What is pruned was kept for 30 days at least; a day is left for clocks that differ."""
+"""Rows are pruned after 30 days or later; a day less allows for clocks that differ."""
 
-# A rule of a page has its bounds: after ($1, $2), up to and with ($3, $4).
+# The bounds of a page: greater than ($1, $2), up to and including ($3, $4).
 ORDERS_OF_PAGE = "(o.seller_id, o.order_id) > ($1, $2) AND (o.seller_id, o.order_id) <= ($3, $4)"
 ROWS_OF_PAGE = "(e.seller_id, e.order_id) > ($1, $2) AND (e.seller_id, e.order_id) <= ($3, $4)"
 
@@ -17,9 +17,9 @@ PAID = "('processed', 'refunded')"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A statement that finds who breaks it: a seller (or NULL), a subject, and what the message's places say.
+    """An invariant. Its statement selects violations: a seller (or NULL), a subject, and the values of the message.
 
-    The last parameter of one that is `timed` is now, in epoch milliseconds.
+    If it is `timed`, its last parameter is the current time in epoch milliseconds.
     """
 
     name: str

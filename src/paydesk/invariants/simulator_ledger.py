@@ -1,16 +1,16 @@
-"""The statements that hold the simulated acquirer's book against ours: play money, but no less of it."""
+"""The simulator ledger against orders and refunds."""
 
 from __future__ import annotations
 
 from paydesk.invariants.rule import Rule
 
 WHOLE_RULES = (
-    # While an order is live its terminal may still report; and what is asked for or being undone is not over.
+    # Not yet final: live orders, and orders with an open inquiry or a pending reversal.
     Rule(
-        "approval_against_order",
-        "{0} are approved in the acquirer's book; its order is {1} and has {2} as paid",
+        "simulator_approval_mismatch",
+        "approved {0} in the simulator ledger, but the order is {1} with a paid amount of {2}",
         """
-        SELECT p.seller_id, p.payment_id, p.amount_minor, COALESCE(o.status, 'not there'),
+        SELECT p.seller_id, p.payment_id, p.amount_minor, COALESCE(o.status, 'missing'),
                COALESCE(CAST(o.paid_minor AS text), 'nothing')
           FROM simulator_payments p
           LEFT JOIN orders o ON o.seller_id = p.seller_id AND o.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
@@ -24,8 +24,8 @@ WHOLE_RULES = (
                               AND v.status = 'pending')""",
     ),
     Rule(
-        "payment_against_book",
-        "its order is {0}, and the acquirer has {1}",
+        "simulator_payment_mismatch",
+        "the order is {0}, but the simulator {1}",
         """
         SELECT p.seller_id, p.payment_id, o.status,
                CASE WHEN p.outcome = 'approved' THEN 'reversed it' ELSE 'declined it' END
@@ -33,12 +33,12 @@ WHOLE_RULES = (
           JOIN orders o ON o.seller_id = p.seller_id AND o.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
          WHERE o.status IN ('processed', 'refunded') AND (p.outcome = 'declined' OR p.reversed_ms IS NOT NULL)""",
     ),
-    # A refund that is under way may be in the book already.
+    # A refund that is still processing may be in the simulator ledger already.
     Rule(
-        "refund_against_book",
-        "{0} went back by the acquirer's book; the refund is {1}, of {2}",
+        "simulator_refund_mismatch",
+        "refunded {0} in the simulator ledger, but the refund is {1} with an amount of {2}",
         """
-        SELECT m.seller_id, m.movement_key, m.amount_minor, COALESCE(r.status, 'not there'),
+        SELECT m.seller_id, m.movement_key, m.amount_minor, COALESCE(r.status, 'missing'),
                COALESCE(CAST(r.amount_minor AS text), 'nothing')
           FROM simulator_movements m
           LEFT JOIN refunds r ON r.seller_id = m.seller_id AND r.refund_id = m.movement_key
@@ -46,8 +46,8 @@ WHOLE_RULES = (
            AND (r.refund_id IS NULL OR r.status = 'failed' OR r.amount_minor <> m.amount_minor)""",
     ),
     Rule(
-        "refund_without_movement",
-        "{0} are processed, and the acquirer's book has no such refund",
+        "simulator_refund_missing",
+        "refunded {0}, but the simulator ledger has no such refund",
         """
         SELECT r.seller_id, r.refund_id, r.amount_minor
           FROM refunds r
@@ -58,8 +58,8 @@ WHOLE_RULES = (
                   AND m.kind = 'refund' AND m.outcome = 'approved')""",
     ),
     Rule(
-        "book_against_itself",
-        "of {0} approved {1} went back, and its refunds are {2}",
+        "simulator_ledger_inconsistent",
+        "{1} of {0} is refunded, but its refunds are {2}",
         """
         SELECT seller_id, payment_id, amount_minor, refunded_minor, moved FROM (
                SELECT p.seller_id, p.payment_id, p.amount_minor, p.refunded_minor,

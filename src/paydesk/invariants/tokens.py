@@ -1,12 +1,12 @@
-"""Tokens with their families and codes, and the keys of requests."""
+"""Tokens with their families and codes, and idempotency keys."""
 
 from __future__ import annotations
 
 from paydesk.invariants.rule import KEPT_MS_MIN, Rule
 
-UNANSWERED_MS_MAX = 60_000
+INCOMPLETE_MS_MAX = 60_000
 
-# A page of families has its bounds as one of orders has.
+# The bounds of a page, as for orders.
 _FAMILIES_OF_PAGE = "(c.seller_id, c.family_id) > ($1, $2) AND (c.seller_id, c.family_id) <= ($3, $4)"
 
 NEXT_FAMILIES = """
@@ -16,7 +16,7 @@ SELECT seller_id, family_id FROM token_families WHERE (seller_id, family_id) > (
 PAGE_RULES = tuple(
     Rule(
         f"{table}_generations",
-        f"of {{0}} generations {{1}} of {table} exist, from {{2}} to {{3}}",
+        f"the family is at generation {{0}} and has {{1}} {table}, from {{2}} to {{3}}",
         f"""
         SELECT c.seller_id, c.authorization_id, c.generation, COUNT(*), MIN(t.generation), MAX(t.generation)
           FROM token_families c JOIN {table} t ON t.seller_id = c.seller_id AND t.family_id = c.family_id
@@ -30,17 +30,17 @@ PAGE_RULES = tuple(
 WHOLE_RULES = (
     Rule(
         "family_without_tokens",
-        "a family at generation {0} has no access token of that generation",
+        "the family is at generation {0} and has no access token of that generation",
         """
         SELECT c.seller_id, c.authorization_id, c.generation FROM token_families c
          WHERE c.revoked_ms IS NULL AND NOT EXISTS (
                SELECT 1 FROM access_tokens t
                 WHERE t.seller_id = c.seller_id AND t.family_id = c.family_id AND t.generation = c.generation)""",
     ),
-    # A family that ended was pruned no sooner than so long after its code's exchange.
+    # A family is pruned no earlier than `KEPT_MS_MIN` after its code was exchanged.
     Rule(
         "code_without_family",
-        "a code exchanged at {0} (epoch milliseconds) has no tokens",
+        "the code exchanged at {0} (epoch milliseconds) has no token family",
         f"""
         SELECT k.seller_id, k.authorization_id, k.exchanged_ms FROM codes k
          WHERE k.exchanged_ms > CAST($1 AS bigint) - {KEPT_MS_MIN} AND NOT EXISTS (
@@ -48,13 +48,13 @@ WHOLE_RULES = (
         timed=True,
     ),
     Rule(
-        "key_without_answer",
-        "a key of {0} has no answer",
+        "key_without_response",
+        "the key of {0} has no stored response",
         f"""
         SELECT seller_id, CASE WHEN object_id = '' THEN idempotency_key ELSE object_id END, operation
           FROM idempotency_keys
          WHERE (status IS NULL OR answer IS NULL)
-           AND created_ms < CAST($1 AS bigint) - {UNANSWERED_MS_MAX}""",
+           AND created_ms < CAST($1 AS bigint) - {INCOMPLETE_MS_MAX}""",
         timed=True,
     ),
 )

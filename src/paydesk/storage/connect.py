@@ -1,4 +1,4 @@
-"""Opens the database that a URL names."""
+"""Opens the database of a URL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def open_database(
 ) -> Database:
     """Open `sqlite:FILE` or `postgresql://…` within the running event loop.
 
-    `exclusive=False` is for tools that look into a SQLite file beside the service that owns it: they only read.
-    Raises `UnsafeDatabase` for what can lose acknowledged commits, `Unavailable` when it cannot be reached.
+    `exclusive=False` is for tools that only read a SQLite file while a service has it open. Raises `UnsafeDatabase` for
+    a configuration that can lose acknowledged commits, `Unavailable` when the database cannot be reached.
     """
     scheme, _, rest = url.partition(":")
     if scheme == "sqlite":
@@ -39,9 +39,9 @@ async def open_database(
 
 @asynccontextmanager
 async def notifications_published(url: str, database: Database) -> AsyncIterator[None]:
-    """Until the end of the block wakes go from this node to the others on the same database and back.
+    """Exchange notifications with the other nodes of the same database until the end of the block.
 
-    A SQLite file has one node. The start waits for nothing: wakes are hints.
+    It does not wait for the connection: notifications are hints. A SQLite file has one node and needs no exchange.
     """
     if database.name == "sqlite":
         yield
@@ -56,10 +56,10 @@ def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Databa
     from paydesk.storage.sqlite import SqliteDatabase
 
     if name in ("", ":memory:"):
-        raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): what is only in memory is lost with the process.")
+        raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): a database in memory is lost when the process ends.")
     file = Path(name).absolute()
     if file.is_dir():
         raise UnsafeDatabase(f"{file} is a folder; SQLite needs a file (`sqlite:FILE`).")
     if not exclusive and not file.exists():
-        raise Unavailable(f"{file} does not exist; PAYDESK_DATABASE_URL=sqlite:FILE says which database is meant.")
+        raise Unavailable(f"{file} does not exist. Set PAYDESK_DATABASE_URL=sqlite:FILE to the database.")
     return SqliteDatabase(file, signals=signals, exclusive=exclusive)

@@ -1,6 +1,6 @@
-"""The mark of a database: whether it is for development or for production. It is set once and never changed.
+"""The mark of a database, which is set once and never changed: whether it is for development or for production.
 
-`paydesk dev` sets the one, every other command that may be the first to open a database the other.
+`paydesk dev` sets `development`; every other command that can be the first to open a database sets `production`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Kind = Literal["development", "production"]
 FIND = "SELECT kind FROM database_mark WHERE name = 'kind'"
 SET = "INSERT INTO database_mark (name, kind, marked_ms) VALUES ('kind', $1, $2) ON CONFLICT DO NOTHING"
 
-# What has no shared form.
+# No form that both databases share.
 _HAS_TABLE: Final = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'database_mark'",
     "postgres": "SELECT 1 WHERE to_regclass('database_mark') IS NOT NULL",
@@ -22,7 +22,7 @@ _HAS_TABLE: Final = {
 
 
 async def find(database: Database) -> Kind | None:
-    """Return the mark, or None for a database without one, also before the migration that brings the table."""
+    """Return the mark, or None for a database without one or without tables."""
 
     async def work(tx: Transaction) -> Kind | None:
         return await _find(tx) if await tx.one(_HAS_TABLE[database.name]) else None
@@ -31,15 +31,15 @@ async def find(database: Database) -> Kind | None:
 
 
 async def find_or_set(database: Database, kind: Kind, now_ms: int) -> Kind:
-    """Return the mark, after setting it to `kind` where there is none. Of two commands at once both get the same."""
+    """Return the mark, after setting it to `kind` if there is none. Concurrent commands get the same mark."""
 
     async def work(tx: Transaction) -> Kind:
         await tx.run(SET, kind, now_ms)
         found = await _find(tx)
-        assert found is not None, "it is set above, or was before"
+        assert found is not None, "the mark was inserted above or earlier"
         return found
 
-    # A marked database is not written to, so that a read-only one is refused for what it is.
+    # Not written to if it has a mark, so that a read-only database is reported as read-only.
     found = await find(database)
     return found if found is not None else await database.write(work)
 

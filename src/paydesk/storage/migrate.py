@@ -1,6 +1,6 @@
-"""Migrations: numbered SQL files in the shared subset, run in order, each in one transaction, one node at a time.
+"""Migrations: numbered SQL files in the shared subset, applied in order by one node at a time, each in one transaction.
 
-What was applied is remembered with a checksum; a history that is unknown here or was changed since is refused.
+Applied migrations are recorded with a checksum. A database whose history this version does not share is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from paydesk.storage.statements import split, strict
 _FILE = re.compile(r"(?P<version>\d{4})_\w+\.sql")
 _LOCK = 7_029_116_352_941
 
+_PRE_RELEASE = "0001_initial.sql"
+"""The first migration of the versions before the first release."""
+
 _CREATE_HISTORY = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version     bigint NOT NULL PRIMARY KEY,
@@ -27,7 +30,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 _HISTORY = "SELECT version, name, checksum FROM schema_migrations ORDER BY version"
 _RECORD = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES ($1, $2, $3, $4)"
 
-# What has no shared form.
+# No form that both databases share.
 _LOCK_ON_POSTGRES = "SELECT pg_advisory_xact_lock($1)"
 _HAS_HISTORY = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'",
@@ -45,13 +48,13 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """By which a change after the fact is noticed."""
+        """The digest that shows whether the file was changed after it was applied."""
         return hashlib.sha256(self.script.encode()).hexdigest()
 
 
 @cache
 def shipped() -> tuple[Migration, ...]:
-    """The migrations of this version of Paydesk, in order."""
+    """Return the migrations of this version of Paydesk, in order."""
     files = resources.files("paydesk.storage.migrations").iterdir()
     return tuple(
         Migration(int(match["version"]), file.name, file.read_text(encoding="utf-8"))
@@ -61,7 +64,7 @@ def shipped() -> tuple[Migration, ...]:
 
 
 async def migrate(database: Database, now_ms: int, migrations: tuple[Migration, ...] | None = None) -> list[str]:
-    """Apply what is pending and return its names. Raises `UnsafeDatabase` for an unknown or changed history."""
+    """Apply pending migrations and return their names. Raises `UnsafeDatabase` for an unknown or changed history."""
     applied = []
     while (name := await database.write(lambda tx: _apply_next(tx, database.name, now_ms, migrations))) is not None:
         applied.append(name)
@@ -69,22 +72,22 @@ async def migrate(database: Database, now_ms: int, migrations: tuple[Migration, 
 
 
 async def pending(database: Database, migrations: tuple[Migration, ...] | None = None) -> list[str]:
-    """The names of migrations that were not applied yet. Raises `UnsafeDatabase` as `migrate` does."""
-    return [migration.name for migration in await database.read(lambda tx: _missing(tx, database.name, migrations))]
+    """Return the names of migrations that are not applied yet. Raises `UnsafeDatabase` as `migrate` does."""
+    return [migration.name for migration in await database.read(lambda tx: _pending(tx, database.name, migrations))]
 
 
 async def behind(database: Database) -> list[str]:
-    """The names of this version's migrations that were not applied yet; those of a newer one may be there already.
+    """Return the names of this version's migrations that are not applied yet. A newer version's may be applied already.
 
     Raises `UnsafeDatabase` for a history that this version does not share.
     """
 
     async def work(tx: Transaction) -> list[str]:
-        history = [name for _, name, _ in await tx.all(_HISTORY)] if await tx.one(_HAS_HISTORY[database.name]) else []
-        known = [migration.name for migration in shipped()]
-        if history[: len(known)] != known[: len(history)]:
+        history = [name for _, name, _ in await _history(tx, database.name)]
+        names = [migration.name for migration in shipped()]
+        if history[: len(names)] != names[: len(history)]:
             raise UnsafeDatabase("The database belongs to another version of Paydesk.")
-        return known[len(history) :]
+        return names[len(history) :]
 
     return await database.read(work)
 
@@ -94,29 +97,40 @@ async def _apply_next(
 ) -> str | None:
     if database_name == "postgres":
         await tx.one(_LOCK_ON_POSTGRES, _LOCK)
-    missing = await _missing(tx, database_name, migrations)
-    if not missing:
+    unapplied = await _pending(tx, database_name, migrations)
+    if not unapplied:
         return None
-    migration = missing[0]
+    migration = unapplied[0]
     for statement in (_CREATE_HISTORY, *split(migration.script)):
         await tx.run(strict(statement) if database_name == "sqlite" else statement)
     await tx.run(_RECORD, migration.version, migration.name, migration.checksum, now_ms)
     return migration.name
 
 
-async def _missing(
+async def _pending(
     tx: Transaction, database_name: str, migrations: tuple[Migration, ...] | None
 ) -> tuple[Migration, ...]:
-    known = shipped() if migrations is None else migrations
-    history = await tx.all(_HISTORY) if await tx.one(_HAS_HISTORY[database_name]) else []
+    expected = shipped() if migrations is None else migrations
+    history = await _history(tx, database_name)
     for position, (version, name, checksum) in enumerate(history):
-        if position >= len(known) or (version, name) != (known[position].version, known[position].name):
+        if position >= len(expected) or (version, name) != (expected[position].version, expected[position].name):
             raise UnsafeDatabase(
-                f"The database has migration {name}, which this version of Paydesk does not have in that place: "
-                "it belongs to another version. Run the version that wrote it, or a newer one."
+                f"The database has migration {name}, which this version of Paydesk does not have at that position."
+                " It belongs to another version: run that version or a newer one."
             )
-        if checksum != known[position].checksum:
-            raise UnsafeDatabase(
-                f"Migration {name} was changed after it was applied to this database. Put the file back as it was."
-            )
-    return known[len(history) :]
+        if checksum != expected[position].checksum:
+            raise UnsafeDatabase(f"Migration {name} was changed after it was applied. Restore the original file.")
+    return expected[len(history) :]
+
+
+async def _history(tx: Transaction, database_name: str) -> list[tuple[int, str, str]]:
+    """Return version, name and checksum of each applied migration. Raises `UnsafeDatabase` for a pre-release one."""
+    if not await tx.one(_HAS_HISTORY[database_name]):
+        return []
+    history = [(version, name, checksum) for version, name, checksum in await tx.all(_HISTORY)]
+    if history and history[0][1] == _PRE_RELEASE:
+        raise UnsafeDatabase(
+            "This database was created by a pre-release version of Paydesk and cannot be migrated. Start with a new"
+            " database, or run the version that created this one."
+        )
+    return history

@@ -1,9 +1,9 @@
-"""Units of work in step: what waits goes statement by statement, each for all of them at once, into one commit.
+"""Batches: queued units of work run in lockstep, one statement of each at a time, and share a commit.
 
-A statement costs a round trip, and a commit a flush of the log, whether one unit asks for it or sixty. Units that name
-what they touch (a key, an order, a terminal, a token) share a batch only with units that touch something else; between
-two of those it does not matter whose statement comes first. A unit that fails or refuses after it wrote is undone with
-the whole batch and run again alone, and the others without it: nobody's answer is given before the commit.
+A statement costs a round trip, and a commit a flush of the log, for one unit or for sixty. Units in one batch have
+disjoint conflict keys (an idempotency key, an order, a terminal, a token), so the order of their statements does not
+matter. If a unit raises after a write, the whole batch is rolled back: that unit runs again alone, and the others
+without it. No result is returned before the commit.
 """
 
 from __future__ import annotations
@@ -12,92 +12,78 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
 from collections.abc import Set as AbstractSet
-from contextvars import copy_context
 from typing import Any
 
 from paydesk.storage.database import Work, WorkError
 from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.postgres_sets import ask
-from paydesk.storage.postgres_transaction import Last, PostgresTransaction, Statement, finish
+from paydesk.storage.postgres_sets import execute_many
+from paydesk.storage.postgres_transaction import Deferred, PostgresTransaction, Statement, finish
 from paydesk.storage.statements import only_reads
-from paydesk.storage.work import awaited_something_else
+from paydesk.storage.work import Unit, awaited_something_else
 
-LOOKED_AT_MAX = 1024
-"""So far into the queue a batch is looked for: thousands may wait for one and the same order."""
+SCANNED_MAX = 1024
+"""Units of the queue that are considered for a batch: thousands may have the same conflict key."""
 
 
-class Unit:
-    """A unit of work on its way through a batch, with its caller's answer."""
+class BatchUnit(Unit):
+    """A unit of work in a batch, suspended at its next statement."""
 
-    __slots__ = ("answer", "asked", "conflict_keys", "context", "error", "result", "steps", "tx", "work")
+    __slots__ = ("conflict_keys", "statement", "steps", "tx")
 
     def __init__(self, work: Work[Any], conflict_keys: Iterable[Hashable], answer: asyncio.Future[Any]) -> None:
-        self.work = work
+        super().__init__(work, answer)
         self.conflict_keys = frozenset(conflict_keys)
-        self.answer = answer
-        self.context = copy_context()
         self.tx = PostgresTransaction()
         self.steps: Generator[Any, Any, Any] | None = None
-        self.asked: Any = None
-        self.result: Any = None
-        self.error: BaseException | None = None
+        self.statement: Any = None
 
-    def begin(self, tx: PostgresTransaction) -> None:
-        """Run to the first statement."""
+    def start(self, tx: PostgresTransaction) -> None:
+        """Run to the first statement, or to the end."""
         self.tx, self.result, self.error = tx, None, None
         self.steps = self.context.run(lambda: self.work(tx).__await__())
-        self.go_on(None)
+        self.resume(None)
 
-    def go_on(self, answer: Any) -> None:
-        """Run from a statement's answer (None at first) to the next statement, or to the end."""
-        assert self.steps is not None, "it has begun"
+    def resume(self, answer: Any) -> None:
+        """Run from the result of a statement (None at first) to the next statement, or to the end."""
+        assert self.steps is not None, "it was started"
         try:
-            self.asked = self.context.run(self.steps.send, answer)
-            if type(self.asked) is not Statement:
+            self.statement = self.context.run(self.steps.send, answer)
+            if type(self.statement) is not Statement:
                 raise awaited_something_else(self.steps)
         except StopIteration as end:
             self._end(end.value, None)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
+        except BaseException as error:  # noqa: BLE001 - raised to the caller
             self._end(None, error)
 
     def _end(self, result: Any, error: BaseException | None) -> None:
-        self.tx.ended, self.asked = True, None
+        self.tx.ended, self.statement = True, None
         self.result, self.error = result, error
 
     @property
-    def must_be_undone(self) -> bool:
-        """Whether it wrote and then failed or refused."""
+    def must_be_rolled_back(self) -> bool:
+        """Whether it raised after a write."""
         return self.error is not None and (self.tx.writes > 0 or isinstance(self.error, WorkError))
 
-    def settle(self) -> None:
-        """Answer the caller, unless it went away."""
-        if self.answer.done():
-            return
-        if self.error is None:
-            self.answer.set_result(self.result)
-        else:
-            self.answer.set_exception(self.error)
-
     def settle_as(self, alone: asyncio.Task[Any]) -> None:
-        """Answer the caller with what came of running it alone."""
+        """Resolve the caller's future with the result of running the unit alone."""
         self.error = alone.exception()
         self.result = alone.result() if self.error is None else None
         self.settle()
 
 
 class Batches:
-    """What waits to be run together, and the flushes that run it, batch after batch."""
+    """The queue of units, and the tasks that run them batch by batch."""
 
-    def __init__(self, run: Callable[[list[Unit]], Awaitable[None]], *, flushes_max: int, units_max: int) -> None:
-        self.waiting: deque[Unit] = deque()
+    def __init__(self, run: Callable[[list[BatchUnit]], Awaitable[None]], *, flushes_max: int, units_max: int) -> None:
+        self.waiting: deque[BatchUnit] = deque()
         self.tasks: set[asyncio.Task[None]] = set()
         self._run = run
         self._flushes = 0
         self._flushes_max, self._units_max = flushes_max, units_max
-        self._touched: set[Hashable] = set()
+        self._busy_keys: set[Hashable] = set()
 
-    def put(self, unit: Unit) -> None:
-        """Run it in the next batch that has room."""
+    def put(self, unit: BatchUnit) -> None:
+        """Queue a unit for the next batch that has room."""
         self.waiting.append(unit)
         if self._flushes < self._flushes_max:
             self._flushes += 1
@@ -106,80 +92,80 @@ class Batches:
             flush.add_done_callback(self.tasks.discard)
 
     async def _flush(self) -> None:
-        """Run what waits until there is nothing that another flush does not touch."""
-        while batch := take(self.waiting, self._units_max, self._touched):
-            touched = set[Hashable]().union(*(unit.conflict_keys for unit in batch))
-            self._touched |= touched
+        """Run batches until no unit is left whose conflict keys are free."""
+        while batch := take(self.waiting, self._units_max, self._busy_keys):
+            keys = set[Hashable]().union(*(unit.conflict_keys for unit in batch))
+            self._busy_keys |= keys
             try:
                 await self._run(batch)
-            except Exception as error:  # noqa: BLE001 - a defect, and the callers are to hear of it
+            except Exception as error:  # noqa: BLE001 - a defect, which the callers get
                 settle_all(batch, error)
             finally:
-                self._touched -= touched
+                self._busy_keys -= keys
         self._flushes -= 1
 
 
-def settle_all(units: list[Unit], error: Exception) -> None:
-    """Answer all of them with the error."""
+def settle_all(units: list[BatchUnit], error: Exception) -> None:
+    """Fail all units with the error."""
     for unit in units:
         unit.error = error
         unit.settle()
 
 
-def take(waiting: deque[Unit], most: int, busy: AbstractSet[Hashable]) -> list[Unit]:
-    """The units at the head of the queue of which no two touch the same, nor what is `busy`; the others keep waiting.
+def take(waiting: deque[BatchUnit], most: int, busy: AbstractSet[Hashable]) -> list[BatchUnit]:
+    """Remove and return the first units of the queue with disjoint conflict keys, none of them in `busy`.
 
-    They stay in their order.
+    The other units keep their order.
     """
-    taken: list[Unit] = []
-    touched = set(busy)
-    behind: list[Unit] = []
-    while waiting and len(taken) < most and len(behind) < LOOKED_AT_MAX:
+    taken: list[BatchUnit] = []
+    keys = set(busy)
+    skipped: list[BatchUnit] = []
+    while waiting and len(taken) < most and len(skipped) < SCANNED_MAX:
         unit = waiting.popleft()
-        if touched.isdisjoint(unit.conflict_keys):
+        if keys.isdisjoint(unit.conflict_keys):
             taken.append(unit)
         else:
-            behind.append(unit)
-        # Also what one behind conflict_keys: whoever comes later must not overtake it.
-        touched |= unit.conflict_keys
-    waiting.extendleft(reversed(behind))
+            skipped.append(unit)
+        # Also those of a skipped unit, so that no later one with the same key overtakes it.
+        keys |= unit.conflict_keys
+    waiting.extendleft(reversed(skipped))
     return taken
 
 
-async def run_in_step(units: list[Unit], connection: Connection) -> None:
-    """Run begun units to their ends, each round one statement of each, equal statements together."""
-    running = [unit for unit in units if unit.asked is not None]
+async def run_in_lockstep(units: list[BatchUnit], connection: Connection) -> None:
+    """Run started units to their ends, one statement of each in a round, equal statements together."""
+    running = [unit for unit in units if unit.statement is not None]
     while running:
-        rounds: dict[tuple[str, str], list[Unit]] = {}
+        rounds: dict[tuple[str, str], list[BatchUnit]] = {}
         for unit in running:
-            rounds.setdefault((unit.asked.kind, unit.asked.sql), []).append(unit)
-        for (kind, sql), asking in rounds.items():
-            answers = await ask(connection, kind, sql, [unit.asked.args for unit in asking])
+            rounds.setdefault((unit.statement.kind, unit.statement.sql), []).append(unit)
+        for (kind, sql), group in rounds.items():
+            answers = await execute_many(connection, kind, sql, [unit.statement.args for unit in group])
             changes = not only_reads(sql)
-            for unit, answer in zip(asking, answers, strict=True):
+            for unit, answer in zip(group, answers, strict=True):
                 if changes:
-                    unit.tx.writes += _touched_rows(kind, answer)
-                unit.go_on(answer)
-        running = [unit for unit in running if unit.asked is not None]
+                    unit.tx.writes += _affected_rows(kind, answer)
+                unit.resume(answer)
+        running = [unit for unit in running if unit.statement is not None]
 
 
-async def finish_together(units: list[Unit], connection: Connection) -> None:
-    """Run what the units left for the end, equal statements together."""
+async def finish_together(units: list[BatchUnit], connection: Connection) -> None:
+    """Run the deferred statements of the units, equal statements together."""
     if len(units) == 1:
         await finish(units[0].tx, connection)
         return
-    rounds: dict[str, list[tuple[PostgresTransaction, Last]]] = {}
+    rounds: dict[str, list[tuple[PostgresTransaction, Deferred]]] = {}
     for unit in units:
-        for last in unit.tx.last if unit.error is None else ():
-            rounds.setdefault(last.sql, []).append((unit.tx, last))
-    for sql, leaving in rounds.items():
-        counts = await ask(connection, "run", sql, [last.args for _, last in leaving])
-        for (tx, last), count in zip(leaving, counts, strict=True):
-            if last.notify and count:
-                tx.topics.append(last.notify)
+        for deferred in unit.tx.deferred if unit.error is None else ():
+            rounds.setdefault(deferred.sql, []).append((unit.tx, deferred))
+    for sql, group in rounds.items():
+        counts = await execute_many(connection, "run", sql, [deferred.args for _, deferred in group])
+        for (tx, deferred), count in zip(group, counts, strict=True):
+            if deferred.notify and count:
+                tx.topics.append(deferred.notify)
 
 
-def _touched_rows(kind: str, answer: Any) -> int:
+def _affected_rows(kind: str, answer: Any) -> int:
     if kind == "run":
         count: int = answer
         return count

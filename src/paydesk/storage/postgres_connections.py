@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL: a deadline on every round trip, a free list without reset queries, start-up checks.
+"""Connections to PostgreSQL: a deadline for every round trip, a free list without reset queries, start-up checks.
 
-On a deadline a connection is dropped, never canceled: a canceled COMMIT that waits for a standby becomes visible
-without being replicated.
+After its deadline a connection is dropped, not canceled: a COMMIT that waits for a standby would, if canceled, become
+visible without being replicated.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ BY_KEY: Final = {
     "cpu_tuple_cost": "1",
     "jit": "off",
 }
-"""Rows are found by their keys, by plans that are made once, however few rows there were then: rows are what costs.
+"""Plans are made once and find rows by their keys, also if the tables were small when the plan was made.
 
-Also for what looks at many rows, page after page: before the first ANALYZE, and after a crash, which takes what the
-server had counted, its own choice made the ledger's check of 30,000 orders last more than a minute instead of three
-seconds.
+This includes queries that page through many rows: without statistics (before the first ANALYZE, or after a crash, which
+loses them), the server's own plans took over a minute to check 30,000 orders instead of three seconds.
 """
 
 STANDBY: Final = "This PostgreSQL is a standby; the primary is needed."
@@ -48,21 +47,21 @@ _LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
-_ABOUT_THE_SESSION = """
+_SESSION = """
 SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
        current_setting('is_superuser'), pg_is_in_recovery(), current_setting('fsync', true)"""
 
 
 class Lost(Exception):
-    """The connection is gone, or the server is."""
+    """The connection or the server was lost."""
 
 
 class Expired(Exception):
-    """The deadline of a round trip passed, and the connection was dropped."""
+    """A round trip exceeded its deadline, and the connection was dropped."""
 
 
 class Connection:
-    """One connection; used by one unit of work at a time."""
+    """A connection, used by one unit of work or batch at a time."""
 
     __slots__ = ("_loop", "_raw", "_seconds", "_types", "expired", "warned")
 
@@ -75,7 +74,7 @@ class Connection:
         self.warned = False
 
     def listen_to_warnings(self) -> None:
-        """Note the server's warnings in `warned`. Raises `asyncpg.InterfaceError` where the connection is gone."""
+        """Set `warned` at a warning of the server. Raises `asyncpg.InterfaceError` if the connection was lost."""
         self._raw.add_log_listener(self._note_warning)
 
     def _note_warning(self, _connection: object, message: Any) -> None:
@@ -83,15 +82,15 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether another unit of work can have it."""
+        """Whether another unit of work can use it."""
         return not self._raw.is_closed() and not self._raw.is_in_transaction()
 
     async def fetch(self, sql: str, args: tuple[Any, ...]) -> Any:
-        """One round trip: all rows."""
+        """Return all rows, in one round trip."""
         return await self._within_the_deadline(self._raw.fetch(sql, *args))
 
     async def parameter_types(self, sql: str) -> tuple[str, ...] | None:
-        """The types of a statement's parameters, or None where one of them is an array or of the user's own making."""
+        """Return the types of a statement's parameters, or None if one is an array or not a built-in type."""
         if sql not in self._types:
             parameters = await self._within_the_deadline(self._described(sql))
             plain = all(parameter.kind == "scalar" and parameter.schema == "pg_catalog" for parameter in parameters)
@@ -100,15 +99,15 @@ class Connection:
 
     async def _described(self, sql: str) -> Any:
         statement = await self._raw.prepare(sql)
-        # It asks whether the connection still lives, which may have ended since the answer came.
+        # Checks the connection, which may have been lost since the response.
         return statement.get_parameters()
 
     async def fetch_many(self, sql: str, many: list[tuple[Any, ...]]) -> Any:
-        """One round trip: the rows of one statement run with each of many arguments, in their order."""
+        """Run a statement once for each tuple of arguments and return all rows in order, in one round trip."""
         return await self._within_the_deadline(self._raw.fetchmany(sql, many))
 
     async def execute(self, sql: str, args: tuple[Any, ...] = ()) -> str:
-        """One round trip: the command's tag, such as `UPDATE 3`."""
+        """Return the command's tag, such as `UPDATE 3`, in one round trip."""
         tag: str = await self._within_the_deadline(self._raw.execute(sql, *args))
         return tag
 
@@ -118,17 +117,17 @@ class Connection:
         try:
             return await round_trip
         except _LOST as error:
-            raise self._gone(error) from error
+            raise self._lost(error) from error
         except (asyncpg.InterfaceError, AttributeError) as error:
-            # Also what asyncpg says of wrong arguments: those are a defect of the work. Where the connection is dropped
-            # between the steps of one statement, it looks for what is no longer there.
+            # asyncpg also raises InterfaceError for wrong arguments, which are a defect of the work, and AttributeError
+            # if the connection is dropped between the steps of one statement.
             if self._raw.is_closed():
-                raise self._gone(error) from error
+                raise self._lost(error) from error
             raise
         finally:
             timer.cancel()
 
-    def _gone(self, error: Exception) -> Lost | Expired:
+    def _lost(self, error: Exception) -> Lost | Expired:
         if self.expired:
             return Expired(f"PostgreSQL did not answer within {self._seconds} s.")
         return Lost(str(error) or type(error).__name__)
@@ -138,17 +137,17 @@ class Connection:
         self.drop()
 
     def drop(self) -> None:
-        """Close the socket without another word."""
+        """Close the socket without a message to the server."""
         self._raw.terminate()
 
     async def close(self) -> None:
-        """Say goodbye to the server."""
+        """Close the connection with a message to the server."""
         self._raw.remove_log_listener(self._note_warning)
         await self._raw.close(timeout=self._seconds)
 
 
 class Connections:
-    """The free list: at most `connections_max`, the one used last is used first."""
+    """A pool of at most `connections_max`, last in, first out."""
 
     def __init__(self, url: str, *, connections_max: int, timeout_seconds: float, lock_timeout_seconds: float) -> None:
         self._url, self._hosts = url, Hosts(url)
@@ -162,8 +161,8 @@ class Connections:
         self._free: list[Connection] = []
         self._permits = asyncio.Semaphore(connections_max)
 
-    async def take(self) -> Connection:
-        """A free connection, or a new one. Raises `Unavailable` when there is none to be had in time."""
+    async def acquire(self) -> Connection:
+        """Return a free connection or a new one. Raises `Unavailable` if none is free in time."""
         if self._permits.locked():
             await self._wait_for_permit()
         else:
@@ -186,8 +185,8 @@ class Connections:
         except TimeoutError:
             raise Unavailable("Every connection to PostgreSQL is busy.") from None
 
-    def give_back(self, connection: Connection) -> None:
-        """Let the next one have it, unless it broke."""
+    def release(self, connection: Connection) -> None:
+        """Return the connection to the pool, unless it is broken."""
         if connection.usable:
             self._free.append(connection)
         else:
@@ -195,13 +194,13 @@ class Connections:
         self._permits.release()
 
     def drop_free(self) -> None:
-        """One connection was lost: the others that are idle go to the same server."""
+        """Drop the idle connections after one was lost: they are to the same server."""
         for connection in self._free:
             connection.drop()
         self._free.clear()
 
     async def close(self) -> None:
-        """Close those that are idle; the caller waits for the others first."""
+        """Close the idle connections. The caller waits for the others first."""
         for connection in self._free:
             await connection.close()
         self._free.clear()
@@ -216,9 +215,8 @@ class Connections:
         connection = Connection(raw, self._timeout_seconds, self._types)
         try:
             connection.listen_to_warnings()
-            _check(*(await connection.fetch(_ABOUT_THE_SESSION, ()))[0])
+            _check(*(await connection.fetch(_SESSION, ()))[0])
         except (Lost, Expired, asyncpg.InterfaceError) as error:
-            # It was there a moment ago.
             connection.drop()
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
         except BaseException:
@@ -228,7 +226,7 @@ class Connections:
 
 
 def _check(version: str, synchronous_commit: str, superuser: str, in_recovery: bool, fsync: str | None) -> None:  # noqa: FBT001 - a row
-    """Refuse, on every new connection, what could lose acknowledged commits."""
+    """Raise `UnsafeDatabase` for a server that can lose acknowledged commits, `ReadOnly` for a standby."""
     if int(version) // 10_000 < VERSION_MIN:
         raise UnsafeDatabase(f"PostgreSQL {VERSION_MIN} or newer is needed; this server is {int(version) // 10_000}.")
     if synchronous_commit in ("off", "local"):

@@ -1,6 +1,6 @@
-"""The hosts of a PostgreSQL URL, tried one after the other, each with a deadline of its own, until the primary answers.
+"""The hosts of a PostgreSQL URL, tried one after the other, each with its own deadline, until the primary answers.
 
-The driver has one deadline for all of them together: a host that accepts connections and never answers uses it up.
+The driver has one deadline for all hosts: one that accepts connections and never answers would use it up.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import structlog
 from paydesk.storage.database import Unavailable, UnsafeDatabase
 
 HOST_SECONDS_MAX: Final = 3.0
-"""For one of several hosts; less where the deadline divided by their number is less."""
+"""For one of several hosts, or the deadline divided by their number if that is less."""
 PORT = "5432"
 MALFORMED = (
     "The database URL is malformed. Write postgresql://user:password@host/name, or several hosts:"
     " postgresql://user:password@first:5432,second:5432/name."
 )
 
-_AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+_CONNECTION_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 log = structlog.get_logger("database")
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host: the URL that names it alone, and what the log calls it."""
+    """One host: a URL with that host only, and its name and port for the log."""
 
     url: str
     name: str = ""
@@ -39,7 +39,7 @@ class Host:
 
 
 class Hosts:
-    """The hosts of one URL, the one that answered last first. Raises `UnsafeDatabase` for a malformed URL."""
+    """The hosts of one URL, beginning with the one that answered last. Raises `UnsafeDatabase` for a malformed URL."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -52,7 +52,7 @@ class Hosts:
     async def connect(self, timeout_seconds: float, **options: Any) -> asyncpg.Connection:
         """Connect to the first host that answers. Raises `Unavailable`, `UnsafeDatabase` for a malformed URL.
 
-        Of several hosts a standby is passed over unless the URL asks for one.
+        Of several hosts, standbys are skipped unless the URL asks for one.
         """
         seconds = timeout_seconds
         if len(self._hosts) > 1:
@@ -65,7 +65,7 @@ class Hosts:
                 )
             except (asyncpg.ClientConfigurationError, ValueError) as error:
                 raise UnsafeDatabase(MALFORMED) from error
-            except _AWAY as error:
+            except _CONNECTION_ERRORS as error:
                 reason = self._reason(error, seconds)
                 reasons.append(f"{host.name}:{host.port}: {reason}" if host.name else reason)
                 self._note(host, reason, skipped=isinstance(error, asyncpg.TargetServerAttributeNotMatched))
@@ -96,7 +96,7 @@ class Hosts:
 
 
 def hosts_of(url: str) -> Iterator[Host]:
-    """Yield the hosts of a URL, in its order; a URL of one host as it is."""
+    """Yield the hosts of a URL in order. A URL of one host stays unchanged."""
     parts = urllib.parse.urlsplit(url)
     query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
     credentials, at, netloc = parts.netloc.rpartition("@")
@@ -123,7 +123,7 @@ def _named(name: str) -> tuple[str, str]:
 
 
 def _session_attributes(url: str) -> str:
-    """Return what the URL or the environment asks of a host; `any` is the primary, the only one that can be written."""
+    """Return `target_session_attrs` of the URL or the environment; `any` becomes `primary`, which accepts writes."""
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)
-    asked = query.get("target_session_attrs", [os.environ.get("PGTARGETSESSIONATTRS", "any")])[0]
-    return "primary" if asked == "any" else asked
+    attributes = query.get("target_session_attrs", [os.environ.get("PGTARGETSESSIONATTRS", "any")])[0]
+    return "primary" if attributes == "any" else attributes

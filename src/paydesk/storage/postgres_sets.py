@@ -1,8 +1,8 @@
-"""One statement for all who ask the same: what is asked about one row becomes one question about a set of rows.
+"""Set forms: one statement that does for many units of work what each would have done with a statement of its own.
 
-`… WHERE order_id = $1`, asked by sixty units of work, goes as one statement over `unnest($1::text[])`, and each row of
-its result says whose it is: the server plans, runs and answers once instead of sixty times. What has no such form is
-run once for each asker, in one round trip all the same.
+`… WHERE order_id = $1` of sixty units becomes one statement over `unnest($1::text[])`, whose rows say which unit they
+belong to: the server plans and runs once instead of sixty times. A statement without a set form runs once for each
+unit, in one round trip.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.statements import OPAQUE, without_comments
 
 KEY_COLUMNS_MAX = 6
-"""A table's key comes first in its columns; so many of them tell the rows of an INSERT apart."""
+"""Columns that identify a row of an INSERT: its statement lists the columns of the key first."""
 
 _TOKEN = re.compile(
     rf"""(?P<opaque>{OPAQUE}) | (?P<parameter>\$\d+) | (?P<open>\() | (?P<close>\)) | (?P<comma>,)
@@ -32,26 +32,26 @@ _CLAUSES = _FENCED | {"FROM", "ON CONFLICT", "RETURNING", "SELECT", "SET", "USIN
 
 @dataclass(frozen=True, slots=True)
 class SetForm:
-    """A statement over a set of arguments, one array a parameter.
+    """A statement over a set of arguments, with one array for each parameter.
 
-    Its rows begin with their asker's number, or, where `key` names parameters, with the values that tell whose they
-    are; `silent`: it returns no rows, and everybody got exactly one.
+    Its rows begin with the number of their unit, or, if `key` names parameters, with the values of these. `silent`: it
+    returns no rows, and each unit inserted exactly one.
     """
 
     sql: str
     key: tuple[int, ...] = ()
     silent: bool = False
     counted: bool = False
-    """Whether its rows are an asker and a number of rows."""
+    """Whether its rows are the number of a unit and a count of rows."""
 
 
-async def ask(connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]) -> list[Any]:
-    """What each of `many` askers is answered: a row or None (`one`), rows (`all`), a number of rows (`run`)."""
+async def execute_many(connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]]) -> list[Any]:
+    """Run a statement for each of `many`; return for each a row or None (`one`), rows (`all`) or a count (`run`)."""
     if len(many) == 1:
-        return [await ask_alone(connection, kind, sql, many[0])]
+        return [await execute_one(connection, kind, sql, many[0])]
     types = await connection.parameter_types(sql)
     form = set_form(sql, types) if types else None
-    if form is None or (form.key and not _told_apart(form, many)):
+    if form is None or (form.key and not _are_distinct(form, many)):
         rows = await connection.fetch_many(tagged(kind, sql), _numbered(many))
         return _by_number(kind, rows, len(many), counted=kind == "run")
     rows = await connection.fetch(form.sql, tuple(zip(*many, strict=True)))
@@ -62,8 +62,8 @@ async def ask(connection: Connection, kind: str, sql: str, many: list[tuple[Any,
     return _by_number(kind, rows, len(many), counted=form.counted)
 
 
-async def ask_alone(connection: Connection, kind: str, sql: str, args: tuple[Any, ...]) -> Any:
-    """The statement as it stands."""
+async def execute_one(connection: Connection, kind: str, sql: str, args: tuple[Any, ...]) -> Any:
+    """Run a statement unchanged."""
     if kind == "run":
         count = (await connection.execute(sql, args)).rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
@@ -71,20 +71,20 @@ async def ask_alone(connection: Connection, kind: str, sql: str, args: tuple[Any
     return rows if kind == "all" else rows[0] if rows else None
 
 
-async def ask_at_once(connection: Connection, asked: list[tuple[str, tuple[Any, ...]]]) -> list[int]:
-    """How many rows each of several statements conflict_keys that don't see each other's rows."""
-    if len(asked) == 1:
-        return [await ask_alone(connection, "run", *asked[0])]
-    sql = at_once(tuple(statement for statement, _ in asked))
-    rows = await connection.fetch(sql, tuple(value for _, args in asked for value in args))
+async def execute_together(connection: Connection, statements: list[tuple[str, tuple[Any, ...]]]) -> list[int]:
+    """Run statements that do not see each other's rows; return how many rows each affected."""
+    if len(statements) == 1:
+        return [await execute_one(connection, "run", *statements[0])]
+    sql = combined(tuple(statement for statement, _ in statements))
+    rows = await connection.fetch(sql, tuple(value for _, args in statements for value in args))
     return list(rows[0])
 
 
-# Whose row is it? ---------------------------------------------------------------------------------------------------
+# Rows to units -----------------------------------------------------------------------------------------------------
 
 
 def _by_number(kind: str, rows: Sequence[Any], count: int, *, counted: bool) -> list[Any]:
-    """Rows that begin with their asker's number, from 1."""
+    """Group rows that begin with the number of their unit, from 1."""
     if kind == "run":
         numbers = [0] * count
         for row in rows:
@@ -100,7 +100,7 @@ def _by_number(kind: str, rows: Sequence[Any], count: int, *, counted: bool) -> 
 
 
 def _by_key(kind: str, rows: Sequence[Any], form: SetForm, many: list[tuple[Any, ...]]) -> list[Any]:
-    """Rows of an INSERT, which begin with values that their asker gave."""
+    """Group rows of an INSERT, which begin with values of their unit's arguments."""
     width = len(form.key)
     made = {tuple(row[:width]): row[width:] for row in rows}
     found = [made.get(_key(form, args)) for args in many]
@@ -109,7 +109,7 @@ def _by_key(kind: str, rows: Sequence[Any], form: SetForm, many: list[tuple[Any,
     return [[row] if row is not None else [] for row in found] if kind == "all" else found
 
 
-def _told_apart(form: SetForm, many: list[tuple[Any, ...]]) -> bool:
+def _are_distinct(form: SetForm, many: list[tuple[Any, ...]]) -> bool:
     return len({_key(form, args) for args in many}) == len(many)
 
 
@@ -126,18 +126,18 @@ def _numbered(many: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 @lru_cache(maxsize=2048)
 def set_form(sql: str, types: tuple[str, ...]) -> SetForm | None:
-    """The statement over a set of arguments of these types, or None where it has no such form."""
+    """Return the set form of a statement with parameters of these types, or None if it has none."""
     statement = without_comments(sql).strip()
     names = ", ".join(f"a{number}" for number in range(1, len(types) + 1))
     arrays = ", ".join(f"${number}::{name}[]" for number, name in enumerate(types, start=1))
-    given = f"unnest({arrays}) WITH ORDINALITY AS given ({names}, asker)"
-    clauses, asking = _clauses(statement), _from_given(statement)
+    given = f"unnest({arrays}) WITH ORDINALITY AS given ({names}, unit)"
+    clauses, inner = _clauses(statement), _from_given(statement)
     verb = statement.split(None, 1)[0].upper()
     if verb == "SELECT":
-        # The fence keeps the inner plan what it is for one asker: joined into it, a scan of all of a seller's rows can
-        # look cheaper than one row by its key.
+        # OFFSET 0 keeps the inner plan as it is for one unit. Without it, the planner may prefer a scan of all of a
+        # seller's rows to one row by its key.
         fence = "" if _FENCED & clauses.keys() else " OFFSET 0"
-        return SetForm(f"SELECT given.asker, found.* FROM {given} CROSS JOIN LATERAL ({asking}{fence}) AS found")
+        return SetForm(f"SELECT given.unit, found.* FROM {given} CROSS JOIN LATERAL ({inner}{fence}) AS found")
     if verb == "INSERT":
         return _set_insert(statement, clauses, given)
     if verb in ("UPDATE", "DELETE") and "WHERE" in clauses:
@@ -152,7 +152,7 @@ def _set_change(verb: str, statement: str, clauses: dict[str, int], given: str) 
     head, condition = _from_given(statement[:where]), _from_given(statement[where:returning])
     rows = statement[returning + len("RETURNING") :].strip()
     join = "FROM" if verb == "UPDATE" else "USING"
-    return SetForm(f"{head} {join} {given} {condition} RETURNING given.asker{f', {_from_given(rows)}' if rows else ''}")
+    return SetForm(f"{head} {join} {given} {condition} RETURNING given.unit{f', {_from_given(rows)}' if rows else ''}")
 
 
 def _set_insert(statement: str, clauses: dict[str, int], given: str) -> SetForm | None:
@@ -166,9 +166,9 @@ def _set_insert(statement: str, clauses: dict[str, int], given: str) -> SetForm 
         source = ", ".join(f"c{number}" for number in range(1, len(columns) + 1))
         query = _from_given(statement[head.end() :])
         return SetForm(
-            f"WITH made AS (SELECT given.asker, {source} FROM {given}"
+            f"WITH made AS (SELECT given.unit, {source} FROM {given}"
             f" CROSS JOIN LATERAL ({query}) AS source ({source})), kept AS ({head[0]} SELECT {source} FROM made)"
-            " SELECT asker, CAST(COUNT(*) AS integer) FROM made GROUP BY asker",
+            " SELECT unit, CAST(COUNT(*) AS integer) FROM made GROUP BY unit",
             counted=True,
         )
     return None
@@ -190,17 +190,17 @@ def _set_insert_values(statement: str, clauses: dict[str, int], given: str, colu
         for column, value in zip(columns, values, strict=True)
         if re.fullmatch(r"\$\d+", value)
     ][:KEY_COLUMNS_MAX]
-    told = ", ".join(column for column, _ in key)
-    return SetForm(f"{insert} RETURNING {told}{f', {rows}' if rows else ''}", tuple(place for _, place in key))
+    returned = ", ".join(column for column, _ in key)
+    return SetForm(f"{insert} RETURNING {returned}{f', {rows}' if rows else ''}", tuple(place for _, place in key))
 
 
 def _from_given(text: str) -> str:
-    """The text with the asker's own column for each parameter."""
+    """Return the text with the column of `given` for each parameter."""
     return _PARAMETER.sub(lambda match: match["opaque"] or f"given.a{match['number']}", text)
 
 
 def _clauses(statement: str) -> dict[str, int]:
-    """Where each clause of the outermost level begins."""
+    """Return where each clause of the outermost level begins."""
     clauses: dict[str, int] = {}
     depth = 0
     for token in _TOKEN.finditer(statement):
@@ -214,7 +214,7 @@ def _clauses(statement: str) -> dict[str, int]:
 
 
 def _listed(text: str) -> list[str] | None:
-    """The members of one list in parentheses, or None where the text is something else, such as two lists."""
+    """Return the members of one list in parentheses, or None for any other text, such as two lists."""
     if not text.startswith("("):
         return None
     members: list[str] = []
@@ -233,8 +233,8 @@ def _listed(text: str) -> list[str] | None:
 
 
 @lru_cache(maxsize=2048)
-def at_once(statements: tuple[str, ...]) -> str:
-    """One statement that runs all of them, with their parameters in a row, and returns how many rows each touched."""
+def combined(statements: tuple[str, ...]) -> str:
+    """Return one statement that runs all of them, with all parameters, and returns how many rows each affected."""
     parts, first = [], 0
     for number, statement in enumerate(map(_returning, statements)):
         parts.append(f"s{number} AS ({_shifted(statement, first)})")
@@ -254,11 +254,11 @@ def _returning(sql: str) -> str:
 
 @lru_cache(maxsize=2048)
 def tagged(kind: str, sql: str) -> str:
-    """The statement with one parameter more, a number that comes back as the first column of each of its rows."""
+    """Return the statement with a further parameter, a number that is the first column of each of its rows."""
     statement = without_comments(sql).strip()
     tag = f"CAST(${_parameters(statement) + 1} AS integer)"
     if kind == "run":
-        return f"WITH touched AS ({_returning(sql)}) SELECT {tag}, CAST(COUNT(*) AS integer) FROM touched"
+        return f"WITH affected AS ({_returning(sql)}) SELECT {tag}, CAST(COUNT(*) AS integer) FROM affected"
     return f"WITH found AS ({statement}) SELECT {tag}, found.* FROM found"
 
 

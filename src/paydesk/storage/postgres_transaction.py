@@ -1,4 +1,4 @@
-"""The transaction of PostgreSQL: what a unit of work awaits is a request to the driver, which has the connection."""
+"""The transaction of PostgreSQL: a unit of work awaits requests to the driver, which has the connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from paydesk.storage.database import Row, Work, WorkError
 from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.postgres_sets import ask_alone, ask_at_once
+from paydesk.storage.postgres_sets import execute_one, execute_together
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Statement:
-    """What a work awaits: it is handed to the driver, which sends its answer back into the work."""
+    """What a work awaits: the driver executes it and sends the result back into the work."""
 
     __slots__ = ("args", "kind", "sql")
 
@@ -30,8 +30,8 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
-    """A statement that runs at the end; `notify` is whom to notify if it conflict_keys rows."""
+class Deferred:
+    """A statement that runs before the commit. `notify` is the topic to notify if it affects rows."""
 
     sql: str
     args: tuple[Any, ...]
@@ -39,29 +39,29 @@ class Last:
 
 
 class PostgresTransaction:
-    """Statements as requests to the driver."""
+    """Creates statements, which the driver executes."""
 
-    __slots__ = ("ended", "last", "only_read", "topics", "writes")
+    __slots__ = ("deferred", "ended", "only_read", "topics", "writes")
 
     def __init__(self, *, only_read: bool = False) -> None:
         self.ended = False
         self.only_read = only_read
         self.writes = 0
         self.topics: list[str] = []
-        self.last: list[Last] = []
+        self.deferred: list[Deferred] = []
 
     def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
-        """The only row, or None."""
+        """Return the first row, or None."""
         self._check(sql)
         return Statement("one", sql, args)
 
     def all(self, sql: str, *args: Any) -> Awaitable[list[Row]]:
-        """All rows."""
+        """Return all rows."""
         self._check(sql)
         return Statement("all", sql, args)
 
     def run(self, sql: str, *args: Any) -> Awaitable[int]:
-        """How many rows the statement touched."""
+        """Return how many rows the statement affected."""
         self._check(sql)
         return Statement("run", sql, args)
 
@@ -69,10 +69,10 @@ class PostgresTransaction:
         """Run the statement before the commit."""
         self._check(sql)
         self.writes += 1
-        self.last.append(Last(sql, args, notify))
+        self.deferred.append(Deferred(sql, args, notify))
 
     def notify(self, topic: str) -> None:
-        """Remember whom to notify after the commit."""
+        """Notify the topic after the commit."""
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
         self.topics.append(topic)
@@ -85,28 +85,28 @@ class PostgresTransaction:
 
 
 async def finish(tx: PostgresTransaction, connection: Connection) -> None:
-    """Run what the work left for the end, in one round trip."""
-    if tx.last:
-        counts = await ask_at_once(connection, [(last.sql, last.args) for last in tx.last])
-        tx.topics += [last.notify for last, count in zip(tx.last, counts, strict=True) if last.notify and count]
+    """Run the deferred statements in one round trip."""
+    if tx.deferred:
+        counts = await execute_together(connection, [(deferred.sql, deferred.args) for deferred in tx.deferred])
+        tx.topics += [one.notify for one, count in zip(tx.deferred, counts, strict=True) if one.notify and count]
 
 
 async def drive(work: Work[T], tx: PostgresTransaction, connection: Connection) -> T:
-    """Step through the work: whatever it awaits must be one of its own statements."""
+    """Run the work on a connection. Raises `WorkError` if it awaits anything but its own statements."""
     steps = work(tx).__await__()
     try:
-        asked = next(steps)
+        statement = next(steps)
         while True:
-            if type(asked) is not Statement:
+            if type(statement) is not Statement:
                 raise awaited_something_else(steps)
             try:
-                answer = await ask_alone(connection, asked.kind, asked.sql, asked.args)
-                if not only_reads(asked.sql):
+                answer = await execute_one(connection, statement.kind, statement.sql, statement.args)
+                if not only_reads(statement.sql):
                     tx.writes += 1
-            except Exception as error:  # noqa: BLE001 - the work sees every error where it awaits
-                asked = steps.throw(error)
+            except Exception as error:  # noqa: BLE001 - raised in the work, where it awaits
+                statement = steps.throw(error)
             else:
-                asked = steps.send(answer)
+                statement = steps.send(answer)
     except StopIteration as end:
         result: T = end.value
         return result

@@ -1,7 +1,7 @@
 """SQLite: units of work on the event loop's own thread, group commit, one file and one process.
 
-Writes that arrive while a COMMIT is under way queue up. The next flush runs all of them, each in a savepoint, the
-COMMIT alone goes to a helper thread, and only then every caller is answered.
+Writes that arrive during a COMMIT are queued. The next flush runs all of them, a helper thread commits them together,
+and then every caller gets its result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from paydesk.storage.sqlite_file import (
     renew_log,
 )
 from paydesk.storage.sqlite_transaction import SqliteTransaction, read
-from paydesk.storage.work import SWALLOWED_AN_ERROR, run_at_once
+from paydesk.storage.work import SWALLOWED_AN_ERROR, Unit, run_at_once
 
 T = TypeVar("T")
 
@@ -42,37 +42,24 @@ CHECKPOINT_PAGES = 1000
 CHECKPOINT_AGAIN_PAGES = 100
 
 WRITE_A_PAGE = "PRAGMA user_version = 0"
-"""It is 0 before too, and the file's first page is written all the same."""
+"""A write without an effect: the value is 0 already, but SQLite writes the first page."""
 
 _log = structlog.get_logger()
 
 
-class _Unit:
-    """A write that waits: its work, its caller's context, and what came of it."""
+class _Write(Unit):
+    """A queued write, and the topics to notify after its commit."""
 
-    __slots__ = ("answer", "context", "error", "result", "since", "topics", "work")
+    __slots__ = ("since", "topics")
 
     def __init__(self, work: Work[Any], answer: asyncio.Future[Any], since: float) -> None:
-        self.work = work
-        self.context: Context = copy_context()
-        self.answer = answer
+        super().__init__(work, answer)
         self.since = since
-        self.result: Any = None
-        self.error: BaseException | None = None
         self.topics: list[str] = []
-
-    def settle(self) -> None:
-        """Answer the caller, unless it went away."""
-        if self.answer.done():
-            return
-        if self.error is None:
-            self.answer.set_result(self.result)
-        else:
-            self.answer.set_exception(self.error)
 
 
 class SqliteDatabase:
-    """One file. Made within the event loop that uses it; `exclusive=False` only reads, beside whoever serves."""
+    """One file, created in the event loop that uses it. `exclusive=False` only reads, beside the service."""
 
     name = "sqlite"
 
@@ -107,7 +94,7 @@ class SqliteDatabase:
         self._reader_cursor = self._reader.cursor()
         self._commit_thread = ThreadPoolExecutor(1, "sqlite-commit")
         self._heavy_thread = ThreadPoolExecutor(1, "sqlite-heavy")
-        self._waiting: deque[_Unit] = deque()
+        self._waiting: deque[_Write] = deque()
         self._flushing = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -131,23 +118,23 @@ class SqliteDatabase:
 
     async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
         """Run `work` in the next flush and return once its commit is on the disk."""
-        del conflict_keys  # One after the other, each in a savepoint: all may share a commit.
+        del conflict_keys  # Works run one after the other, so all can share a commit.
         self._refuse_when_closed()
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(_Unit(work, answer, self._loop.time()))
+        self._waiting.append(_Write(work, answer, self._loop.time()))
         if not self._flushing:
-            # The next turn of the loop, so that whoever is ready now shares the commit.
+            # In the next turn of the loop, so that all tasks that are ready now share the commit.
             self._flushing = True
             self._idle.clear()
             self._loop.call_soon(self._flush)
         try:
             return await answer
         finally:
-            # A caller that went away before the flush: its work is never run.
+            # If the caller was canceled before the flush, its work does not run.
             answer.cancel()
 
     async def check_writable(self) -> None:
-        """Raise what a write would: it is tried where the last one failed. One that nothing needs costs an fsync."""
+        """Raise what a write would raise. A write, which costs an fsync, is only tried if the last one failed."""
         check_mount(self._file)
         if self._writes_failed:
             await self.write(lambda tx: tx.run(WRITE_A_PAGE))
@@ -173,9 +160,9 @@ class SqliteDatabase:
             return
         self._commit_thread.submit(self._commit, units)
 
-    def _next_units(self) -> list[_Unit]:
+    def _next_units(self) -> list[_Write]:
         waiting = self._waiting
-        units: list[_Unit] = []
+        units: list[_Write] = []
         while waiting and len(units) < FLUSH_WORKS_MAX:
             unit = waiting.popleft()
             if not unit.answer.done():
@@ -183,7 +170,7 @@ class SqliteDatabase:
         return units
 
     def _flush_later(self) -> None:
-        """Another process writes to the file: those who have waited too long give up, the others try again."""
+        """Retry after another process's write. Units that have waited for too long fail with `Locked`."""
         deadline = self._loop.time() - self._lock_timeout_seconds
         while self._waiting and (self._waiting[0].since <= deadline or self._waiting[0].answer.done()):
             unit = self._waiting.popleft()
@@ -191,10 +178,10 @@ class SqliteDatabase:
             unit.settle()
         self._loop.call_later(BUSY_RETRY_SECONDS, self._flush)
 
-    def _run_all(self, units: list[_Unit]) -> None:
-        """Run the works one after the other; once one must be undone, all of them again, each in a savepoint.
+    def _run_all(self, units: list[_Write]) -> None:
+        """Run the works one after the other. If one must be rolled back, run all of them again, each in a savepoint.
 
-        A savepoint keeps a copy of every page that is changed in it, and hardly a work is ever undone.
+        Savepoints copy every changed page, and rollbacks are rare.
         """
         if not any(unit.context.run(self._run, unit) for unit in units):
             return
@@ -203,15 +190,15 @@ class SqliteDatabase:
         for unit in units:
             unit.context.run(self._run_in_savepoint, unit)
 
-    def _run_in_savepoint(self, unit: _Unit) -> None:
-        """An error undoes the work and leaves its neighbours alone."""
+    def _run_in_savepoint(self, unit: _Write) -> None:
+        """Run one work; an error rolls back that work only."""
         self._writer_cursor.execute("SAVEPOINT unit")
         if self._run(unit):
             self._writer_cursor.execute("ROLLBACK TO unit")
         self._writer_cursor.execute("RELEASE unit")
 
-    def _run(self, unit: _Unit) -> bool:
-        """Run one work; whether it must be undone."""
+    def _run(self, unit: _Write) -> bool:
+        """Run one work and return whether it must be rolled back."""
         unit.error, unit.topics = None, []
         tx = SqliteTransaction(self._writer, self._writer_cursor)
         try:
@@ -221,15 +208,15 @@ class SqliteDatabase:
             unit.topics = tx.topics
         except OUT_OF_SERVICE:
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's answer after the commit
+        except BaseException as error:  # noqa: BLE001 - raised to the caller after the commit
             unit.error = error
             return tx.has_changed_something
         finally:
             tx.ended = True
         return False
 
-    def _commit(self, units: list[_Unit]) -> None:
-        """In the helper thread: make the flush durable, have it answered, then look after the write-ahead log."""
+    def _commit(self, units: list[_Write]) -> None:
+        """Commit the flush in the helper thread, resolve its units, then checkpoint a long write-ahead log."""
         reached("before_commit")
         try:
             self._writer.execute("COMMIT")
@@ -244,21 +231,21 @@ class SqliteDatabase:
         self._checkpoint()
         self._loop.call_soon_threadsafe(self._flush_next)
 
-    def _committed(self, units: list[_Unit]) -> None:
+    def _committed(self, units: list[_Write]) -> None:
         self._answer(units)
         self._flush_next()
 
-    def _answer(self, units: list[_Unit]) -> None:
+    def _answer(self, units: list[_Write]) -> None:
         self._writes_failed = False
         for unit in units:
             unit.settle()
         topics = dict.fromkeys(topic for unit in units for topic in unit.topics)
         if topics:
-            # In a turn of its own: a listener's defect must not stop the flushes.
+            # In a turn of its own: an exception of a listener must not stop the flushes.
             self._loop.call_soon(self.signals.notify, topics)
 
-    def _fail(self, units: list[_Unit], error: apsw.Error) -> None:
-        """Undo the whole flush: all of it was run in one transaction that cannot be kept."""
+    def _fail(self, units: list[_Write], error: apsw.Error) -> None:
+        """Roll back the whole flush, which ran in one transaction, and fail its units."""
         self._end_if_fsync_failed(error)
         self._writes_failed = True
         _log.error("database_unavailable", file=str(self._file), error=str(error), writes=len(units))
@@ -291,9 +278,9 @@ class SqliteDatabase:
         return apsw.SQLITE_OK
 
     def _checkpoint(self) -> None:
-        """Copy the log into the file. What a reader still needs stays, and is tried again after as many pages more.
+        """Copy the log into the file. Pages that a reader needs stay and are retried after as many pages more.
 
-        One that fails is tried again soon: the log of a disk that was full must not take all the room that there is.
+        A failed checkpoint is retried soon, so that the log does not fill a disk that was full before.
         """
         try:
             pages, copied = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -321,9 +308,9 @@ class SqliteDatabase:
                 await asyncio.sleep(BUSY_RETRY_SECONDS)
 
     def _read_at_once(self, work: Work[T]) -> T:
-        """Reads in one turn of the loop share a snapshot: its locks cost as much as a read.
+        """Run `work` on a snapshot that all reads of one turn of the loop share: its locks cost as much as a read.
 
-        Whoever is told of a commit asks in a later turn, so nobody misses what he knows of.
+        A commit is reported in a later turn, so its caller reads what was committed.
         """
         if not self._reader.in_transaction:
             self._reader_cursor.execute("BEGIN")
@@ -343,14 +330,14 @@ class SqliteDatabase:
             if self._heavy_reader.in_transaction:
                 cursor.execute("ROLLBACK")
 
-    # The end --------------------------------------------------------------------------------------------------------
+    # Closing -------------------------------------------------------------------------------------------------------
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise Unavailable(f"{self._file} was closed.")
 
     async def close(self) -> None:
-        """Finish the writes that wait, stop a heavy read, and release the file."""
+        """Finish the queued writes, interrupt a heavy read, and release the file."""
         if self._closed:
             return
         self._closed = True

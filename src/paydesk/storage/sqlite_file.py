@@ -1,4 +1,4 @@
-"""A SQLite file: who may open it, how its connections are set up, and what its errors mean."""
+"""A SQLite file: its lock, the configuration of its connections, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import apsw
 from paydesk.storage.database import DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
-"""The first that alters constraints, as migrations do. Before 3.51.3 a database can be corrupted when its write-ahead
-log is reset (https://sqlite.org/wal.html)."""
+"""The first that can alter constraints, for migrations. Before 3.51.3 a reset of the write-ahead log can corrupt a
+database (https://sqlite.org/wal.html)."""
 
 STATEMENTS_CACHED_MAX = 1000
 CACHE_KIB = 65_536
 COPIED_BYTES = 65_536
 LOG_KEPT_BYTES = 16_777_216
-"""What a log that grew beyond it, beside a long read or on a full disk, keeps when it begins anew."""
+"""A write-ahead log that grew larger, during a long read or on a full disk, is truncated to this when it is reset."""
 
 OUT_OF_SERVICE = (
     apsw.FullError,
@@ -35,13 +35,13 @@ OUT_OF_SERVICE = (
     apsw.ProtocolError,
     apsw.InterruptError,
 )
-"""Not the work's fault: the disk is full, broken or read-only, or the database is being closed."""
+"""Errors that the work did not cause: the disk is full, broken or read-only, or the database is being closed."""
 
 _FSYNC_FAILURES = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 
 def out_of_service(file: Path, error: apsw.Error) -> Unavailable:
-    """What the caller of a unit that could not be kept is told."""
+    """Return the error for the caller of a unit that could not be committed."""
     if isinstance(error, apsw.FullError):
         return DiskFull(f"{file}: {error}")
     if isinstance(error, apsw.ReadOnlyError):
@@ -50,31 +50,31 @@ def out_of_service(file: Path, error: apsw.Error) -> Unavailable:
 
 
 def check_mount(file: Path) -> None:
-    """Raise `ReadOnly` where the file system was mounted so, as Linux does by itself after an error of the disk."""
+    """Raise `ReadOnly` if the file system is mounted read-only, as Linux does after a disk error."""
     if os.statvfs(file).f_flag & os.ST_RDONLY:
         raise ReadOnly("the file system of the database is mounted read-only")
 
 
 def fsync_failed(error: BaseException) -> bool:
-    """Whether the system lost what was written: it may say that all is well the next time, so there is none."""
+    """Return whether an fsync failed. Writes may be lost, and a second fsync can report success, so none is made."""
     return getattr(error, "extendedresult", 0) in _FSYNC_FAILURES
 
 
 def check_library(version: str) -> None:
-    """Refuse a SQLite library older than `VERSION_MIN`."""
+    """Raise `UnsafeDatabase` for a SQLite library older than `VERSION_MIN`."""
     if tuple(int(part) for part in version.split(".")[:3]) < VERSION_MIN:
         needed = ".".join(str(part) for part in VERSION_MIN)
         raise UnsafeDatabase(f"SQLite {version} is too old: {needed} or newer is needed; upgrade apsw.")
 
 
 def connect(file: Path, *, writer: bool) -> apsw.Connection:
-    """Open one connection: durable on every commit, and no waiting inside the library."""
+    """Open a connection that syncs every commit and never waits for a lock inside the library."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if writer else apsw.SQLITE_OPEN_READONLY
     try:
         if writer:
             _make_private(file)
         connection = apsw.Connection(str(file), flags=flags, statementcachesize=STATEMENTS_CACHED_MAX)
-        # Plans come from the statement alone: a plan that looked at a parameter is made anew for every execution.
+        # Plans depend on the statement only; otherwise SQLite plans again when a parameter changes.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         for pragma in (
             "synchronous = FULL",
@@ -94,10 +94,10 @@ def connect(file: Path, *, writer: bool) -> apsw.Connection:
 
 
 def renew_log(file: Path) -> None:
-    """Write the log that a process left behind once more, and sync it, before anything is built on it.
+    """Rewrite and sync the write-ahead log that an earlier process left, before new commits follow it.
 
-    After a sync that failed the system may show what never reached the disk, and takes it for written: the next sync
-    would not bring it there, and a power cut would tear a hole that all later commits fall into.
+    After a failed fsync the page cache can hold pages that never reached the disk but count as clean. A later fsync
+    does not write them, and after a power cut all commits behind the gap would be lost.
     """
     name = f"{file}-wal"
     if not Path(name).exists():
@@ -117,8 +117,8 @@ def renew_log(file: Path) -> None:
 
 
 def _make_private(file: Path) -> None:
-    """Make a file that is missing, with mode 0600 whatever the umask is. A database's log and index take its mode."""
-    with suppress(OSError):  # It is there, or opening it fails next, with the reason.
+    """Create a missing file with mode 0600, whatever the umask. SQLite gives its log and index the same mode."""
+    with suppress(OSError):  # It exists, or opening it fails next with the reason.
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.fchmod(descriptor, 0o600)
@@ -134,7 +134,7 @@ def _use_wal(connection: apsw.Connection, file: Path) -> None:
 
 
 class FileLock:
-    """One service a file: a lock file beside the database, which the system frees when the process ends."""
+    """A lock file that admits one process for each database; the system releases it when the process ends."""
 
     def __init__(self, database_file: Path) -> None:
         path = database_file.with_name(database_file.name + ".lock")
@@ -148,10 +148,10 @@ class FileLock:
         except OSError:
             os.close(self._descriptor)
             raise UnsafeDatabase(
-                f"{database_file} is in use by another Paydesk process (it holds {path}). "
+                f"{database_file} is in use by another Paydesk process (it has locked {path}). "
                 "A SQLite file serves one process: stop the other one, or use PostgreSQL."
             ) from None
 
     def release(self) -> None:
-        """Let another process have the file. The lock file stays: removing it would race with the next owner."""
+        """Release the lock. The lock file stays: removing it would race with the next owner."""
         os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""The transaction of SQLite: statements on one connection; nothing in here ever suspends."""
+"""The transaction of SQLite: statements on one connection. No method suspends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SqliteTransaction:
-    """What a unit of work awaits; `failed` remembers an error of the database that the work may have caught."""
+    """What a unit of work awaits. `failed`: the database raised an error, which the work may have caught."""
 
     __slots__ = ("_connection", "_cursor", "_statements", "_writes_before", "ended", "failed", "topics")
 
@@ -39,44 +39,44 @@ class SqliteTransaction:
             raise
 
     async def one(self, sql: str, *args: Any) -> Row | None:
-        """The only row, or None."""
+        """Return the first row, or None."""
         rows = self._rows(sql, args)
         return rows[0] if rows else None
 
     async def all(self, sql: str, *args: Any) -> list[Row]:
-        """All rows."""
+        """Return all rows."""
         return self._rows(sql, args)
 
     async def run(self, sql: str, *args: Any) -> int:
-        """How many rows the statement touched."""
+        """Return how many rows the statement affected."""
         self._rows(sql, args)
         return self._connection.changes()
 
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
-        """Run the statement now, which is soon enough."""
+        """Run the statement now; SQLite gains nothing by deferring it."""
         self._rows(sql, args)
         if notify and self._connection.changes():
             self.topics.append(notify)
 
     @property
     def writes(self) -> int:
-        """A number that grows with every row that is changed."""
+        """A number that grows with every row that the connection changes."""
         return self._connection.total_changes()
 
     @property
     def has_changed_something(self) -> bool:
-        """Whether there is anything to undo."""
+        """Whether there is anything to roll back."""
         return self.writes != self._writes_before or not all(map(is_about_rows, self._statements))
 
     def notify(self, topic: str) -> None:
-        """Remember whom to notify after the commit."""
+        """Notify the topic after the commit."""
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
         self.topics.append(topic)
 
 
 def read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
-    """Run a work that only reads, on the snapshot of the transaction that the caller began."""
+    """Run a work that only reads in the caller's transaction."""
     tx = SqliteTransaction(connection, cursor)
     try:
         return run_at_once(work, tx)

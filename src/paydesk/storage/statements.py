@@ -1,7 +1,4 @@
-"""The text of SQL: what SQLite needs changed in the shared subset, and a script cut into statements.
-
-Quoted strings, quoted names and comments are left as they are.
-"""
+"""SQL text: translates the shared subset for SQLite and splits scripts. Quoted text and comments stay unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 
 @lru_cache(maxsize=2048)
 def for_sqlite(sql: str) -> str:
-    """The statement as SQLite takes it: `?1` for `$1` (its own `$1` binds by order of appearance), no lock clause."""
+    """Return the statement for SQLite: `?1` for `$1` (SQLite binds `$1` by order of appearance) and no lock clause."""
     return _SQLITE.sub(_sqlite_form, sql)
 
 
@@ -44,30 +41,30 @@ def _sqlite_form(match: re.Match[str]) -> str:
 
 
 def strict(sql: str) -> str:
-    """The DDL statement with the types of a STRICT table, as which every table is made on SQLite."""
+    """Return the DDL statement with the types of a STRICT table, and every CREATE TABLE as STRICT."""
     typed = _DDL.sub(lambda match: "INTEGER" if match["integer"] else match[0], sql)
     return f"{typed.rstrip()} STRICT" if _CREATE_TABLE.match(without_comments(sql)) else typed
 
 
 def without_comments(sql: str) -> str:
-    """The statement alone."""
+    """Return the statement without its comments."""
     return _COMMENT.sub(lambda match: match["quoted"] or " ", sql)
 
 
 @lru_cache(maxsize=2048)
 def only_reads(sql: str) -> bool:
-    """Whether the statement begins as a query does."""
+    """Return whether the statement begins like a query."""
     return without_comments(sql).split(None, 1)[0].upper() in _QUERIES
 
 
 @lru_cache(maxsize=2048)
 def is_about_rows(sql: str) -> bool:
-    """Whether all that the statement can change are rows, which are counted."""
+    """Return whether the statement can change nothing but rows, which SQLite counts."""
     return only_reads(sql) or without_comments(sql).split(None, 1)[0].upper() in _CHANGES
 
 
 def split(script: str) -> Iterator[str]:
-    """The statements of a script, without the semicolons between them."""
+    """Yield the statements of a script, without semicolons."""
     start = 0
     for match in _END.finditer(script):
         if match["end"]:

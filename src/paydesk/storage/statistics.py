@@ -1,7 +1,7 @@
-"""PostgreSQL's knowledge of tables that are new: until it has looked into one, one row by its key seems as dear as all.
+"""A worker that runs ANALYZE on new tables of PostgreSQL.
 
-Its own worker looks once a minute at the soonest. Until then it plans by defaults, under which all keys of a seller
-count as a row or two; a plan that is kept then goes through thousands.
+Autovacuum does so after a minute at the earliest. Until then the planner assumes a row or two for each seller, and a
+cached plan can read thousands of rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from paydesk.storage.database import Transaction
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
 
-LOOK_SECONDS = 2.0
+POLL_INTERVAL_SECONDS = 2.0
 BYTES_MIN = 4 * 8192
-"""Enough rows for one to be told from all."""
+"""Smaller tables need no statistics."""
 
-UNKNOWN = """
+UNANALYZED = """
 SELECT CAST(c.relname AS text) FROM pg_class c
  WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r' AND c.reltuples < 0
    AND pg_relation_size(c.oid) >= $1 AND pg_get_userbyid(c.relowner) = current_user
@@ -26,22 +26,22 @@ SELECT CAST(c.relname AS text) FROM pg_class c
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Have PostgreSQL look into what it does not know yet, until told to stop. SQLite plans without statistics."""
+    """Analyze new tables until `stop` is set. SQLite plans without statistics."""
     if context.database.name == "sqlite":
         await stop.wait()
     while not stop.is_set():
         await step(context)
         with context.database.signals.subscribe("stop") as waiter:
-            await waiter.wait(LOOK_SECONDS)
+            await waiter.wait(POLL_INTERVAL_SECONDS)
 
 
 async def step(context: WorkerContext) -> int:
-    """Look once; how many tables were new."""
+    """Analyze the tables that have no statistics and return how many there were."""
 
-    async def unknown(tx: Transaction) -> list[str]:
-        return [row[0] for row in await tx.all(UNKNOWN, BYTES_MIN)]
+    async def unanalyzed(tx: Transaction) -> list[str]:
+        return [row[0] for row in await tx.all(UNANALYZED, BYTES_MIN)]
 
-    tables = await context.database.read(unknown)
+    tables = await context.database.read(unanalyzed)
     for table in tables:
         await context.database.write(lambda tx, table=table: tx.run(f'ANALYZE "{table}"'))  # type: ignore[misc]
     return len(tables)

@@ -1,9 +1,11 @@
-"""The rules of a unit of work, as both drivers enforce them: it awaits its own transaction alone, while it runs."""
+"""The rules of a unit of work, which both drivers enforce: it awaits only its transaction, and only while it runs."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from paydesk.storage.database import Transaction, Work, WorkError
@@ -11,12 +13,33 @@ from paydesk.storage.database import Transaction, Work, WorkError
 T = TypeVar("T")
 
 USED_AFTER_ITS_END = "A transaction was used after the end of its unit of work."
-SWALLOWED_AN_ERROR = "A unit of work caught a database error and went on; nothing of it was kept."
-WROTE_IN_A_READ = "A unit of work that only reads wrote."
+SWALLOWED_AN_ERROR = "A unit of work caught a database error and continued; it was rolled back."
+WROTE_IN_A_READ = "A unit of work wrote in a read."
+
+
+class Unit:
+    """A queued unit of work: its caller's context and future, and its result or error."""
+
+    __slots__ = ("answer", "context", "error", "result", "work")
+
+    def __init__(self, work: Work[Any], answer: asyncio.Future[Any]) -> None:
+        self.work, self.answer = work, answer
+        self.context = copy_context()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        """Resolve the caller's future, unless the caller was canceled."""
+        if self.answer.done():
+            return
+        if self.error is None:
+            self.answer.set_result(self.result)
+        else:
+            self.answer.set_exception(self.error)
 
 
 def run_at_once(work: Work[T], tx: Transaction) -> T:
-    """Run a work whose transaction never suspends: one step is the whole of it."""
+    """Run a work whose transaction never suspends, so that it ends in one step."""
     steps = work(tx).__await__()
     try:
         next(steps)
@@ -27,8 +50,8 @@ def run_at_once(work: Work[T], tx: Transaction) -> T:
 
 
 def awaited_something_else(steps: Generator[Any, Any, Any]) -> WorkError:
-    """End a work that suspended where it must not; what to tell its caller."""
-    # It may await even while it is ended: then it cannot be ended any better.
+    """Close a work that suspended outside its transaction, and return the error for its caller."""
+    # A work that awaits in its `finally` cannot be closed.
     with suppress(RuntimeError):
         steps.close()
-    return WorkError("A unit of work awaited something else than its transaction; it may await nothing but `tx`.")
+    return WorkError("A unit of work awaited something other than its transaction; it may await only `tx`.")

@@ -123,8 +123,6 @@ SELECT attempt, started_ms, duration_ms, answer_status, answer_body, error
   FROM attempts WHERE seller_id = $1 AND delivery_id = $2 ORDER BY attempt
 """
 
-PENDING = "SELECT count(*) FROM deliveries WHERE status = 'pending'"
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -281,12 +279,6 @@ async def deliveries_of(tx: Transaction, seller_id: int, order_id: str) -> list[
 async def attempts_of(tx: Transaction, seller_id: int, delivery_id: str) -> list[Attempt]:
     """The attempts of one notification, the first one first."""
     return [Attempt(*row) for row in await tx.all(ATTEMPTS_OF, seller_id, delivery_id)]
-
-
-async def pending_count(tx: Transaction) -> int:
-    """How many notifications are still to be delivered, of all sellers."""
-    row = await tx.one(PENDING)
-    return row[0] if row else 0
 
 
 async def _pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:

@@ -47,11 +47,6 @@ DECIDED = """SELECT application_id, redirect_uri, scope, challenge, state FROM c
 EXPIRE = """UPDATE consent_requests SET decided_ms = $4
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL"""
 
-# Out: requests that expired before $2 are gone, at most $3.
-PRUNE = """DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
-    SELECT digest FROM consent_requests WHERE seller_id = $1 AND expires_ms < $2
-     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
-
 
 async def ask(tx: Transaction, *, session: Session, asked: Asked, scope: str, now_ms: int, expires_ms: int) -> str:
     """Keep what a page asks of whoever is signed in; the value, 256 random bits, that its form carries."""
@@ -132,11 +127,6 @@ async def _code_made(tx: Transaction, keys: Keys, seller_id: int, value: str) ->
         if found is not None:
             return code, found
     return None
-
-
-async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """Forget requests that expired before; how many."""
-    return await tx.run(PRUNE, seller_id, before_ms, limit)
 
 
 async def _changed(

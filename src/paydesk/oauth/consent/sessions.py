@@ -52,11 +52,6 @@ END = "UPDATE seller_sessions SET ended_ms = $3 WHERE seller_id = $1 AND digest 
 # All of a seller's sessions: good -> ended.
 END_ALL = "UPDATE seller_sessions SET ended_ms = $2 WHERE seller_id = $1 AND ended_ms IS NULL"
 
-# Out: sessions that were over before $2 are gone, at most $3.
-PRUNE = """DELETE FROM seller_sessions WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
-    SELECT digest FROM seller_sessions WHERE seller_id = $1 AND expires_ms < $2
-     ORDER BY expires_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
-
 
 async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: int, expires_ms: int) -> str | None:
     """A new session, as the value of its cookie: 256 random bits, and whose it is so that it is found.
@@ -122,8 +117,3 @@ async def end_everywhere(tx: Transaction, cookie: str, now_ms: int, *, idle_ms: 
         return False
     await end_all(tx, seller_id, now_ms)
     return True
-
-
-async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """Forget sessions that would have expired before; how many."""
-    return await tx.run(PRUNE, seller_id, before_ms, limit)

@@ -80,7 +80,7 @@ class Simulator:
 
         async def effect(tx: Transaction, asked: Asked) -> Outcome:
             entry = await store.enter(tx, self._entry(payment, asked.plan, now_ms, card))
-            return _held_back(asked, entry.known_ms, now_ms) or _outcome(entry)
+            return _held_back(asked, entry.visible_ms, now_ms) or _outcome(entry)
 
         own = (*cards.rules_of_card(card), *cards.rules_of_amount(payment.amount_minor))
         return await self._answer("payment", payment, payment.payment_id, own, effect)
@@ -106,7 +106,7 @@ class Simulator:
             entry = await store.find(tx, payment.merchant_id, payment.payment_id)
             if asked.is_lost:
                 return Unknown("the answer was lost")
-            return _outcome(entry) if entry is not None and entry.known_ms <= now_ms else NotFound()
+            return _outcome(entry) if entry is not None and entry.visible_ms <= now_ms else NotFound()
 
         own = cards.rules_of_amount(payment.amount_minor)
         return await self._answer("inquiry", payment, payment.payment_id, own, effect)
@@ -124,9 +124,9 @@ class Simulator:
             known = await store.move(tx, movement)
             if known is None and movement.outcome == "approved" and not await store.take(tx, movement):
                 await store.decline(tx, movement, REFUSED)
-                return _held_back(asked, movement.known_ms, now_ms) or Declined(REFUSED)
+                return _held_back(asked, movement.visible_ms, now_ms) or Declined(REFUSED)
             told = known or movement
-            return _held_back(asked, told.known_ms, now_ms) or _outcome(told)
+            return _held_back(asked, told.visible_ms, now_ms) or _outcome(told)
 
         own = cards.rules_of_amount(payment.amount_minor)
         return await self._answer("refund", payment, key, own, effect)
@@ -146,7 +146,7 @@ class Simulator:
             if known is None:
                 await store.undo(tx, movement, reference_id)
             told = known or movement
-            return _held_back(asked, told.known_ms, now_ms) or _outcome(told)
+            return _held_back(asked, told.visible_ms, now_ms) or _outcome(told)
 
         own = cards.rules_of_amount(payment.amount_minor)
         return await self._answer("reversal", payment, key, own, effect)
@@ -230,11 +230,11 @@ def _in_vain(asked: Asked) -> Unknown | NotSent | None:
     return Unknown("nothing was heard") if asked.times <= asked.plan.vain else None
 
 
-def _held_back(asked: Asked, known_ms: int, now_ms: int) -> Unknown | None:
+def _held_back(asked: Asked, visible_ms: int, now_ms: int) -> Unknown | None:
     """No answer, where it is lost or still to come."""
     if asked.is_lost:
         return Unknown("the answer was lost")
-    return Unknown("the answer is late") if known_ms > now_ms else None
+    return Unknown("the answer is late") if visible_ms > now_ms else None
 
 
 def _outcome(row: Entry | Movement) -> Approved | Declined:

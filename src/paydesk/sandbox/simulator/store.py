@@ -23,7 +23,7 @@ class Entry:
     authorization_code: str | None
     card: str | None
     installments: int
-    known_ms: int
+    visible_ms: int
     created_ms: int
     reversed_ms: int | None = None
 
@@ -40,7 +40,7 @@ class Movement:
     outcome: str
     detail: str | None
     reference_id: str
-    known_ms: int
+    visible_ms: int
     created_ms: int
 
 
@@ -75,39 +75,14 @@ UPDATE simulator_payments SET reversed_ms = $3
    AND ($4 = '' OR reference_id = $4)"""
 
 FIRST_ASK = """
-INSERT INTO simulator_requests (seller_id, operation, request_key, ordinal, asked, created_ms)
+INSERT INTO simulator_requests (seller_id, operation, request_key, ordinal, requests, created_ms)
 SELECT CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS text), COALESCE(MAX(ordinal), 0) + 1, 0, CAST($4 AS bigint)
   FROM simulator_requests WHERE seller_id = $1 AND operation = $2
 ON CONFLICT DO NOTHING"""
 
 ASK = """
-UPDATE simulator_requests SET asked = asked + 1 WHERE seller_id = $1 AND operation = $2 AND request_key = $3
-RETURNING ordinal, asked"""
-
-# Out: payments whose id stands before $2, at most $3. Their ids are of their orders' time.
-PRUNE_PAYMENTS = """
-DELETE FROM simulator_payments WHERE seller_id = $1 AND payment_id IN (WITH old AS MATERIALIZED (
-       SELECT payment_id FROM simulator_payments
-        WHERE seller_id = $1 AND payment_id < $2
-        ORDER BY payment_id LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
-
-# Out: what went back of payments before $2 that are out, at most $3.
-PRUNE_MOVEMENTS = """
-DELETE FROM simulator_movements WHERE seller_id = $1 AND movement_key IN (WITH old AS MATERIALIZED (
-       SELECT m.movement_key FROM simulator_movements m
-        WHERE m.seller_id = $1 AND m.payment_id < $2
-          AND NOT EXISTS (SELECT 1 FROM simulator_payments p
-                           WHERE p.seller_id = $1 AND p.payment_id = m.payment_id)
-        ORDER BY m.payment_id LIMIT $3 FOR UPDATE OF m SKIP LOCKED) SELECT * FROM old)"""
-
-# Out: requests of one operation from before $3, at most $4, the first ones. The last one stays: numbers go on from it.
-PRUNE_ASKS = """
-DELETE FROM simulator_requests
- WHERE seller_id = $1 AND operation = $2 AND created_ms < $3 AND request_key IN (WITH old AS MATERIALIZED (
-       SELECT a.request_key FROM simulator_requests a
-        WHERE a.seller_id = $1 AND a.operation = $2
-          AND a.ordinal < (SELECT MAX(n.ordinal) FROM simulator_requests n WHERE n.seller_id = $1 AND n.operation = $2)
-        ORDER BY a.ordinal LIMIT $4 FOR UPDATE OF a SKIP LOCKED) SELECT * FROM old)"""
+UPDATE simulator_requests SET requests = requests + 1 WHERE seller_id = $1 AND operation = $2 AND request_key = $3
+RETURNING ordinal, requests"""
 
 
 async def enter(tx: Transaction, entry: Entry) -> Entry:
@@ -156,21 +131,6 @@ async def ask(tx: Transaction, seller_id: int, operation: str, key: str, now_ms:
         await tx.run(FIRST_ASK, seller_id, operation, key, now_ms)
         row = await tx.one(ASK, seller_id, operation, key)
     return row[0], row[1]
-
-
-async def prune_payments(tx: Transaction, seller_id: int, before: str, limit: int) -> int:
-    """Cross out payments whose id stands before; how many."""
-    return await tx.run(PRUNE_PAYMENTS, seller_id, before, limit)
-
-
-async def prune_movements(tx: Transaction, seller_id: int, before: str, limit: int) -> int:
-    """Cross out movements of payments before that are crossed out; how many."""
-    return await tx.run(PRUNE_MOVEMENTS, seller_id, before, limit)
-
-
-async def prune_asks(tx: Transaction, seller_id: int, operation: str, before_ms: int, limit: int) -> int:
-    """Forget requests of the operation from before, but for the last one; how many."""
-    return await tx.run(PRUNE_ASKS, seller_id, operation, before_ms, limit)
 
 
 def _values(row: Entry | Movement) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The ledger's checker: it finds nothing in what is sound, and each rule sees what was broken on purpose."""
+"""The invariants: a consistent database has no findings, and each rule finds the violation made for it."""
 
 from __future__ import annotations
 
@@ -60,8 +60,15 @@ async def _order(tx: Transaction, order_id: str, steps: tuple[tuple[str, ...], .
 async def _event(tx: Transaction, order_id: str, version: int, move: str, state: tuple[str, ...]) -> None:
     event_id = f"{order_id}/{version}"
     common = {"seller_id": 1, "order_id": order_id, "version": version, "created_ms": NOW}
-    said = {"event_id": event_id, "action": "order.created", "move": move, "body": "{}", "application_id": 7, "live": 0}
-    await _insert(tx, "order_events", **common, **said, **dict(zip(STATE, state, strict=True)))
+    event = {
+        "event_id": event_id,
+        "action": "order.created",
+        "move": move,
+        "body": "{}",
+        "application_id": 7,
+        "live": 0,
+    }
+    await _insert(tx, "order_events", **common, **event, **dict(zip(STATE, state, strict=True)))
     sent = {"status": "delivered", "attempts": 1, "next_ms": NOW, "claimed_until_ms": 0}
     delivery = {"delivery_id": f"{event_id}.{SUBSCRIPTION}", "subscription_id": SUBSCRIPTION}
     await _insert(tx, "deliveries", **common, **delivery, **sent)
@@ -74,10 +81,10 @@ async def _result(tx: Transaction, result_id: str, verdict: str, outcome: str = 
 
 async def _refund(tx: Transaction, refund_id: str, amount_minor: int, status: str) -> None:
     ended_ms = None if status == "processing" else NOW
-    names = {"seller_id": 1, "refund_id": refund_id, "order_id": ORDER, "created_ms": NOW, "ended_ms": ended_ms}
-    await _insert(
-        tx, "refunds", **names, next_ms=NOW, amount=str(amount_minor), amount_minor=amount_minor, status=status
-    )
+    names = {"seller_id": 1, "refund_id": refund_id, "order_id": ORDER, "application_id": 7, "idempotency_key": "k2"}
+    amounts = {"amount": str(amount_minor), "amount_minor": amount_minor}
+    job = {"live": 0, "status": status, "attempts": 0, "unsent": 0, "next_ms": NOW, "claimed_until_ms": 0}
+    await _insert(tx, "refunds", **names, **amounts, **job, created_ms=NOW, ended_ms=ended_ms)
 
 
 async def _reversal(tx: Transaction, **columns: Any) -> None:
@@ -104,32 +111,37 @@ async def _subscribe(tx: Transaction, subscription_id: str, **columns: Any) -> N
 
 
 async def _consents(tx: Transaction) -> None:
-    """A seller agreed twice and withdrew once; the application is to be told of all that."""
+    """Two authorizations, one withdrawal, and their deliveries to the application."""
     await _subscribe(tx, "connect", topic="mp-connect", live=1)
-    await _subscribe(tx, "picky", topic="mp-connect", actions='["application.deauthorized"]')
+    await _subscribe(tx, "withdrawals", topic="mp-connect", actions='["application.deauthorized"]')
     await _subscribe(tx, "late", topic="mp-connect", created_ms=NOW + 1)
     for authorization_id, withdrawn_ms in (("g1", None), ("g2", NOW)):
         named = {"seller_id": 1, "authorization_id": authorization_id, "application_id": 7, "scope": "read"}
         await _insert(tx, "authorizations", **named, created_ms=NOW, withdrawn_ms=withdrawn_ms)
     for version, action in enumerate(("authorized", "authorized", "deauthorized"), start=1):
-        said = {"application_id": 7, "action": f"application.{action}", "body": "{}"}
-        await _insert(tx, "application_events", seller_id=1, version=version, created_ms=NOW, **said)
-        for subscription_id in ("connect", "picky") if version == 3 else ("connect",):
-            told = {"delivery_id": f"{version}.{subscription_id}", "subscription_id": subscription_id, "order_id": "7"}
+        event = {"application_id": 7, "action": f"application.{action}", "body": "{}"}
+        await _insert(tx, "application_events", seller_id=1, version=version, created_ms=NOW, **event)
+        for subscription_id in ("connect", "withdrawals") if version == 3 else ("connect",):
+            delivery = {
+                "delivery_id": f"{version}.{subscription_id}",
+                "subscription_id": subscription_id,
+                "order_id": "7",
+            }
             open_ = {"status": "pending", "attempts": 0, "next_ms": NOW, "claimed_until_ms": 0, "created_ms": NOW}
-            await _insert(tx, "deliveries", seller_id=1, version=version, **told, **open_)
+            await _insert(tx, "deliveries", seller_id=1, version=version, **delivery, **open_)
 
 
-async def _sound(tx: Transaction) -> None:
-    """An order that was paid and partly refunded, its notifications, its key, and a family at its second generation.
+async def _consistent(tx: Transaction) -> None:
+    """Insert consistent rows.
 
-    And the consents between the seller and the application.
+    A paid and partly refunded order with its deliveries and its idempotency key, a token family at generation 2, and
+    the seller's consents.
     """
     await _consents(tx)
     await _subscribe(tx, SUBSCRIPTION)
     await _subscribe(tx, "later", created_ms=NOW + 1)
-    await _subscribe(tx, "elsewhere", live=1)
-    await _subscribe(tx, "choosy", actions='["order.failed"]')
+    await _subscribe(tx, "live", live=1)
+    await _subscribe(tx, "filtered", actions='["order.failed"]')
     await _order(tx, ORDER, STEPS, paid_ms=NOW, paid_minor=1000, refunded_minor=300, refunding_minor=700)
     await _order(tx, "ORD2", STEPS[:2])
     assert await feeds.number(tx, FEED, 5) == 5
@@ -138,28 +150,28 @@ async def _sound(tx: Transaction) -> None:
     await _refund(tx, "REF2", 700, "processing")
     await _refund(tx, "REF3", 700, "failed")
     await _key(tx, status=201, answer=b"{}")
-    grant = {"seller_id": 1, "authorization_id": "g1", "application_id": 7, "scope": "read"}
-    await _insert(tx, "token_families", **grant, family_id=b"c", live=0, generation=2, created_ms=NOW)
+    authorized = {"seller_id": 1, "authorization_id": "g1", "application_id": 7, "scope": "read"}
+    await _insert(tx, "token_families", **authorized, family_id=b"c", live=0, generation=2, created_ms=NOW)
     await _token(tx, 1)
     await _token(tx, 2)
     code = {"digest": b"d", "redirect_uri": "https://shop.example", "created_ms": NOW, "expires_ms": NOW}
-    await _insert(tx, "codes", **grant, **code, exchanged_ms=NOW, family_id=b"c")
+    await _insert(tx, "codes", **authorized, **code, exchanged_ms=NOW, family_id=b"c")
 
 
-async def _rules_broken(database: Database) -> set[str]:
+async def _violated(database: Database) -> set[str]:
     return {finding.rule for finding in await check.check(database, NOW)}
 
 
-async def test_a_sound_ledger_has_no_findings(database: Database) -> None:
-    """Nothing is found where nothing is wrong, also where nothing is."""
+async def test_a_consistent_database_has_no_findings(database: Database) -> None:
+    """Neither with rows nor without."""
     assert await check.check(database, NOW) == []
-    await database.write(_sound)
+    await database.write(_consistent)
     assert await check.check(database, NOW) == []
     assert await check.integrity(database) == []
 
 
-async def test_a_ledger_is_read_in_pages(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong is found on every page, once."""
+async def test_violations_are_found_on_every_page(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once."""
     monkeypatch.setattr(check, "PAGE_ROWS", 10)
 
     async def work(tx: Transaction) -> None:
@@ -171,29 +183,29 @@ async def test_a_ledger_is_read_in_pages(database: Database, monkeypatch: pytest
     assert [finding.subject for finding in found] == [f"seller 1, ORD{number:04}" for number in range(25)]
 
 
-BREAKS = {
+VIOLATIONS = {
     "version_gap": f"DELETE FROM order_events {WHERE} AND version = 2",
-    "illegal_step": f"UPDATE order_events SET move = 'cancel' {WHERE} AND version = 3",
-    "order_against_last_event": f"UPDATE orders SET version = 5 {WHERE}",
+    "illegal_transition": f"UPDATE order_events SET move = 'cancel' {WHERE} AND version = 3",
+    "order_differs_from_last_event": f"UPDATE orders SET version = 5 {WHERE}",
     "order_without_event": f"DELETE FROM order_events {WHERE}",
     "event_without_order": f"DELETE FROM orders {WHERE}",
     "refund_without_order": f"DELETE FROM orders {WHERE}",
-    "payment_against_status": f"UPDATE orders SET paid_minor = NULL {WHERE}",
-    "refunds_against_payment": f"UPDATE orders SET refunded_minor = 400 {WHERE}",
+    "payment_status_mismatch": f"UPDATE orders SET paid_minor = NULL {WHERE}",
+    "refund_totals_mismatch": f"UPDATE orders SET refunded_minor = 400 {WHERE}",
     "refund_without_end": "UPDATE refunds SET ended_ms = NULL WHERE status = 'processed'",
-    "approval_without_effect": "UPDATE results SET verdict = 'late_approval'",
+    "approval_unaccounted": "UPDATE results SET verdict = 'late_approval'",
     "event_without_delivery": f"DELETE FROM deliveries {WHERE} AND version = 4",
     "application_event_gap": "DELETE FROM application_events WHERE version = 2",
     "withdrawn_without_event": "UPDATE authorizations SET withdrawn_ms = 1",
     "application_event_without_delivery": "DELETE FROM deliveries WHERE order_id = '7' AND version = 2",
     "application_delivery_without_event": "DELETE FROM application_events WHERE version = 3",
     "event_number_gap": "UPDATE order_events SET number = NULL WHERE number = 3",
-    "event_number_lost": "UPDATE order_events SET number = NULL",
+    "event_numbers_missing": "UPDATE order_events SET number = NULL",
     "event_out_of_order": f"UPDATE order_events SET number = 9 {WHERE} AND version = 1",
-    "event_in_anothers_feed": f"UPDATE order_events SET live = 1 {WHERE} AND version = 1",
+    "event_in_wrong_feed": f"UPDATE order_events SET live = 1 {WHERE} AND version = 1",
     "event_stuck": f"UPDATE order_events SET created_ms = {NOW - DAY - 1} WHERE number IS NULL",
     "delivery_overdue": f"UPDATE deliveries SET status = 'pending', created_ms = {NOW - 32 * DAY}",
-    "key_without_answer": "UPDATE idempotency_keys SET answer = NULL",
+    "key_without_response": "UPDATE idempotency_keys SET answer = NULL",
     "code_without_family": "UPDATE codes SET family_id = NULL",
     "access_tokens_generations": "DELETE FROM access_tokens WHERE generation = 2",
     "refresh_tokens_generations": "UPDATE token_families SET generation = 3",
@@ -201,37 +213,37 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize(("rule", "sql"), BREAKS.items(), ids=BREAKS)
-async def test_a_broken_row_is_found(database: Database, rule: str, sql: str) -> None:
-    """Each rule finds the row that was broken for it."""
-    await database.write(_sound)
+@pytest.mark.parametrize(("rule", "sql"), VIOLATIONS.items(), ids=VIOLATIONS)
+async def test_each_rule_finds_its_violation(database: Database, rule: str, sql: str) -> None:
+    """One statement violates the invariant; its rule reports it."""
+    await database.write(_consistent)
     await database.write(lambda tx: tx.run(sql))
-    assert rule in await _rules_broken(database)
+    assert rule in await _violated(database)
 
 
-async def test_more_refunds_than_payment_are_found(database: Database) -> None:
-    """What is reserved counts as given back."""
+async def test_refunds_above_the_payment_are_found(database: Database) -> None:
+    """A reserved amount counts as refunded."""
 
     async def work(tx: Transaction) -> None:
-        await _sound(tx)
+        await _consistent(tx)
         await _refund(tx, "REF4", 1, "processing")
 
     await database.write(work)
-    assert await _rules_broken(database) == {"refunds_against_payment"}
+    assert await _violated(database) == {"refund_totals_mismatch"}
 
 
 @pytest.mark.parametrize(
     ("change", "found"),
     [
-        ("number = 4 WHERE number = 5", "5 events have 4 numbers, from 1 to 4; 5 were given out"),
-        ("number = 6 WHERE number = 5", "5 events have 5 numbers, from 1 to 6; 5 were given out"),
-        ("number = 0 WHERE number = 1", "5 events have 5 numbers, from 0 to 5; 5 were given out"),
-        ("number = NULL WHERE number = 5", "4 events have 4 numbers, from 1 to 4; 5 were given out"),
+        ("number = 4 WHERE number = 5", "5 events have 4 numbers, from 1 to 4; the counter is at 5"),
+        ("number = 6 WHERE number = 5", "5 events have 5 numbers, from 1 to 6; the counter is at 5"),
+        ("number = 0 WHERE number = 1", "5 events have 5 numbers, from 0 to 5; the counter is at 5"),
+        ("number = NULL WHERE number = 5", "4 events have 4 numbers, from 1 to 4; the counter is at 5"),
     ],
 )
-async def test_a_feed_has_every_number_once(database: Database, change: str, found: str) -> None:
-    """Neither twice, for which the schema has an index, nor left out, nor given out to nobody."""
-    await database.write(_sound)
+async def test_a_feed_has_each_number_once(database: Database, change: str, found: str) -> None:
+    """No number is used twice, left out, or counted without an event. An index prevents the first; it is dropped."""
+    await database.write(_consistent)
     await database.write(lambda tx: tx.run("DROP INDEX order_events_numbered"))
     await database.write(lambda tx: tx.run(f"UPDATE order_events SET {change}"))
     assert f"event_number_gap: seller 1, feed of application 7, test: {found}" in [
@@ -240,8 +252,8 @@ async def test_a_feed_has_every_number_once(database: Database, change: str, fou
 
 
 async def test_a_later_event_has_a_later_number(database: Database) -> None:
-    """Who follows the feed would otherwise see what came of an order before it came to be."""
-    await database.write(_sound)
+    """Otherwise a client would read an order's events in the wrong order."""
+    await database.write(_consistent)
 
     async def work(tx: Transaction) -> None:
         await tx.run(f"UPDATE order_events SET number = 0 {WHERE} AND version = 3")
@@ -249,32 +261,34 @@ async def test_a_later_event_has_a_later_number(database: Database) -> None:
         await tx.run(f"UPDATE order_events SET number = 4 {WHERE} AND version = 3")
 
     await database.write(work)
-    assert await _rules_broken(database) == {"event_out_of_order"}
+    assert await _violated(database) == {"event_out_of_order"}
 
 
 @pytest.mark.parametrize("change", ["refunding_minor = 699", "refunding_minor = 0, refunded_minor = 1000"])
-async def test_a_reservation_is_what_is_under_way(database: Database, change: str) -> None:
-    """Neither less, or too much could be given back, nor gone before its refund has ended."""
-    await database.write(_sound)
+async def test_reserved_amount_equals_refunds_in_progress(database: Database, change: str) -> None:
+    """With less reserved, too much could be refunded."""
+    await database.write(_consistent)
     await database.write(lambda tx: tx.run(f"UPDATE orders SET {change} {WHERE}"))
-    assert await _rules_broken(database) == {"refunds_against_payment"}
+    assert await _violated(database) == {"refund_totals_mismatch"}
 
 
 @pytest.mark.parametrize(("status", "found"), [("pending", {"payment_reversed"}), ("not_found", set())])
-async def test_a_payment_that_counts_is_not_given_back(database: Database, status: str, found: set[str]) -> None:
-    """Where the acquirer knows of nothing there is nothing to give back."""
+async def test_a_reversal_of_the_orders_payment_is_found(database: Database, status: str, found: set[str]) -> None:
+    """Unless the acquirer has no such payment."""
 
     async def work(tx: Transaction) -> None:
-        await _sound(tx)
+        await _consistent(tx)
         await _reversal(tx, result_id="r1", status=status)
 
     await database.write(work)
-    assert await _rules_broken(database) == found
+    assert await _violated(database) == found
 
 
-@pytest.mark.parametrize(("status", "found"), [(None, {"approval_without_effect"}), ("pending", set())])
-async def test_a_late_approval_is_to_be_reversed(database: Database, status: str | None, found: set[str]) -> None:
-    """An approval of an order that was canceled is a finding until its reversal is under way."""
+@pytest.mark.parametrize(("status", "found"), [(None, {"approval_unaccounted"}), ("pending", set())])
+async def test_a_late_approval_without_a_reversal_is_found(
+    database: Database, status: str | None, found: set[str]
+) -> None:
+    """An approval of a canceled order needs a reversal."""
     steps = (STEPS[0], ("cancel", "canceled", "canceled", "canceled_by_api"))
 
     async def work(tx: Transaction) -> None:
@@ -284,11 +298,11 @@ async def test_a_late_approval_is_to_be_reversed(database: Database, status: str
             await _reversal(tx, result_id="r1", status=status)
 
     await database.write(work)
-    assert await _rules_broken(database) == found
+    assert await _violated(database) == found
 
 
-async def test_an_approval_in_doubt_is_being_asked_about(database: Database) -> None:
-    """While the acquirer is asked nobody knows whether an approval is one."""
+async def test_a_conflicting_approval_needs_an_inquiry(database: Database) -> None:
+    """While an inquiry is open, the approval is undecided."""
     steps = (*STEPS[:2], ("check", "at_terminal", "check_on_terminal", "check_on_terminal"))
 
     async def work(tx: Transaction) -> None:
@@ -296,9 +310,9 @@ async def test_an_approval_in_doubt_is_being_asked_about(database: Database) -> 
         await _result(tx, "r1", "conflict")
 
     await database.write(work)
-    assert await _rules_broken(database) == {"approval_without_effect", "unknown_without_inquiry"}
+    assert await _violated(database) == {"approval_unaccounted", "unknown_without_inquiry"}
     await database.write(_inquiry)
-    assert await _rules_broken(database) == set()
+    assert await _violated(database) == set()
 
 
 async def _inquiry(tx: Transaction, **columns: Any) -> None:
@@ -306,65 +320,65 @@ async def _inquiry(tx: Transaction, **columns: Any) -> None:
     await _insert(tx, "inquiries", **{**names, "created_ms": NOW, **columns})
 
 
-async def test_an_unknown_outcome_that_nobody_asks_for_is_found(database: Database) -> None:
-    """An order that waits for the truth has an inquiry, be it one that was forgone."""
+async def test_an_unknown_outcome_without_an_inquiry_is_found(database: Database) -> None:
+    """An order with an unknown outcome has an inquiry, even if that was skipped."""
     steps = (*STEPS[:2], ("check", "at_terminal", "check_on_terminal", "check_on_terminal"))
     await database.write(lambda tx: _order(tx, ORDER, steps))
-    assert await _rules_broken(database) == {"unknown_without_inquiry"}
+    assert await _violated(database) == {"unknown_without_inquiry"}
     await database.write(lambda tx: _inquiry(tx, ended_ms=NOW, outcome="forgone"))
-    assert await _rules_broken(database) == set()
+    assert await _violated(database) == set()
 
 
 @pytest.mark.parametrize("reference_id", ["9", "1", ""])
-async def test_a_payment_that_went_back_as_a_late_approval_is_found(database: Database, reference_id: str) -> None:
-    """What is given back beside a payment goes by another reference than the payment's."""
+async def test_a_reversal_with_the_payments_reference_is_found(database: Database, reference_id: str) -> None:
+    """A reversal of a late approval has a reference other than the payment's."""
 
     async def work(tx: Transaction) -> None:
-        await _sound(tx)
+        await _consistent(tx)
         await tx.run(f"UPDATE orders SET reference_id = '1' {WHERE}")
         await _reversal(tx, reference_id=reference_id, status="reversed", ended_ms=NOW)
 
     await database.write(work)
-    assert await _rules_broken(database) == (set() if reference_id == "9" else {"payment_reversed"})
+    assert await _violated(database) == (set() if reference_id == "9" else {"payment_reversed"})
 
 
-async def test_a_payment_that_is_being_undone_is_found(database: Database) -> None:
-    """What the acquirer was told is void is no order's payment."""
+async def test_a_paid_order_with_a_reversing_inquiry_is_found(database: Database) -> None:
+    """A payment that is being reversed is not an order's payment."""
 
     async def work(tx: Transaction) -> None:
-        await _sound(tx)
+        await _consistent(tx)
         await _inquiry(tx, reversing_ms=NOW)
 
     await database.write(work)
-    assert await _rules_broken(database) == {"approved_while_undone"}
+    assert await _violated(database) == {"approved_while_reversing"}
 
 
-async def test_what_nobody_brings_on_is_found(database: Database) -> None:
-    """An inquiry, a reversal or a refund that was due a day ago: its worker does not run."""
+async def test_overdue_jobs_are_found(database: Database) -> None:
+    """An inquiry, a reversal and a refund that were due more than a day ago."""
 
     async def work(tx: Transaction) -> None:
-        await _sound(tx)
+        await _consistent(tx)
         await _inquiry(tx, next_ms=NOW - DAY - 1)
         await _reversal(tx, next_ms=NOW - DAY - 1)
         await tx.run(f"UPDATE refunds SET next_ms = {NOW - DAY - 1}")
 
     await database.write(work)
-    assert await _rules_broken(database) == {"inquiry_stuck", "reversal_stuck", "refund_stuck"}
+    assert await _violated(database) == {"inquiry_stuck", "reversal_stuck", "refund_stuck"}
 
 
 async def test_two_approvals_of_one_order_are_found(database: Database) -> None:
     """An order has one payment."""
 
     async def work(tx: Transaction) -> None:
-        await _sound(tx)
+        await _consistent(tx)
         await _result(tx, "r2", "taken")
 
     await database.write(work)
-    assert await _rules_broken(database) == {"approved_twice"}
+    assert await _violated(database) == {"approved_twice"}
 
 
 async def test_a_reference_of_two_payments_is_found(database: Database) -> None:
-    """The number is the other order's, and yet this one shows it as its own."""
+    """The reference belongs to one order, and another order has it."""
 
     async def work(tx: Transaction) -> None:
         await _order(tx, "ORD1", STEPS)
@@ -375,11 +389,11 @@ async def test_a_reference_of_two_payments_is_found(database: Database) -> None:
         )
 
     await database.write(work)
-    assert "reference_repeated" in await _rules_broken(database)
+    assert "duplicate_reference" in await _violated(database)
 
 
 async def test_two_live_orders_on_a_terminal_are_found(database: Database) -> None:
-    """Without its index the schema would allow it."""
+    """An index prevents it; it is dropped."""
 
     async def work(tx: Transaction) -> None:
         await tx.run("DROP INDEX orders_live_on_terminal")

@@ -1,8 +1,9 @@
--- The tables. Times are epoch milliseconds (`…_ms`), money is minor units (`…_minor`), yes and no are 1 and 0.
--- `seller_id` comes first in every key of what a request conflict_keys: one request is one seller, one shard, one local
--- transaction.
+-- All tables. Times are milliseconds since 1970 in UTC (`…_ms`), amounts are in minor units (`…_minor`), booleans are 1
+-- and 0.
+-- `seller_id` is the first column of every key that a request uses: one request, one seller, one local transaction.
+-- Partial indexes cover pending rows, so that finding them costs nothing as the history grows.
 
--- Reference: small, cached, of nobody's shard ---------------------------------------------------------------------
+-- Shared by all sellers: small tables ------------------------------------------------------------------------------
 
 CREATE TABLE applications (
     application_id     bigint   NOT NULL PRIMARY KEY,
@@ -23,7 +24,7 @@ CREATE TABLE application_secrets (
     digest             bytea    NOT NULL,
     created_ms         bigint   NOT NULL,
     expires_ms         bigint,
-    expired_ms         bigint,             -- the first refusal as expired writes it down
+    expired_ms         bigint,             -- set by the first request that was refused because it had expired
     PRIMARY KEY (application_id, secret_id)
 );
 
@@ -69,8 +70,8 @@ CREATE TABLE subscriptions (
     live               smallint NOT NULL,
     topic              text     NOT NULL CHECK (topic IN ('orders', 'mp-connect')),
     url                text     NOT NULL,
-    actions            text     NOT NULL,  -- a JSON array; empty = all
-    secret_generation  bigint   NOT NULL,  -- the secret is derived from it under the server key
+    actions            text     NOT NULL,  -- a JSON array; empty: all actions
+    secret_generation  bigint   NOT NULL,  -- the secret is derived from it and the server key
     key_version        bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
     deleted_ms         bigint
@@ -103,9 +104,21 @@ CREATE TABLE operator_events (
     subject            text     NOT NULL,
     message            text     NOT NULL,
     body               text     NOT NULL,
+    repeat_key         text,               -- kind, subject and hour; NULL for events that are not aggregated
+    occurrences        bigint   NOT NULL DEFAULT 1,
     created_ms         bigint   NOT NULL
 );
 
+CREATE UNIQUE INDEX operator_events_repeats ON operator_events (repeat_key) WHERE repeat_key IS NOT NULL;
+
+-- Set by the first command that opens the database, and never changed.
+CREATE TABLE database_mark (
+    name               text     NOT NULL PRIMARY KEY CHECK (name = 'kind'),
+    kind               text     NOT NULL CHECK (kind IN ('development', 'production')),
+    marked_ms          bigint   NOT NULL
+);
+
+-- The clock of `paydesk dev`.
 CREATE TABLE clock_settings (
     name               text     NOT NULL PRIMARY KEY CHECK (name = 'clock'),
     offset_ms          bigint   NOT NULL,
@@ -136,22 +149,24 @@ CREATE TABLE codes (
     challenge          text,               -- S256
     created_ms         bigint   NOT NULL,
     expires_ms         bigint   NOT NULL,
-    expired_ms         bigint,             -- the first refusal as expired writes it down: expired for ever
+    expired_ms         bigint,             -- set by the first refusal as expired: it stays expired if clocks go back
     exchanged_ms       bigint,
-    family_id           bytea,              -- what came of it
+    family_id          bytea,              -- the token family it was exchanged for
     PRIMARY KEY (seller_id, digest)
 );
 
+CREATE INDEX codes_age ON codes (seller_id, expires_ms);
+
 CREATE TABLE token_families (
     seller_id          bigint   NOT NULL,
-    family_id           bytea    NOT NULL,  -- 128 random bits
+    family_id          bytea    NOT NULL,  -- 128 random bits
     authorization_id   text     NOT NULL,
     application_id     bigint   NOT NULL,
     live               smallint NOT NULL,
     scope              text     NOT NULL,
-    generation         bigint   NOT NULL,  -- the newest one; one successor and no more is the UPDATE that raises it
+    generation         bigint   NOT NULL,  -- of the newest tokens; the UPDATE that increments it admits one successor
     created_ms         bigint   NOT NULL,
-    expired_ms         bigint,             -- the newest refresh token was refused as expired: no successor, ever
+    expired_ms         bigint,             -- the newest refresh token was refused as expired: the family ends
     revoked_ms         bigint,
     revoked_reason     text,
     PRIMARY KEY (seller_id, family_id)
@@ -160,7 +175,7 @@ CREATE TABLE token_families (
 CREATE TABLE refresh_tokens (
     seller_id          bigint   NOT NULL,
     digest             bytea    NOT NULL,
-    family_id           bytea    NOT NULL,
+    family_id          bytea    NOT NULL,
     generation         bigint   NOT NULL,
     key_version        bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
@@ -173,7 +188,7 @@ CREATE UNIQUE INDEX refresh_tokens_generation ON refresh_tokens (seller_id, fami
 CREATE TABLE access_tokens (
     seller_id          bigint   NOT NULL,
     digest             bytea    NOT NULL,
-    family_id           bytea    NOT NULL,
+    family_id          bytea    NOT NULL,
     generation         bigint   NOT NULL,
     key_version        bigint   NOT NULL,
     scope              text     NOT NULL,
@@ -186,6 +201,50 @@ CREATE TABLE access_tokens (
 
 CREATE UNIQUE INDEX access_tokens_generation ON access_tokens (seller_id, family_id, generation);
 
+-- Sign-in and consent -----------------------------------------------------------------------------------------------
+
+CREATE TABLE seller_sessions (
+    seller_id          bigint   NOT NULL,
+    digest             bytea    NOT NULL,  -- of the cookie
+    created_ms         bigint   NOT NULL,
+    used_ms            bigint,             -- last use, to the minute; NULL: not since it was created
+    expires_ms         bigint   NOT NULL,
+    expired_ms         bigint,             -- set by the first request that was refused because it had expired
+    ended_ms           bigint,             -- signed out, password changed, seller suspended
+    PRIMARY KEY (seller_id, digest)
+);
+
+CREATE INDEX seller_sessions_age ON seller_sessions (seller_id, expires_ms);
+
+-- A consent page that was shown to a seller. It is decided once, by the session that saw it, before it expires.
+CREATE TABLE consent_requests (
+    seller_id          bigint   NOT NULL,
+    digest             bytea    NOT NULL,  -- of the value in the form
+    session_digest     bytea    NOT NULL,
+    application_id     bigint   NOT NULL,
+    redirect_uri       text     NOT NULL,
+    scope              text     NOT NULL,
+    challenge          text,               -- S256
+    state              text,
+    created_ms         bigint   NOT NULL,
+    expires_ms         bigint   NOT NULL,
+    decided_ms         bigint,
+    PRIMARY KEY (seller_id, digest)
+);
+
+CREATE INDEX consent_requests_age ON consent_requests (seller_id, expires_ms);
+
+-- What happened between a seller and an application: the source of webhooks of topic mp-connect.
+CREATE TABLE application_events (
+    seller_id          bigint   NOT NULL,
+    application_id     bigint   NOT NULL,
+    version            bigint   NOT NULL,  -- from 1, for each seller and application
+    action             text     NOT NULL CHECK (action IN ('application.authorized', 'application.deauthorized')),
+    body               text     NOT NULL,  -- the notification, byte for byte
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, application_id, version)
+);
+
 -- Terminals ---------------------------------------------------------------------------------------------------------
 
 CREATE TABLE terminals (
@@ -197,8 +256,8 @@ CREATE TABLE terminals (
     kind               text     NOT NULL CHECK (kind IN ('terminal', 'service')),
     is_virtual         smallint NOT NULL,
     operating_mode     text     NOT NULL CHECK (operating_mode IN ('PDV', 'STANDALONE', 'SELF_SERVICE', 'UNDEFINED')),
-    script             text,               -- of a virtual one
-    session            bigint   NOT NULL,  -- the number of the newest terminal_sessions row, 0 before the first hello
+    script             text,               -- of a virtual terminal
+    session            bigint   NOT NULL,  -- number of the newest terminal_sessions row; 0 before the first hello
     last_seen_ms       bigint,
     created_ms         bigint   NOT NULL,
     PRIMARY KEY (seller_id, terminal_id)
@@ -215,6 +274,9 @@ CREATE TABLE device_tokens (
     PRIMARY KEY (seller_id, digest)
 );
 
+CREATE INDEX device_tokens_revoked ON device_tokens (seller_id, revoked_ms) WHERE revoked_ms IS NOT NULL;
+CREATE INDEX device_tokens_terminal ON device_tokens (seller_id, terminal_id);
+
 CREATE TABLE terminal_sessions (
     seller_id          bigint   NOT NULL,
     terminal_id        text     NOT NULL,
@@ -225,9 +287,11 @@ CREATE TABLE terminal_sessions (
     PRIMARY KEY (seller_id, terminal_id, boot_id)
 );
 
+CREATE INDEX terminal_sessions_age ON terminal_sessions (seller_id, created_ms);
+
 -- Orders ------------------------------------------------------------------------------------------------------------
 
--- One row is the order with its one payment; PAY… and the lease id are the order's own ULID.
+-- An order and its one payment. The payment id (PAY…) and the lease id contain the order's ULID.
 CREATE TABLE orders (
     seller_id              bigint   NOT NULL,
     order_id               text     NOT NULL,
@@ -236,75 +300,99 @@ CREATE TABLE orders (
     terminal_id            text     NOT NULL,
     status                 text     NOT NULL,
     status_detail          text     NOT NULL,
-    payment_status_detail  text     NOT NULL,  -- a payment's status is its order's
+    payment_status_detail  text     NOT NULL,  -- the payment's status is the order's status
     version                bigint   NOT NULL,
     currency               text     NOT NULL,
     country                text     NOT NULL,
-    amount                 text     NOT NULL,  -- as it was sent
+    amount                 text     NOT NULL,  -- as the client sent it
     amount_minor           bigint   NOT NULL,
     external_reference     text,
     description            text,
     expiration_time        text     NOT NULL,
-    config                 text     NOT NULL,  -- JSON, as it is echoed
-    integration_data       text     NOT NULL,  -- JSON, as it is echoed
+    config                 text     NOT NULL,  -- JSON, as responses have it
+    integration_data       text     NOT NULL,  -- JSON, as responses have it
     created_ms             bigint   NOT NULL,
     updated_ms             bigint   NOT NULL,
     expires_ms             bigint   NOT NULL,
-    permitted_ms             bigint,             -- the point of no return: cancel and expiry stop here
+    permitted_ms           bigint,             -- the terminal may charge: no cancel and no expiry from here on
     cancel_requested_ms    bigint,
+    detached_ms            bigint,             -- taken off its terminal, to get a simulated status: test orders only
     paid_ms                bigint,
     paid_minor             bigint,
     tip_minor              bigint,
     refunded_minor         bigint   NOT NULL,
+    refunding_minor        bigint   NOT NULL DEFAULT 0,  -- reserved by refunds in progress
     reference_id           text,
     authorization_code     text,
-    payment_method         text,               -- JSON, as it is shown
-    card                   text,               -- JSON, as it is shown
+    payment_method         text,               -- JSON, as responses have it
+    card                   text,               -- JSON, as responses have it
+    refunds                text,               -- JSON, as responses have it; NULL: none was ever requested
     origin                 text,
     PRIMARY KEY (seller_id, order_id),
-    -- The states of the table of moves (a test compares the two).
-    CONSTRAINT orders_state CHECK (status || '/' || status_detail || '/' || payment_status_detail IN (
-        'created/created/created',
-        'at_terminal/at_terminal/at_terminal',
-        'at_terminal/at_terminal/cancellation_requested',
-        'at_terminal/check_on_terminal/check_on_terminal',
-        'processed/processed/accredited',
-        'processed/partially_refunded/partially_refunded',
-        'refunded/refunded/refunded',
-        'canceled/canceled/canceled_by_api',
-        'canceled/canceled/canceled_on_terminal',
-        'canceled/expired/expired',
-        'failed/failed/rejected_by_issuer',
-        'failed/failed/insufficient_amount',
-        'failed/failed/bad_filled_card_data',
-        'failed/failed/required_call_for_authorize',
-        'failed/failed/card_disabled',
-        'failed/failed/high_risk',
-        'failed/failed/max_attempts_exceeded',
-        'failed/failed/amount_limit_exceeded',
-        'failed/failed/invalid_installments',
-        'failed/failed/processing_error',
-        'failed/failed/rejected_other_reason'
-    ))
+    -- The states of the transition table (a test compares them). A new order's state comes first and by itself: SQLite
+    -- builds a table of the list for every row that reaches it, which took a quarter of the time of an INSERT.
+    CONSTRAINT orders_state CHECK (
+        status || '/' || status_detail || '/' || payment_status_detail = 'created/created/created'
+        OR status || '/' || status_detail || '/' || payment_status_detail IN (
+            'at_terminal/at_terminal/at_terminal',
+            'at_terminal/at_terminal/cancellation_requested',
+            'at_terminal/check_on_terminal/check_on_terminal',
+            'processed/processed/accredited',
+            'processed/partially_refunded/partially_refunded',
+            'refunded/refunded/refunded',
+            'canceled/canceled/canceled_by_api',
+            'canceled/canceled/canceled_on_terminal',
+            'canceled/expired/expired',
+            'failed/failed/rejected_by_issuer',
+            'failed/failed/insufficient_amount',
+            'failed/failed/bad_filled_card_data',
+            'failed/failed/required_call_for_authorize',
+            'failed/failed/card_disabled',
+            'failed/failed/high_risk',
+            'failed/failed/max_attempts_exceeded',
+            'failed/failed/amount_limit_exceeded',
+            'failed/failed/invalid_installments',
+            'failed/failed/processing_error',
+            'failed/failed/rejected_other_reason'
+        )
+    )
 );
 
 CREATE UNIQUE INDEX orders_live_on_terminal ON orders (seller_id, terminal_id)
     WHERE status IN ('created', 'at_terminal');
 CREATE INDEX orders_expiring ON orders (expires_ms, seller_id)
     WHERE status IN ('created', 'at_terminal') AND permitted_ms IS NULL;
-CREATE INDEX orders_permitted ON orders (permitted_ms, seller_id) WHERE status = 'at_terminal' AND permitted_ms IS NOT NULL;
+CREATE INDEX orders_permitted ON orders (permitted_ms, seller_id)
+    WHERE status = 'at_terminal' AND permitted_ms IS NOT NULL;
 CREATE INDEX orders_cancellation_requested ON orders (cancel_requested_ms, seller_id)
     WHERE payment_status_detail = 'cancellation_requested';
-CREATE INDEX orders_by_date ON orders (seller_id, live, created_ms);
+-- A search filters, sorts and counts in these two indexes without reading an order.
+CREATE INDEX orders_searched
+    ON orders (seller_id, live, created_ms, order_id, status, status_detail, terminal_id, payment_method);
+CREATE INDEX orders_by_reference ON orders (seller_id, external_reference, live, created_ms, order_id)
+    WHERE external_reference IS NOT NULL;
 
--- One row a move: the history, the audit trail and what the notifications say.
+-- The order that an acquirer's payment reference belongs to: one order for each reference of a seller.
+CREATE TABLE payment_references (
+    seller_id          bigint   NOT NULL,
+    live               smallint NOT NULL,  -- which acquirer
+    reference_id       text     NOT NULL,
+    order_id           text     NOT NULL,
+    PRIMARY KEY (seller_id, live, reference_id)
+);
+
+-- One row for each transition of an order: its history, and the bodies of its notifications. `number` is the event's
+-- position in the feed of its application, given after the commit.
 CREATE TABLE order_events (
     seller_id              bigint   NOT NULL,
     order_id               text     NOT NULL,
     version                bigint   NOT NULL,
-    event_id               text     NOT NULL,  -- a UUID: the notification's id
+    application_id         bigint   NOT NULL,  -- the order's
+    live                   smallint NOT NULL,  -- the order's
+    number                 bigint,             -- from 1, without gaps within (seller_id, application_id, live)
+    event_id               text     NOT NULL,  -- a UUID: the id of the notification
     action                 text     NOT NULL,
-    move                   text     NOT NULL,  -- the name of the move in the table of moves
+    move                   text     NOT NULL,  -- the name of the transition
     status                 text     NOT NULL,
     status_detail          text     NOT NULL,
     payment_status_detail  text     NOT NULL,
@@ -313,7 +401,22 @@ CREATE TABLE order_events (
     PRIMARY KEY (seller_id, order_id, version)
 );
 
--- The lease of an order on its terminal, from the acknowledgement on; its id is the order's ULID.
+CREATE INDEX order_events_unnumbered ON order_events (seller_id, application_id, live, order_id, version)
+    WHERE number IS NULL;
+CREATE UNIQUE INDEX order_events_numbered ON order_events (seller_id, application_id, live, number)
+    WHERE number IS NOT NULL;
+
+-- One row for each feed. A node locks it while it numbers events.
+CREATE TABLE event_counters (
+    seller_id          bigint   NOT NULL,
+    application_id     bigint   NOT NULL,
+    live               smallint NOT NULL,
+    last_number        bigint   NOT NULL,  -- the newest one given
+    first_number       bigint   NOT NULL,  -- the oldest one that can still be read
+    PRIMARY KEY (seller_id, application_id, live)
+);
+
+-- A terminal's lease of an order, from its acknowledgement on. Its id contains the order's ULID.
 CREATE TABLE leases (
     seller_id          bigint   NOT NULL,
     lease_id           text     NOT NULL,
@@ -330,7 +433,7 @@ CREATE TABLE leases (
 
 CREATE INDEX leases_terminal ON leases (seller_id, terminal_id, acknowledged_ms);
 
--- What terminals reported, all of it: no approval is ever lost.
+-- Every result that a terminal reported, also those that were refused: an approval is never lost.
 CREATE TABLE results (
     seller_id          bigint   NOT NULL,
     lease_id           text     NOT NULL,
@@ -345,7 +448,7 @@ CREATE TABLE results (
     PRIMARY KEY (seller_id, lease_id, result_id)
 );
 
--- An order whose outcome nobody knows: the acquirer is to be asked.
+-- Orders with an unknown outcome, to be resolved by an inquiry at the acquirer.
 CREATE TABLE inquiries (
     seller_id          bigint   NOT NULL,
     order_id           text     NOT NULL,
@@ -353,7 +456,10 @@ CREATE TABLE inquiries (
     reason             text     NOT NULL,
     attempts           bigint   NOT NULL,
     next_ms            bigint   NOT NULL,
+    claimed_until_ms   bigint   NOT NULL DEFAULT 0,
     created_ms         bigint   NOT NULL,
+    reversing_ms       bigint,             -- from then on it is reversed at the acquirer and never approved
+    alerted_ms         bigint,             -- operators were alerted
     ended_ms           bigint,
     outcome            text,
     PRIMARY KEY (seller_id, order_id)
@@ -361,7 +467,7 @@ CREATE TABLE inquiries (
 
 CREATE INDEX inquiries_due ON inquiries (next_ms, seller_id) WHERE ended_ms IS NULL;
 
--- An approval that is not the order's own one payment: to be confirmed and given back.
+-- Approvals that are not the order's one payment, to be confirmed by an inquiry and reversed.
 CREATE TABLE reversals (
     seller_id          bigint   NOT NULL,
     reversal_id        text     NOT NULL,  -- a ULID
@@ -372,9 +478,12 @@ CREATE TABLE reversals (
     amount_minor       bigint   NOT NULL,
     reference_id       text     NOT NULL,
     status             text     NOT NULL CHECK (status IN ('pending', 'reversed', 'not_found')),
+    confirmed          text CHECK (confirmed IN ('approved', 'not_found')),  -- the inquiry's result
     attempts           bigint   NOT NULL,
     next_ms            bigint   NOT NULL,
+    claimed_until_ms   bigint   NOT NULL DEFAULT 0,
     created_ms         bigint   NOT NULL,
+    alerted_ms         bigint,             -- operators were alerted
     ended_ms           bigint,
     PRIMARY KEY (seller_id, reversal_id)
 );
@@ -386,24 +495,34 @@ CREATE TABLE refunds (
     seller_id          bigint   NOT NULL,
     refund_id          text     NOT NULL,
     order_id           text     NOT NULL,
+    application_id     bigint   NOT NULL,
+    live               smallint NOT NULL,
+    idempotency_key    text     NOT NULL,  -- of the request that created it
     amount             text     NOT NULL,
     amount_minor       bigint   NOT NULL,
     status             text     NOT NULL CHECK (status IN ('processing', 'processed', 'failed')),
     reference_id       text,
+    attempts           bigint   NOT NULL,
+    unsent             bigint   NOT NULL,  -- attempts that certainly did not reach the acquirer
+    next_ms            bigint   NOT NULL,
+    claimed_until_ms   bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
+    alerted_ms         bigint,             -- operators were alerted
     ended_ms           bigint,
     PRIMARY KEY (seller_id, refund_id)
 );
 
 CREATE INDEX refunds_order ON refunds (seller_id, order_id);
+CREATE INDEX refunds_due ON refunds (next_ms, seller_id) WHERE status = 'processing';
+CREATE INDEX refunds_open ON refunds (seller_id, next_ms) WHERE status = 'processing';
 
--- Idempotency: the key, the effect and the stored answer are committed together or not at all.
+-- Idempotency keys: the key, the effect and the stored response are committed together.
 CREATE TABLE idempotency_keys (
     seller_id          bigint   NOT NULL,
     application_id     bigint   NOT NULL,
     live               smallint NOT NULL,
     operation          text     NOT NULL,
-    object_id          text     NOT NULL,  -- the canonical order id, empty for create
+    object_id          text     NOT NULL,  -- the order id; empty for create
     idempotency_key    text     NOT NULL,
     digest             bytea    NOT NULL,  -- of the request
     status             bigint,
@@ -413,9 +532,11 @@ CREATE TABLE idempotency_keys (
     PRIMARY KEY (seller_id, application_id, live, operation, object_id, idempotency_key)
 );
 
+CREATE INDEX idempotency_keys_age ON idempotency_keys (seller_id, operation, created_ms);
+
 -- Webhooks ----------------------------------------------------------------------------------------------------------
 
--- The outbox: one row per event and matching subscription, written with the event.
+-- The outbox: one row for each event and matching subscription, written in the event's transaction.
 CREATE TABLE deliveries (
     seller_id          bigint   NOT NULL,
     delivery_id        text     NOT NULL,  -- <event_id>.<subscription_id>; X-Request-Id is derived from it
@@ -434,6 +555,7 @@ CREATE TABLE deliveries (
 CREATE UNIQUE INDEX deliveries_event ON deliveries (seller_id, order_id, version, subscription_id);
 CREATE INDEX deliveries_due ON deliveries (next_ms, subscription_id) WHERE status = 'pending';
 CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms) WHERE status = 'pending';
+CREATE INDEX deliveries_ended ON deliveries (seller_id, ended_ms) WHERE ended_ms IS NOT NULL;
 
 CREATE TABLE attempts (
     seller_id          bigint   NOT NULL,
@@ -441,16 +563,68 @@ CREATE TABLE attempts (
     attempt            bigint   NOT NULL,
     started_ms         bigint   NOT NULL,
     duration_ms        bigint   NOT NULL,
-    answer_status      bigint,             -- none when there was no answer
+    answer_status      bigint,             -- NULL: no response
     answer_body        text     NOT NULL,  -- its first 4 KiB
     error              text,
     PRIMARY KEY (seller_id, delivery_id, attempt)
 );
 
--- Development only: what the demo receiver got --------------------------------------------------------------------
+-- The simulated acquirer's ledger -----------------------------------------------------------------------------------
+-- No transaction of an order writes to it: the invariants compare the two.
+
+CREATE TABLE simulator_payments (
+    seller_id          bigint   NOT NULL,
+    payment_id         text     NOT NULL,
+    terminal_id        text     NOT NULL,
+    live               smallint NOT NULL,
+    amount_minor       bigint   NOT NULL,
+    currency           text     NOT NULL,
+    outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
+    detail             text,
+    reference_id       text     NOT NULL,
+    authorization_code text,
+    card               text,               -- JSON
+    installments       bigint   NOT NULL,
+    visible_ms         bigint   NOT NULL,  -- inquiries do not find it before
+    refunded_minor     bigint   NOT NULL DEFAULT 0,
+    reversed_ms        bigint,             -- also of a payment that was never authorized: it is refused from then on
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, payment_id)
+);
+
+CREATE TABLE simulator_movements (
+    seller_id          bigint   NOT NULL,
+    movement_key       text     NOT NULL,
+    kind               text     NOT NULL CHECK (kind IN ('refund', 'reversal')),
+    payment_id         text     NOT NULL,
+    amount_minor       bigint   NOT NULL,
+    outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
+    detail             text,
+    reference_id       text     NOT NULL,
+    visible_ms         bigint   NOT NULL,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, movement_key)
+);
+
+CREATE INDEX simulator_movements_payment ON simulator_movements (seller_id, payment_id);
+
+-- How often a request was made, where the simulated response depends on it.
+CREATE TABLE simulator_requests (
+    seller_id          bigint   NOT NULL,
+    operation          text     NOT NULL CHECK (operation IN ('payment', 'inquiry', 'refund', 'reversal')),
+    request_key        text     NOT NULL,
+    ordinal            bigint   NOT NULL,  -- from 1, for each seller and operation
+    requests           bigint   NOT NULL,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, operation, request_key)
+);
+
+CREATE INDEX simulator_requests_ordinal ON simulator_requests (seller_id, operation, ordinal);
+
+-- Development only: what the demo webhook receiver received --------------------------------------------------------
 
 CREATE TABLE demo_inbox (
-    entry_number       bigint   NOT NULL PRIMARY KEY,  -- in the order of arrival
+    entry_number       bigint   NOT NULL PRIMARY KEY,  -- in order of arrival
     received_ms        bigint   NOT NULL,
     signature_valid    smallint NOT NULL,
     headers            text     NOT NULL,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import webhooks_scene
 from faults.records import Records, Shown
 from paydesk.core import ids
 from paydesk.oauth import store as oauth
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import store as webhooks
 
 ORDERS = """
 SELECT order_id, terminal_id, external_reference, status, status_detail, payment_status_detail, version, permitted_ms,
@@ -41,7 +41,7 @@ BOOK = """
 SELECT payment_id, outcome, reference_id, CASE WHEN reversed_ms IS NULL THEN 0 ELSE 1 END,
        CASE WHEN card IS NULL THEN 0 ELSE 1 END, amount_minor, refunded_minor, live FROM simulator_payments"""
 
-# What the acquirer of test orders is asked about or for. Nobody can be asked about live ones: those are an operator's.
+# Jobs at the acquirer of test orders. Live ones have no acquirer here: operators resolve those.
 UNFINISHED = """
 SELECT (SELECT COUNT(*) FROM refunds WHERE status = 'processing')
      + (SELECT COUNT(*) FROM inquiries WHERE live = 0 AND ended_ms IS NULL)
@@ -193,4 +193,4 @@ async def unsettled(database_url: str) -> tuple[int, int]:
 
 async def _unsettled(tx: Transaction) -> tuple[int, int]:
     rows = [await tx.one(statement) for statement in (LIVE, UNFINISHED)]
-    return await webhooks.pending_count(tx), sum(row[0] for row in rows if row is not None)
+    return await webhooks_scene.pending_count(tx), sum(row[0] for row in rows if row is not None)
