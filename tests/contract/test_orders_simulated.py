@@ -254,7 +254,7 @@ async def test_what_has_ended_stays(service: Service) -> None:
         for status in (*ENDS, "refunded"):
             refused = await bring(service, order_id, status)
             assert (refused.status, refused.code) == (400, "bad_request"), (end, status)
-            assert refused.body["errors"][0]["message"] == f"The order can't be brought to {status}."
+            assert refused.body["errors"][0]["message"] == f"The order cannot be moved to {status}."
             assert refused.details[0].startswith(f"the order is {before['status']} (")
         assert await service.get(order_id) == before
 

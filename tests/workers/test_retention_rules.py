@@ -97,7 +97,7 @@ async def test_what_is_old_goes_and_nothing_else(database: Database) -> None:
 
 async def _book(tx: Transaction) -> None:
     """Payments of which something went back, and the requests for it; the last request stays, however old."""
-    decided = {"outcome": "approved", "reference_id": "1", "known_ms": 0, "amount_minor": 100}
+    decided = {"outcome": "approved", "reference_id": "1", "visible_ms": 0, "amount_minor": 100}
     for ordinal, (name, days) in enumerate({"gone": 180.1, "kept": 179.9}.items(), start=1):
         payment_id, created_ms = f"PAY{ids.first_ulid(ago(days))}", ago(days)
         said = {"terminal_id": name, "live": 0, "currency": "BRL", "installments": 1, "refunded_minor": 100, **decided}

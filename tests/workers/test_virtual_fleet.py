@@ -12,8 +12,8 @@ import pytest
 from device_service import DeviceService
 from paydesk.sandbox.terminals import fleet as fleets
 from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.pace import Pace
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 
@@ -87,7 +87,7 @@ async def test_a_service_that_is_away_does_not_hold_up(
 @pytest.mark.parametrize(("terminal_id", "script"), [("T__1", "aprove"), ("../T", "approve")])
 async def test_wrong_terminals_are_refused(fleet: Fleet, terminal_id: str, script: str, tmp_path: Path) -> None:
     """A wrong script or id leaves nothing behind."""
-    with pytest.raises(ValueError, match=r"there is no script|terminal id"):
+    with pytest.raises(ValueError, match=r"unknown script|terminal id"):
         await fleet.add(terminal_id, "PDT-1", script)
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240  # an empty folder on this disk
 

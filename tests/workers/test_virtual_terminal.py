@@ -13,9 +13,8 @@ import pytest
 from device_service import DeviceService, Fault, Lease
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.link import Link
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.terminal import Terminal
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
@@ -35,7 +34,7 @@ class Bench:
         if journal is None:
             journal = Journal(self.path, "T__1", Secret("PDT-1"), script, entries)
             await journal.save()
-        self.terminal = Terminal(Link(self.http, self.base_url, journal.device_token), journal, QUICK)
+        self.terminal = Terminal(DeviceClient(self.http, self.base_url, journal.device_token), journal, QUICK)
         self.terminal.start()
         return self.terminal
 

@@ -1,4 +1,4 @@
-"""What the simulated acquirer's book forgets: payments of long ago, with what went back of them, and who asked."""
+"""Pruning of the simulator ledger: old payments, their movements, and request counters."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from paydesk.storage.database import Transaction
 
 
 async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """Forget payments of orders that were made before, then their movements, then requests; how many rows."""
+    """Delete payments of orders created before `before_ms`, their movements, then requests; return how many rows."""
     before = ids.first_ulid(before_ms)
     pruned = await store.prune_payments(tx, seller_id, f"PAY{before}", limit)
     if pruned < limit:
         pruned += await store.prune_movements(tx, seller_id, f"PAY{before}", limit - pruned)
     for operation in OPERATIONS:
         if pruned < limit:
-            pruned += await store.prune_asks(tx, seller_id, operation, before_ms, limit - pruned)
+            pruned += await store.prune_requests(tx, seller_id, operation, before_ms, limit - pruned)
     return pruned

@@ -38,7 +38,7 @@ CREATE TABLE simulator_payments (
     authorization_code text,
     card               text,               -- JSON
     installments       bigint   NOT NULL,
-    known_ms           bigint   NOT NULL,  -- a late answer: an inquiry finds nothing before
+    visible_ms         bigint   NOT NULL,  -- a late answer: an inquiry finds nothing before
     refunded_minor     bigint   NOT NULL DEFAULT 0,
     reversed_ms        bigint,             -- of what was never authorized too: it is forbidden from then on
     created_ms         bigint   NOT NULL,
@@ -54,7 +54,7 @@ CREATE TABLE simulator_movements (
     outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
     detail             text,
     reference_id       text     NOT NULL,
-    known_ms           bigint   NOT NULL,
+    visible_ms         bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
     PRIMARY KEY (seller_id, movement_key)
 );
@@ -65,9 +65,9 @@ CREATE INDEX simulator_movements_payment ON simulator_movements (seller_id, paym
 CREATE TABLE simulator_requests (
     seller_id          bigint   NOT NULL,
     operation          text     NOT NULL CHECK (operation IN ('payment', 'inquiry', 'refund', 'reversal')),
-    request_key            text     NOT NULL,
+    request_key        text     NOT NULL,
     ordinal            bigint   NOT NULL,  -- the seller's first of its operation is 1
-    asked              bigint   NOT NULL,
+    requests           bigint   NOT NULL,
     created_ms         bigint   NOT NULL,
     PRIMARY KEY (seller_id, operation, request_key)
 );
