@@ -104,7 +104,7 @@ async def _book(tx: Transaction) -> None:
         await insert(tx, "simulator_payments", seller_id=SELLER, payment_id=payment_id, created_ms=created_ms, **said)
         moved = {"seller_id": SELLER, "kind": "refund", "payment_id": payment_id, **decided}
         await insert(tx, "simulator_movements", movement_key=name, created_ms=ago(1), **moved)
-        asked = {"seller_id": SELLER, "ordinal": ordinal, "asked": 1, "created_ms": created_ms}
+        asked = {"seller_id": SELLER, "ordinal": ordinal, "requests": 1, "created_ms": created_ms}
         await insert(tx, "simulator_requests", operation="payment", request_key=name, **asked)
         if name == "gone":
             await insert(tx, "simulator_requests", operation="refund", request_key="kept, the last", **asked)
