@@ -101,9 +101,7 @@ def _licence(name: str, version: str, licences: dict[str, str]) -> str:
     if package is None or package["Version"] != version:
         if name in licences:
             return licences[name]
-        raise Unknown(
-            f"{name} {version} is not installed and not in {SBOM.name}: add its licence to scripts/sbom.py."
-        )
+        raise Unknown(f"{name} {version} is not installed and not in {SBOM.name}: add its licence to scripts/sbom.py.")
     classifiers = package.get_all("Classifier", [])
     classified = [text.removeprefix(_CLASSIFIER) for text in classifiers if text.startswith(_CLASSIFIER)]
     for text in (package["License-Expression"], (package["License"] or "").partition("\n")[0], *classified):

@@ -66,7 +66,7 @@ ACQUIRER_MUTANTS = (
         "        if may_be_charged and answer",
         "        if answer",
         TERMINAL,
-        "does_not_take_it",
+        "refused_authorization",
     ),
     Mutant(
         "A payment is charged once",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,22 +27,13 @@ async def freeze(database: Database, clock: MovableClock) -> None:
         await _commit(database, clock)
 
 
-async def advance(database: Database, clock: MovableClock, by_ms: int) -> None:
-    """Jump forward after the row is committed: a restart must not go back behind times that clients have seen."""
+async def move(database: Database, clock: MovableClock, change: Callable[[MovableClock], None]) -> None:
+    """Advance or resume the clock after its row is committed: a restart must not go back behind a time in use."""
     async with clock.moving:
-        advanced = MovableClock(clock.offset_ms, clock.frozen_ms)
-        advanced.advance(by_ms)
-        await _commit(database, advanced)
-        clock.advance(by_ms)
-
-
-async def resume(database: Database, clock: MovableClock) -> None:
-    """Start the clock again after the row is committed."""
-    async with clock.moving:
-        running = MovableClock(clock.offset_ms, clock.frozen_ms)
-        running.resume()
-        await _commit(database, running)
-        clock.offset_ms, clock.frozen_ms = running.offset_ms, None
+        moved = MovableClock(clock.offset_ms, clock.frozen_ms)
+        change(moved)
+        await _commit(database, moved)
+        clock.offset_ms, clock.frozen_ms = moved.offset_ms, moved.frozen_ms
 
 
 def as_json(clock: MovableClock, real_ms: int) -> dict[str, Any]:

@@ -60,12 +60,12 @@ async def move_clock(call: Call) -> Handled:
     if move.freeze:
         await dev_clock.freeze(call.database, clock)
     elif move.resume:
-        await dev_clock.resume(call.database, clock)
+        await dev_clock.move(call.database, clock, MovableClock.resume)
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
         if clock.now_ms() + by_ms > CLOCK_MS_MAX:
             raise PROPERTY_VALUE.with_reason("clock after 2099", "'$.advance' - must not lead beyond the year 2099")
-        await dev_clock.advance(call.database, clock, by_ms)
+        await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
     # Workers that wait for a time by this clock look again.
     call.database.signals.notify(["clock"])
     return await show_clock(call)

@@ -41,10 +41,10 @@ _SIGNERS = """
 SELECT subscription_id, secret_generation, key_version, url FROM subscriptions WHERE deleted_ms IS NULL
 """
 _CLOCK = "SELECT offset_ms, frozen_ms FROM clock_settings WHERE name = 'clock'"
-_FIRST_CLOCK = (
-    "INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', 0, NULL) ON CONFLICT DO NOTHING"
-)
-_SET_CLOCK = "UPDATE clock_settings SET offset_ms = $1, frozen_ms = $2 WHERE name = 'clock'"
+_SET_CLOCK = """
+INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', $1, $2)
+ON CONFLICT (name) DO UPDATE SET offset_ms = excluded.offset_ms, frozen_ms = excluded.frozen_ms
+"""
 
 
 async def add_entry(tx: Transaction, entry: InboxEntry) -> None:
@@ -79,5 +79,4 @@ async def clock(tx: Transaction) -> tuple[int, int | None]:
 
 async def set_clock(tx: Transaction, offset_ms: int, frozen_ms: int | None) -> None:
     """Store the clock for the next start."""
-    await tx.run(_FIRST_CLOCK)
     await tx.run(_SET_CLOCK, offset_ms, frozen_ms)

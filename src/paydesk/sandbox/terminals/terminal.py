@@ -1,6 +1,6 @@
 """A virtual terminal: it keeps a session with the service and processes one order after another.
 
-It uses only the terminal protocol, so the service cannot tell it from a physical device.
+It uses only the terminal protocol, so to the service it is like any physical terminal.
 """
 
 from __future__ import annotations
