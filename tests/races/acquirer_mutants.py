@@ -8,7 +8,7 @@ STORE = "sandbox/simulator/store.py"
 SIMULATOR = "sandbox/simulator/acquirer.py"
 PAYMENT = "sandbox/terminals/payment.py"
 
-LEDGER = "tests/workers/test_acquiring_simulator.py"
+LEDGER = "tests/workers/test_simulator.py"
 NODES = "tests/races/test_acquirer_nodes.py"
 TERMINAL = "tests/workers/test_virtual_terminal.py"
 
