@@ -1,33 +1,33 @@
-# `make` alone says what there is. Every target sets .venv up by itself, from git, make and Python 3.11 or newer.
+# `make` alone lists the targets. Each one sets up .venv first, with git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
 .PHONY: help run test bench check format lock sbom generate screenshots clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
-# A checkout that was moved or copied has a .venv that points elsewhere, so the stamps know where they were made.
+# In a checkout that was moved or copied .venv has wrong paths, so the names of the stamps contain the path.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 RUN := .venv/ready-to-run-$(HERE)
 DEV := .venv/ready-to-develop-$(HERE)
 ARGS ?=
 export PYTHON MAKECMDGOALS
-# Bytecode is kept whatever the shell says, and kept in .venv: each process that the tests start would compile all anew.
+# Bytecode is always cached, in .venv: otherwise each process that the tests start would compile every module.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-help: ## Say what there is
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-run: $(RUN) ## Start the service for development and watch one payment; ARGS="--port 9000" is passed on
+run: $(RUN) ## Start the service for development and make a payment; ARGS="--port 9000" is passed on
 	@$(BIN)/python scripts/run.py $(ARGS)
 
 test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
 	@$(BIN)/pytest --numprocesses 3 --dist worksteal --quiet $(ARGS)
 
-bench: $(DEV) ## Measure what a node does a second, beside others, in about 11 min; ARGS="--runs 1 --no-peers" is passed on
+bench: $(DEV) ## Measure requests per second, beside other servers, in about 11 min; ARGS="--runs 1 --no-peers" is passed on
 	@$(BIN)/python -m bench $(ARGS)
 
-check: $(DEV) ## Lint, format, types, who imports whom, generated files, the bill of materials
+check: $(DEV) ## Check lint, format, types, imports, generated files and the bill of materials
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -35,30 +35,30 @@ check: $(DEV) ## Lint, format, types, who imports whom, generated files, the bil
 	@$(BIN)/python -m paydesk.docs.generated --check
 	@$(BIN)/python scripts/sbom.py --check
 
-format: $(DEV) ## Put every file into the project's format
+format: $(DEV) ## Format all files
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
-generate: $(DEV) ## Write the generated files anew: pages of docs/, the list of common passwords
+generate: $(DEV) ## Write the generated files: pages of docs/, the list of common passwords
 	@$(BIN)/python -m paydesk.docs.generated
 	@$(BIN)/python scripts/common_passwords.py
 
-screenshots: $(DEV) ## Take the pictures of the pages in docs/ anew; needs Chromium
+screenshots: $(DEV) ## Write the screenshots in docs/; needs Chromium
 	@$(BIN)/python -m tests.browser
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --upgrade --group build
 
-lock: $(DEV) ## Resolve the dependencies anew into the two locks, and write the bill of materials
+lock: $(DEV) ## Update the two lock files and the bill of materials
 	@$(LOCK) --output-file requirements.lock
 	@$(LOCK) --group dev --constraints requirements.lock --output-file requirements-dev.lock
 	@$(MAKE) --no-print-directory sbom
 
-# What is installed must be what the lock says: licences are read from it.
-sbom: $(DEV) ## Write sbom.cdx.json, the bill of materials, from the lock
+# The installed packages must match the lock: their licences are read.
+sbom: $(DEV) ## Write sbom.cdx.json, the bill of materials, from the lock file
 	@$(BIN)/python scripts/sbom.py
 
-clean: ## Remove .venv and every cache; the data in .paydesk stays
+clean: ## Remove .venv and all caches, but not the data in .paydesk
 	@rm -rf .venv bench/peers/node_modules tests/clients/node/node_modules
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build src/*.egg-info
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,7 +1,6 @@
-"""What `make run` does once `.venv` is there: a service for development, and one payment to watch.
+"""`make run`: starts `paydesk dev`, makes a payment, prints where to go next, and prints the log until Ctrl-C.
 
-It starts `paydesk dev`, plays the payment into the same terminal window, says where to go next, and shows the log until
-Ctrl-C. Its arguments are those of `paydesk dev`, and so is its exit code.
+Its arguments and its exit code are those of `paydesk dev`.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ READY = "paydesk ready "
 STOP_SECONDS_MAX = 10
 LOG_SECONDS = 0.1
 NEXT_STEPS = """
-That was a whole payment: an order, a terminal that took it, a webhook that was delivered.
-Paydesk goes on serving until Ctrl-C. Where to go next:
+That was a complete payment: an order, a terminal that accepted it, and the webhooks.
+Paydesk runs until Ctrl-C. Where to go next:
 
-  {base_url}/docs            every operation, every error
-  {base_url}/demo/inbox      the webhooks that have arrived
-  {credentials}   ready-made tokens, terminals and secrets
-  .venv/bin/paydesk pay 12.50           another payment; --help says what else there is
-  README.md                             the same path with curl alone, such as
+  {base_url}/docs            the API reference
+  {base_url}/demo/inbox      the received webhooks
+  {credentials}   tokens, terminals and secrets
+  .venv/bin/paydesk pay 12.50           another payment; --help lists all commands
+  README.md                             the same steps with curl, for example
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
 {seller}
-The log of every request follows; it is in {log}.
+The log of every request follows. It is also in {log}.
 """
 SELLER = """
-Before an application may act for a seller, the seller signs in and agrees. See it as {email}
-with the password in the file above (seller.password); `paydesk authorize-url` prints this address anew:
+A seller signs in to authorize an application. Try it as {email} with the password in the
+file above (seller.password); `paydesk authorize-url` prints this address again:
 
   {address}
 """
 
 
 def main(arguments: list[str]) -> int:
-    """Run until the service ends or is told to; its exit code."""
+    """Run until the service ends or a signal arrives; return its exit code."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--data", type=Path, default=Path(".paydesk"))
     parser.add_argument("--credentials", type=Path)
@@ -55,7 +54,7 @@ def main(arguments: list[str]) -> int:
     log = options.data / "service.log"
     _on_signals(signal.default_int_handler)
     with _private(log) as written, log.open() as read:
-        # In a session of its own it hears of Ctrl-C from here alone, once, and so the payment can end first.
+        # In its own session the service gets Ctrl-C only from here, once, and so the payment can end first.
         service = subprocess.Popen(
             [PAYDESK, "dev", *arguments],
             env=_environment(),
@@ -67,7 +66,7 @@ def main(arguments: list[str]) -> int:
         try:
             _show(service, credentials, log, read)
         except KeyboardInterrupt:
-            # Whoever asks again won't wait for what is still under way.
+            # A second signal does not wait for open requests.
             _on_signals(lambda *_: service.kill())
             print()
         finally:
@@ -77,15 +76,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _private(file: Path) -> TextIO:
-    """Open an empty file that its owner alone may read, also where others could before."""
+    """Open an empty file that only its owner can read, also if it exists with another mode."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "w")
 
 
-def _on_signals(do: Callable[[int, FrameType | None], object]) -> None:
+def _on_signals(handler: Callable[[int, FrameType | None], object]) -> None:
     for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signal_number, do)
+        signal.signal(signal_number, handler)
 
 
 def _environment() -> dict[str, str]:
@@ -94,7 +93,7 @@ def _environment() -> dict[str, str]:
 
 
 def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: TextIO) -> None:
-    assert service.stdout is not None, "it was asked for"
+    assert service.stdout is not None, "stdout is a pipe"
     for line in service.stdout:
         print(line, end="", flush=True)
         if line.startswith(READY):
@@ -107,20 +106,20 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: T
 
 
 def _pay(credentials: Path) -> None:
-    played = subprocess.run([PAYDESK, "pay", "24.90", "--credentials", credentials], check=False)
-    if played.returncode:
-        print("The payment did not go through; the service goes on.", file=sys.stderr)
+    payment = subprocess.run([PAYDESK, "pay", "24.90", "--credentials", credentials], check=False)
+    if payment.returncode:
+        print("The payment failed. The service keeps running.", file=sys.stderr)
 
 
 def _seller(credentials: Path) -> str:
-    """How to meet the authorization page as the demo seller; nothing where its address can't be told."""
-    told = subprocess.run(
+    """Return the hint about the authorization page, or an empty string if the command fails."""
+    command = subprocess.run(
         [PAYDESK, "authorize-url", "--credentials", credentials], capture_output=True, text=True, check=False
     )
-    if told.returncode:
+    if command.returncode:
         return ""
     email = json.loads(credentials.read_text())["seller"]["email"]
-    return SELLER.format(email=email, address=told.stdout.strip())
+    return SELLER.format(email=email, address=command.stdout.strip())
 
 
 def _follow(service: subprocess.Popen[str], lines: TextIO) -> None:
@@ -136,7 +135,7 @@ def _stop(service: subprocess.Popen[str]) -> int:
     except subprocess.TimeoutExpired:
         service.kill()
         code = service.wait()
-    # As a shell tells of a signal.
+    # The code that a shell has for a signal.
     return code if code >= 0 else 128 - code
 
 

@@ -1,7 +1,7 @@
-"""Writes `sbom.cdx.json`, the CycloneDX bill of materials of what Paydesk needs at run time; `--check` compares it.
+"""Writes `sbom.cdx.json`, the CycloneDX bill of materials of the run-time dependencies; `--check` compares it.
 
-Names, versions and hashes are those of `requirements.lock`, licences those of the packages that are installed. Of a
-package that this system does not install the licence in the file stays.
+Names, versions and hashes come from `requirements.lock`, licences from the installed packages. If this system does not
+install a package, its licence in the file is kept.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _CLASSIFIER = "License :: OSI Approved :: "
 
 ANY_OSI = "any licence that the Open Source Initiative approves"
 BY_NAME = {"apsw": ANY_OSI, "colorama": "BSD-3-Clause", "uvloop": "MIT OR Apache-2.0"}
-"""Packages that put it in words of their own, that not every system installs, or that name one of two licences."""
+"""Packages with a custom licence text, packages that not every system installs, and packages with two licences."""
 SPDX = {
     "Apache 2.0": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
     "ISC License": "ISC",
     "MIT License": "MIT",
 }
-"""What packages say instead of an SPDX expression."""
+"""Licence names that packages use instead of SPDX expressions."""
 
 
 class Unknown(Exception):
-    """The licence of a package is not known; the message says what to do."""
+    """The licence of a package is unknown; the message says what to do."""
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file, or compare it with `--check`; the exit code."""
+    """Write the file, or compare it with `--check`; return the exit code."""
     before = SBOM.read_text(encoding="utf-8") if SBOM.exists() else ""
     try:
         text = json.dumps(document(LOCK.read_text(encoding="utf-8"), before), indent=1) + "\n"
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     if arguments == ["--check"] and text != before:
-        print(f"{SBOM.name} does not agree with {LOCK.name}: run `make sbom`.", file=sys.stderr)
+        print(f"{SBOM.name} does not match {LOCK.name}. Run `make sbom`.", file=sys.stderr)
         return 1
     if text != before:
         SBOM.write_text(text, encoding="utf-8")
@@ -84,41 +84,38 @@ def _components(lock: str, licences: dict[str, str]) -> Iterator[dict[str, Any]]
 
 def _component(kind: str, name: str, version: str, licence: str) -> dict[str, Any]:
     purl = f"pkg:pypi/{name}@{version}"
-    written: dict[str, Any] = {"license": {"name" if licence == ANY_OSI else "id": licence}}
+    field: dict[str, Any] = {"license": {"name" if licence == ANY_OSI else "id": licence}}
     if " " in licence and licence != ANY_OSI:
-        written = {"expression": licence}
-    return {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl, "licenses": [written]}
+        field = {"expression": licence}
+    return {"type": kind, "bom-ref": purl, "name": name, "version": version, "purl": purl, "licenses": [field]}
 
 
 def _licence(name: str, version: str, licences: dict[str, str]) -> str:
-    """Return the licence of a package as SPDX has it. Raises `Unknown`."""
+    """Return the SPDX licence of a package. Raises `Unknown`."""
     if name in BY_NAME:
         return BY_NAME[name]
     try:
-        said = metadata(name)
+        package = metadata(name)
     except PackageNotFoundError:
-        said = None
-    if said is None or said["Version"] != version:
+        package = None
+    if package is None or package["Version"] != version:
         if name in licences:
             return licences[name]
-        raise Unknown(
-            f"{name} {version} is not installed and {SBOM.name} lacks it: name its licence in scripts/sbom.py."
-        )
-    classified = [
-        one.removeprefix(_CLASSIFIER) for one in said.get_all("Classifier", []) if one.startswith(_CLASSIFIER)
-    ]
-    for text in (said["License-Expression"], (said["License"] or "").partition("\n")[0], *classified):
+        raise Unknown(f"{name} {version} is not installed and not in {SBOM.name}: add its licence to scripts/sbom.py.")
+    classifiers = package.get_all("Classifier", [])
+    classified = [text.removeprefix(_CLASSIFIER) for text in classifiers if text.startswith(_CLASSIFIER)]
+    for text in (package["License-Expression"], (package["License"] or "").partition("\n")[0], *classified):
         if text:
             return SPDX.get(text, str(text))
-    raise Unknown(f"{name} {version} names no licence: look it up and name it in scripts/sbom.py.")
+    raise Unknown(f"{name} {version} states no licence: add it to scripts/sbom.py.")
 
 
 def _licences(components: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the licences by name that a file had before."""
+    """Return the licences in the previous file, by package."""
     return {
-        component["name"]: said.get("expression") or said["license"].get("id") or said["license"]["name"]
+        component["name"]: entry.get("expression") or entry["license"].get("id") or entry["license"]["name"]
         for component in components
-        for said in component["licenses"]
+        for entry in component["licenses"]
     }
 
 

@@ -13,7 +13,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.payments import inquiries, reversals
 from paydesk.payments.jobs import JobWorker
-from paydesk.sandbox.simulator.acquirer import configured
+from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 
@@ -22,7 +22,7 @@ async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
     """Ask until nothing is due any more."""
     database = await open_database(database_url)
     clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
-    acquirers = configured(database, clock, acquirer="none")
+    acquirers = create_acquirers(database, clock, acquirer="none")
     context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
     asking = JobWorker(context, inquiries.JOB, wall=wall)
     giving_back = JobWorker(context, reversals.JOB, wall=wall)

@@ -1,4 +1,4 @@
-"""Real `paydesk` processes for the tests: commands that end, and a service that runs until it is stopped."""
+"""Real `paydesk` processes for the tests: commands, and a service that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ READY_SECONDS_MAX = 30.0
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The tests' own environment without any of Paydesk's variables, and with `changes`."""
+    """Return the environment without Paydesk's variables, plus `changes`."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
     return {**inherited, "NO_COLOR": "1", "COLUMNS": "120", **changes}
 
 
 def command(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `paydesk …` in `folder` to its end."""
+    """Run `paydesk …` in `folder` until it ends."""
     return subprocess.run(
         [PAYDESK, *arguments],
         cwd=folder,
@@ -39,7 +39,7 @@ def command(*arguments: str, folder: Path, **variables: str) -> subprocess.Compl
 
 
 class Dev:
-    """A running `paydesk dev`; `lines` is what it wrote on standard output, `errors` on standard error."""
+    """A running `paydesk dev`; `lines` is its standard output, `errors` its standard error."""
 
     def __init__(self, folder: Path, *options: str, **variables: str) -> None:
         self.folder, self.lines, self.errors = folder, list[str](), list[str]()
@@ -60,13 +60,13 @@ class Dev:
             reader.start()
 
     def wait_until_ready(self) -> str:
-        """The address that it is ready at."""
+        """Return its address."""
         assert self._ready.wait(READY_SECONDS_MAX), "".join(self.errors)
         assert self.lines, "".join(self.errors)
         return self.lines[-1].removeprefix("paydesk ready ").strip()
 
     def end(self) -> float:
-        """SIGTERM, and how many seconds it took to end."""
+        """Send SIGTERM; return how many seconds it took to end."""
         started = time.monotonic()
         self.process.terminate()
         self.process.wait(20)
@@ -74,7 +74,7 @@ class Dev:
         return time.monotonic() - started
 
     def close(self) -> None:
-        """Make sure that nothing is left of it."""
+        """Kill the process if it runs, and close its streams."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(20)
@@ -94,7 +94,7 @@ class Dev:
 
 @contextlib.contextmanager
 def dev(folder: Path, *options: str, **variables: str) -> Iterator[Dev]:
-    """`paydesk dev` on a free port, its data in `folder/.paydesk`, ready; ended afterwards."""
+    """Run `paydesk dev` on a free port, with its data in `folder/.paydesk`."""
     running = Dev(folder, "--port", "0", *options, **variables)
     try:
         running.wait_until_ready()
@@ -104,7 +104,7 @@ def dev(folder: Path, *options: str, **variables: str) -> Iterator[Dev]:
 
 
 def credentials(folder: Path) -> dict[str, Any]:
-    """What the credentials file in `folder` says."""
+    """Return the credentials file in `folder`."""
     document: dict[str, Any] = json.loads((folder / ".paydesk" / "credentials.json").read_text())
     return document
 
@@ -112,13 +112,13 @@ def credentials(folder: Path) -> dict[str, Any]:
 def request(
     method: str, url: str, token: str = "", body: Any = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, Any]:
-    """One request; the answer's status and its document."""
+    """Send a request; return the status and the JSON document of the answer."""
     sent = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-    made = urllib.request.Request(  # noqa: S310 - to the test's own service
+    sent_request = urllib.request.Request(  # noqa: S310 - to the test's own service
         url, None if body is None else json.dumps(body).encode(), {**sent, **(headers or {})}, method=method
     )
     try:
-        with urllib.request.urlopen(made, timeout=30) as answer:  # noqa: S310 - the same
+        with urllib.request.urlopen(sent_request, timeout=30) as answer:  # noqa: S310 - the same
             return answer.status, json.loads(answer.read() or b"null")
     except urllib.error.HTTPError as error:
         with error:

@@ -1,4 +1,4 @@
-"""The seller, who follows an application's link to the authorization page and agrees: plain HTTP, cookies and forms."""
+"""A seller who opens an application's authorization link and agrees, with plain HTTP, cookies and forms."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FORM = re.compile(r'<form method="post" action="([^"]*)">(.*?)</form>', re.DOTA
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
 
-class _Stay(HTTPRedirectHandler):
-    """A redirect is looked at here, not followed."""
+class _NoRedirects(HTTPRedirectHandler):
+    """Returns redirects instead of following them."""
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str) -> None:
         del req, fp, code, msg, headers, newurl
@@ -29,10 +29,10 @@ class Seller:
 
     def __init__(self, email: str, password: str) -> None:
         self._credentials = {"email": email, "password": password}
-        self._opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(), _Stay())
+        self._opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(), _NoRedirects())
 
     def agree(self, authorization_url: str) -> str:
-        """Sign in where need be and agree; where the browser is sent then: to the application, with a code."""
+        """Sign in if necessary, agree, and return the redirect to the application, which contains a code."""
         page = self._open(authorization_url)
         if "/sign-in" in _forms(page):
             signed_in = self._submit(authorization_url, page, "/sign-in", **self._credentials)
@@ -45,7 +45,7 @@ class Seller:
             return str(answer.read().decode())
 
     def _submit(self, url: str, page: str, action: str, **fields: str) -> str:
-        """Send a form of the page with what the seller adds; where the browser is sent then."""
+        """Submit a form of the page with these fields; return the redirect."""
         hidden = _forms(page)[action]
         with self._answer(urljoin(url, action), urlencode({**hidden, **fields}).encode()) as answer:
             assert answer.status == 303, answer.read().decode()
@@ -60,7 +60,7 @@ class Seller:
 
 
 def _forms(page: str) -> dict[str, dict[str, str]]:
-    """The page's forms by where they go: what each carries."""
+    """Return the hidden fields of the page's forms, by their action."""
     return {
         html.unescape(action): {name: html.unescape(value) for name, value in _HIDDEN.findall(content)}
         for action, content in _FORM.findall(page)

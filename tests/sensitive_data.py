@@ -1,4 +1,4 @@
-"""Card data as canaries: sent in every place of a request, and looked for wherever the service keeps something."""
+"""Card data as canaries: sent in every part of a request, and searched for wherever the service stores data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADERS = (
 )
 SPELLINGS = 10
 NUMBER, REST, WORD = 16, 13, 16
-"""How many characters a card number has, what follows it on a stripe, and a word."""
+"""The lengths of a card number, of what follows it on a magnetic stripe, and of a word."""
 
 ALONE = {
     "Authorization": "Bearer {}",
@@ -39,23 +39,23 @@ ALONE = {
     "Host": "{}",
     "X-Idempotency-Key": "{}",
 }
-"""Headers that the service reads, and what they say: each spoils its request, so it is sent alone."""
+"""Headers that the service reads. Each makes its request invalid, so it is sent alone."""
 
 
 @dataclass
 class Canaries:
-    """Every value that was sent and may be kept nowhere."""
+    """All values that were sent and must not be stored."""
 
     chance: random.Random = field(default_factory=random.Random)
     numbers: set[str] = field(default_factory=set)
-    """Digits: card numbers, and what follows them on a stripe."""
+    """Digits: card numbers, and what follows them on a magnetic stripe."""
     words: set[str] = field(default_factory=set)
-    """Values that only the name of their field tells."""
+    """Values that are recognized only by the name of their field."""
     spellings: int = 0
-    """How many of the spellings were used."""
+    """How many spellings were used so far."""
 
     def number(self) -> str:
-        """A new card number."""
+        """Return a new card number."""
         digits = "4" + "".join(self.chance.choices("0123456789", k=NUMBER - 2))
         doubled = (int(digit) * (1 + (place % 2 == 0)) for place, digit in enumerate(digits))
         whole = digits + str(-sum(number // 10 + number % 10 for number in doubled) % 10)
@@ -63,7 +63,7 @@ class Canaries:
         return whole
 
     def texts(self) -> Iterator[str]:
-        """Card numbers and stripes as a free text may carry them, each with a number of its own."""
+        """Yield card numbers and magnetic stripes as they occur in free text, each with a new number."""
         yield self.number()
         yield " ".join(_fours(self.number()))
         yield "\u200b".join(self.number())
@@ -76,7 +76,7 @@ class Canaries:
         yield f"{self.number()}{'x' * 27}"
 
     def some(self) -> Iterator[str]:
-        """One of these, each time the next one: all places together meet all of them."""
+        """Yield one of these texts, the next one each time, so that all parts together use all of them."""
         self.spellings += 1
         first = self.spellings % SPELLINGS
         yield from itertools.islice(self.texts(), first, first + 1)
@@ -90,8 +90,10 @@ class Canaries:
         return made | dict(zip(names[4:], (texts[4], texts[5], texts[6], texts[0]), strict=True))
 
     def found_in(self, text: str) -> list[str]:
-        """The canaries that stand in the text, in whatever script and with whatever between their digits."""
-        digits = "".join(str(unicodedata.digit(one)) for one in text if unicodedata.digit(one, None) is not None)
+        """Return the canaries in the text, in any script and with anything between their digits."""
+        digits = "".join(
+            str(unicodedata.digit(character)) for character in text if unicodedata.digit(character, None) is not None
+        )
         upper = text.upper()
         parts = {digits[place : place + size] for size in (REST, NUMBER) for place in range(len(digits))}
         words = {upper[place : place + WORD] for place in range(len(upper))}
@@ -107,27 +109,30 @@ def _fours(number: str) -> list[str]:
     return [number[place : place + 4] for place in range(0, len(number), 4)]
 
 
-Good = Callable[[], Awaitable[Attempt]]
+Valid = Callable[[], Awaitable[Attempt]]
 Sending = Callable[[Attempt], Awaitable[Reply]]
 
 
-async def sprayed(good: Good, canaries: Canaries) -> AsyncIterator[Reply]:
-    """The answers to requests of one operation with canaries in every place; a new good one after each success."""
-    attempt = await good()
+async def sprayed(valid: Valid, canaries: Canaries) -> AsyncIterator[Reply]:
+    """Yield the answers to requests of one operation with canaries in every part.
+
+    After each success the next request starts from a new valid one.
+    """
+    attempt = await valid()
     places = (_in_headers(canaries), _in_query(attempt, canaries), _in_path(attempt, canaries))
     for send in [sending for place in (*places, _in_body(attempt, canaries)) for sending in place]:
         reply = await send(attempt)
         yield reply
         if reply.status < 400 and attempt.operation.method != "GET":
-            attempt = await good()
+            attempt = await valid()
 
 
 def _in_headers(canaries: Canaries) -> Iterator[Sending]:
     for text in canaries.some():
         value = text if text.isascii() else urllib.parse.quote(text)
         yield _with_headers(dict.fromkeys(HEADERS, value))
-        for name, said in ALONE.items():
-            yield _with_headers({name: said.format(value)})
+        for name, template in ALONE.items():
+            yield _with_headers({name: template.format(value)})
 
 
 def _in_query(attempt: Attempt, canaries: Canaries) -> Iterator[Sending]:
@@ -184,7 +189,7 @@ def _with_field(place: str, value: Any) -> Sending:
 
 
 def _places(attempt: Attempt) -> list[str]:
-    """The fields that the operation's model has, and those that its good body has."""
+    """Return the fields of the operation's model and of its valid body."""
     model = attempt.operation.body
     rows = [row.path for row in fields.rows(model)] if model is not None else []
     return list(dict.fromkeys([*rows, *_paths_of(attempt.body or {})]))
@@ -198,22 +203,22 @@ def _paths_of(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _changed(document: Any, place: str, value: Any) -> Any:
-    """The document with this value in the place, and with whatever lies between."""
+    """Return the document with this value at the path, creating the parents."""
     name, _, rest = place.partition(".")
     is_list, name = name.endswith("[]"), name.removesuffix("[]")
     copied = dict(document) if isinstance(document, dict) else {}
-    there = copied.get(name)
-    if isinstance(there, list) and (is_list or not rest):
-        copied[name] = [_changed(there[0] if there else {}, rest, value) if rest else value]
+    current = copied.get(name)
+    if isinstance(current, list) and (is_list or not rest):
+        copied[name] = [_changed(current[0] if current else {}, rest, value) if rest else value]
     elif is_list:
         copied[name] = [_changed({}, rest, value)]
     else:
-        copied[name] = _changed(there, rest, value) if rest else value
+        copied[name] = _changed(current, rest, value) if rest else value
     return copied
 
 
-async def kept(database: Database) -> dict[str, str]:
-    """Everything that the database has, table by table, as text."""
+async def stored(database: Database) -> dict[str, str]:
+    """Return the content of each table as text."""
     found: dict[str, str] = {}
     for table in await _tables(database):
         rows = await database.read(methodcaller("all", f'SELECT * FROM "{table}"'))

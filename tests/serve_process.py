@@ -1,4 +1,4 @@
-"""A real `paydesk serve`, with as many processes as a test wants, and clients that knock while it is changed."""
+"""A real `paydesk serve` with several processes, and clients that connect during its restarts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS_MAX = 60.0
 
 
 class ServeProcess:
-    """`paydesk serve` with its log; its ports and keys are made before it starts."""
+    """`paydesk serve` with its log; its ports and keys are prepared before it starts."""
 
     def __init__(self, database_url: str, folder: Path, *options: str, **variables: str) -> None:
         self.folder, self.options = folder, options
@@ -41,7 +41,7 @@ class ServeProcess:
             assert command("keys", "add", folder=folder).returncode == 0
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
-        """Start it, beside the one that runs where there is one, without waiting."""
+        """Start another process without waiting."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [PAYDESK, "serve", *self.options, *options],
@@ -53,7 +53,7 @@ class ServeProcess:
         return self.process
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
-        """The lines of the log, or those of one event."""
+        """Return the lines of the log, or those of one event."""
         found = []
         for line in self.log.read_text().splitlines():
             with suppress(ValueError):
@@ -61,7 +61,7 @@ class ServeProcess:
         return [line for line in found if not event or line["event"] == event]
 
     def wait_for(self, event: str, count: int) -> list[dict[str, Any]]:
-        """Wait until the log has so many lines of the event."""
+        """Wait until the log has `count` lines of the event."""
         until = time.monotonic() + START_SECONDS_MAX
         while len(found := self.lines(event)) < count:
             assert time.monotonic() < until, self.log.read_text()[-3000:]
@@ -69,14 +69,14 @@ class ServeProcess:
         return found
 
     def end(self, process: subprocess.Popen[bytes]) -> float:
-        """SIGTERM; how long it took to end well."""
-        began = time.monotonic()
+        """Send SIGTERM; return how many seconds it took to exit with 0."""
+        started = time.monotonic()
         process.terminate()
         assert process.wait(30) == 0, self.log.read_text()[-3000:]
-        return time.monotonic() - began
+        return time.monotonic() - started
 
     def close(self) -> None:
-        """Leave nothing of it behind."""
+        """Kill all its processes."""
         for line in self.lines("process ready"):
             with suppress(ProcessLookupError):
                 os.kill(line["pid"], signal.SIGKILL)
@@ -85,13 +85,13 @@ class ServeProcess:
             self.process.wait()
 
 
-class Knocking:
-    """Clients that ask again and again, each time on a new connection, and remember every one that was not answered."""
+class ConnectingClients:
+    """Clients that send requests in a loop, each on a new connection, and record every failure."""
 
     def __init__(self, url: str, clients: int = 4) -> None:
         self._url, self._stop = url, threading.Event()
         self.answers, self.failures = 0, list[str]()
-        self._threads = [threading.Thread(target=self._knock) for _ in range(clients)]
+        self._threads = [threading.Thread(target=self._loop) for _ in range(clients)]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -103,7 +103,7 @@ class Knocking:
         for thread in self._threads:
             thread.join()
 
-    def _knock(self) -> None:
+    def _loop(self) -> None:
         while not self._stop.is_set():
             try:
                 with urllib.request.urlopen(self._url, timeout=20) as answer:  # noqa: S310 - our own address

@@ -32,7 +32,7 @@ from paydesk.operator_events import Reporter
 from paydesk.operators.bearer import OperatorBearers
 from paydesk.orders import status_labels
 from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.simulator.acquirer import configured
+from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
 from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
@@ -93,7 +93,7 @@ def build_app(
 def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
     """Who moves the money, by the settings. Raises `StartRefused`."""
     try:
-        return configured(
+        return create_acquirers(
             database,
             clock,
             acquirer=settings.acquirer,

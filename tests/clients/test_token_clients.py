@@ -1,6 +1,6 @@
-"""Clients as they are on the shelf get tokens and refresh them: Authlib, requests-oauthlib, the official two.
+"""Unmodified clients get and refresh tokens: Authlib, requests-oauthlib, and both official clients.
 
-None of them is changed; each is told the service's address the way it offers.
+Each is given the service's address in the way it supports.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Client(Protocol):
     """An application that uses one of the libraries."""
 
     def authorization_url(self) -> str:
-        """Where it sends the seller's browser."""
+        """Return the address for the seller's browser."""
 
     def exchange(self, redirect: str, **extra: str) -> Tokens:
-        """The first tokens, for the address that the seller's browser came back to."""
+        """Exchange the code in the redirect; return the first tokens."""
 
     def refresh(self, refresh_token: str) -> Tokens:
-        """The next tokens."""
+        """Return the next tokens."""
 
 
 Make = Callable[[Service, str], Client]
-"""An application of this service with this secret."""
+"""Creates an application of this service with this secret."""
 
 
 class Refused(Exception):
-    """What a library made of a refusal: its own error's class, and the code in it."""
+    """A refusal as the library reports it: the class of its error, and the error code."""
 
 
 class Authlib:
@@ -72,13 +72,13 @@ class Authlib:
         )
 
     def authorization_url(self) -> str:
-        """With the challenge and a state of the library's making."""
+        """The library creates the challenge and the state."""
         url, self._state = self._session.create_authorization_url(self._authorization_url, code_verifier=self._verifier)
         return str(url)
 
     def exchange(self, redirect: str, **extra: str) -> Tokens:
         """The library compares the state."""
-        return self._told(
+        return self._tokens(
             lambda: self._session.fetch_token(
                 self._token_url,
                 authorization_response=redirect,
@@ -89,10 +89,10 @@ class Authlib:
         )
 
     def refresh(self, refresh_token: str) -> Tokens:
-        """The library sends the scope along."""
-        return self._told(lambda: self._session.refresh_token(self._token_url, refresh_token=refresh_token))
+        """The library sends the scope too."""
+        return self._tokens(lambda: self._session.refresh_token(self._token_url, refresh_token=refresh_token))
 
-    def _told(self, call: Callable[[], Any]) -> Tokens:
+    def _tokens(self, call: Callable[[], Any]) -> Tokens:
         try:
             return dict(call())
         except AuthlibBaseError as error:
@@ -111,16 +111,16 @@ class RequestsOAuthlib:
         )
 
     def authorization_url(self) -> str:
-        """With the challenge and a state of the library's making."""
+        """The library creates the challenge and the state."""
         url, _ = self._session.authorization_url(self._authorization_url)
         return str(url)
 
     def exchange(self, redirect: str, **extra: str) -> Tokens:
-        """The library compares the state and holds the verifier."""
-        return self._told(
+        """The library compares the state and stores the verifier."""
+        return self._tokens(
             lambda: self._session.fetch_token(
                 self._token_url,
-                # It takes https addresses alone; the seller came back to one.
+                # The library accepts only https addresses; the redirect URI is one.
                 authorization_response=redirect,
                 include_client_id=True,
                 client_secret=self._secret,
@@ -130,13 +130,13 @@ class RequestsOAuthlib:
 
     def refresh(self, refresh_token: str) -> Tokens:
         """The credentials are parameters of the refresh."""
-        return self._told(
+        return self._tokens(
             lambda: self._session.refresh_token(
                 self._token_url, refresh_token, client_id=self._client_id, client_secret=self._secret
             )
         )
 
-    def _told(self, call: Callable[[], Any]) -> Tokens:
+    def _tokens(self, call: Callable[[], Any]) -> Tokens:
         try:
             return dict(call())
         except OAuth2Error as error:
@@ -152,21 +152,21 @@ class OfficialPython:
         self._oauth = mercadopago.SDK("none").oauth()
 
     def authorization_url(self) -> str:
-        """The library makes none for an address of its user's, so it is put together by hand."""
-        asked = {"client_id": self._credentials["client_id"], "response_type": "code", "redirect_uri": REDIRECT_URI}
-        return f"{self._base_url}/authorization?{urlencode({**asked, 'state': 'a state'})}"
+        """The library supports no other host, so the address is composed here."""
+        query = {"client_id": self._credentials["client_id"], "response_type": "code", "redirect_uri": REDIRECT_URI}
+        return f"{self._base_url}/authorization?{urlencode({**query, 'state': 'a state'})}"
 
     def exchange(self, redirect: str, **extra: str) -> Tokens:
-        """The body is all the application's, and goes as JSON."""
+        """The application passes the whole body, which is sent as JSON."""
         body = {**self._credentials, "code": code_of(redirect), "redirect_uri": REDIRECT_URI, **extra}
-        return self._told(self._oauth.create, {**body, "grant_type": "authorization_code"})
+        return self._tokens(self._oauth.create, {**body, "grant_type": "authorization_code"})
 
     def refresh(self, refresh_token: str) -> Tokens:
-        """The same."""
+        """Likewise."""
         body = {**self._credentials, "refresh_token": refresh_token, "grant_type": "refresh_token"}
-        return self._told(self._oauth.refresh, body)
+        return self._tokens(self._oauth.refresh, body)
 
-    def _told(self, call: Any, body: dict[str, Any]) -> Tokens:
+    def _tokens(self, call: Any, body: dict[str, Any]) -> Tokens:
         try:
             answer = call(body)
             answer.raise_for_status()
@@ -183,21 +183,21 @@ class OfficialNode:
         self._credentials = {**service.scene.credentials(), "client_secret": secret}
 
     def authorization_url(self) -> str:
-        """The library's own, which names its vendor's host: that alone is exchanged."""
+        """The library composes it with its vendor's host, which is replaced."""
         options = {"client_id": self._credentials["client_id"], "redirect_uri": REDIRECT_URI, "state": "a state"}
-        made: str = node_clients.oauth(self._base_url, "getAuthorizationURL", {"options": options})
-        return f"{self._base_url}/authorization?{urlsplit(made).query}"
+        composed: str = node_clients.oauth(self._base_url, "getAuthorizationURL", {"options": options})
+        return f"{self._base_url}/authorization?{urlsplit(composed).query}"
 
     def exchange(self, redirect: str, **extra: str) -> Tokens:
-        """Its type knows no `test_token`, and it sends what it is given."""
+        """Its type lacks `test_token`, but it sends every field."""
         body = {**self._credentials, "code": code_of(redirect), "redirect_uri": REDIRECT_URI, **extra}
-        return self._told("create", body)
+        return self._tokens("create", body)
 
     def refresh(self, refresh_token: str) -> Tokens:
-        """The same."""
-        return self._told("refresh", {**self._credentials, "refresh_token": refresh_token})
+        """Likewise."""
+        return self._tokens("refresh", {**self._credentials, "refresh_token": refresh_token})
 
-    def _told(self, method: str, body: dict[str, Any]) -> Tokens:
+    def _tokens(self, method: str, body: dict[str, Any]) -> Tokens:
         answer: Tokens = node_clients.oauth(self._base_url, method, {"body": body})
         if "failure" in answer:
             raise Refused(answer["failure"], answer["error"])
@@ -208,7 +208,7 @@ class OfficialNode:
 ISSUER = "http://127.0.0.1"
 
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-"""Where a test is about what a library sends and reads, one database says as much as two."""
+"""For tests about what a library sends and reads, which does not depend on the database."""
 
 PYTHON: list[Make] = [Authlib, RequestsOAuthlib, OfficialPython]
 WITH_PKCE: list[Make] = [Authlib, RequestsOAuthlib]
@@ -218,17 +218,17 @@ REFUSALS: dict[Make, tuple[str, str]] = {
     OfficialPython: ("MPBadRequestError", "MPBadRequestError"),
     OfficialNode: ("MPBadRequestError", "MPBadRequestError"),
 }
-"""The class of each library's error for `invalid_grant`, and that for `invalid_client`."""
+"""The class of each library's error for `invalid_grant` and for `invalid_client`."""
 
 
 def code_of(redirect: str) -> str:
-    """The code in the address that the seller's browser came back to."""
+    """Return the code in the redirect."""
     return parse_qs(urlsplit(redirect).query)["code"][0]
 
 
 @pytest.fixture(params=[*PYTHON, OfficialNode], ids=lambda client: client.__name__)
 def client(request: pytest.FixtureRequest) -> Make:
-    """Each of the clients, that on Node where there is one."""
+    """Each of the clients; the Node client if Node is installed."""
     if request.param is OfficialNode:
         try:
             node_clients.install()
@@ -240,35 +240,35 @@ def client(request: pytest.FixtureRequest) -> Make:
 
 @pytest.fixture
 async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    """A service that the clients take for the ones they were written for."""
+    """A service that the clients call instead of their own."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # its own switch for loopback
-    async with running(database, settings=Settings(public_url=ISSUER)) as made:
-        monkeypatch.setattr(Config, "_Config__api_base_url", made.base_url)
-        yield made
+    async with running(database, settings=Settings(public_url=ISSUER)) as started:
+        monkeypatch.setattr(Config, "_Config__api_base_url", started.base_url)
+        yield started
 
 
 @pytest.fixture
 async def seller(service: Service) -> Seller:
-    """The service's seller at a browser."""
+    """The service's seller with a browser."""
     await give_password(service)
     return Seller(service.scene.seller.email, PASSWORD)
 
 
 async def first_tokens(seller: Seller, client: Client, **extra: str) -> Tokens:
-    """What the client holds once the seller has agreed."""
+    """Return the client's tokens after the seller has agreed."""
     redirect = await asyncio.to_thread(lambda: seller.agree(client.authorization_url()))
     return await asyncio.to_thread(client.exchange, redirect, **extra)
 
 
-async def opens_a_door(service: Service, access_token: str) -> bool:
-    """Whether the service takes the token."""
+async def is_accepted(service: Service, access_token: str) -> bool:
+    """Whether the service accepts the token."""
     reply = await service.request("GET", "/terminals/v1/list", token=access_token)
     return reply.status == 200
 
 
-async def test_gets_tokens_and_refreshes_them(service: Service, seller: Seller, client: Make) -> None:
-    """From the seller's consent on the page to tokens and on to the next ones, all of which open doors."""
+async def test_gets_and_refreshes_tokens(service: Service, seller: Seller, client: Make) -> None:
+    """From the seller's consent to the third pair of tokens, all of which are accepted."""
     application = client(service, service.scene.secret)
     redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
     assert parse_qs(urlsplit(redirect).query)["iss"] == [ISSUER]
@@ -280,12 +280,12 @@ async def test_gets_tokens_and_refreshes_them(service: Service, seller: Seller, 
     assert len({tokens["refresh_token"] for tokens in (first, second, third)}) == 3
     for tokens in (first, second, third):
         assert tokens["user_id"] == service.seller_id
-        assert await opens_a_door(service, tokens["access_token"])
+        assert await is_accepted(service, tokens["access_token"])
 
 
 @ON_SQLITE
-async def test_refreshes_again_with_the_token_it_has(service: Service, seller: Seller, client: Make) -> None:
-    """An answer that never arrived is asked for again, and is the same one."""
+async def test_repeated_refresh_returns_the_same_tokens(service: Service, seller: Seller, client: Make) -> None:
+    """As after a lost answer."""
     application = client(service, service.scene.secret)
     first = await first_tokens(seller, application)
     second, again = [await asyncio.to_thread(application.refresh, first["refresh_token"]) for _ in range(2)]
@@ -294,7 +294,7 @@ async def test_refreshes_again_with_the_token_it_has(service: Service, seller: S
 
 @ON_SQLITE
 async def test_gets_test_tokens(service: Service, seller: Seller, client: Make) -> None:
-    """Every client can send `test_token`, and a refresh keeps the kind without being told."""
+    """Every client can send `test_token`, and a refresh keeps the kind."""
     application = client(service, service.scene.secret)
     first = await first_tokens(seller, application, test_token="true")
     second = await asyncio.to_thread(application.refresh, first["refresh_token"])
@@ -304,8 +304,8 @@ async def test_gets_test_tokens(service: Service, seller: Seller, client: Make) 
 
 
 @ON_SQLITE
-async def test_reads_refusals(service: Service, seller: Seller, client: Make) -> None:
-    """A refusal is the library's own error, with the code of RFC 6749 in it."""
+async def test_refusal_is_the_error_of_the_library(service: Service, seller: Seller, client: Make) -> None:
+    """With the error code of RFC 6749."""
     of_grant, of_client = REFUSALS[client]
     application = client(service, service.scene.secret)
     redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
@@ -313,16 +313,16 @@ async def test_reads_refusals(service: Service, seller: Seller, client: Make) ->
     with pytest.raises(Refused) as refused:
         await asyncio.to_thread(application.exchange, redirect)
     assert refused.value.args == (of_grant, "invalid_grant")
-    stranger = client(service, "a guess")
+    guessing = client(service, "a guess")
     with pytest.raises(Refused) as refused:
-        await first_tokens(seller, stranger)
+        await first_tokens(seller, guessing)
     assert refused.value.args == (of_client, "invalid_client")
 
 
 @ON_SQLITE
 @pytest.mark.parametrize("library", WITH_PKCE, ids=lambda library: library.__name__)
-async def test_proves_that_the_code_is_its_own(service: Service, seller: Seller, library: Make) -> None:
-    """Where PKCE is required the libraries get through, and a code is of no use to who lacks its verifier."""
+async def test_code_with_pkce_needs_its_verifier(service: Service, seller: Seller, library: Make) -> None:
+    """The libraries send it where PKCE is required; another client cannot use the code."""
     await service.scene.run("UPDATE applications SET pkce_required = 1")
     application, thief = library(service, service.scene.secret), library(service, service.scene.secret)
     await asyncio.to_thread(thief.authorization_url)
@@ -339,8 +339,8 @@ async def test_proves_that_the_code_is_its_own(service: Service, seller: Seller,
 
 @ON_SQLITE
 @pytest.mark.parametrize("library", WITH_PKCE, ids=lambda library: library.__name__)
-async def test_refuses_an_answer_with_another_state(service: Service, seller: Seller, library: Make) -> None:
-    """The state comes back as it was sent, so a library notices one that is not its own."""
+async def test_library_refuses_another_state(service: Service, seller: Seller, library: Make) -> None:
+    """The service returns the state unchanged."""
     application = library(service, service.scene.secret)
     redirect = await asyncio.to_thread(lambda: seller.agree(application.authorization_url()))
     changed = re.sub(r"state=[^&]*", "state=another", redirect)
@@ -351,8 +351,8 @@ async def test_refuses_an_answer_with_another_state(service: Service, seller: Se
 
 
 @ON_SQLITE
-async def test_asks_whether_tokens_are_good_and_ends_them(service: Service, seller: Seller) -> None:
-    """Authlib's calls for introspection and revocation, with the credentials in the body like the others."""
+async def test_authlib_introspects_and_revokes_tokens(service: Service, seller: Seller) -> None:
+    """With the client credentials in the body."""
     tokens = await first_tokens(seller, Authlib(service, service.scene.secret))
     credentials = service.scene.credentials()
     session = OAuth2Session(
@@ -377,11 +377,11 @@ async def test_asks_whether_tokens_are_good_and_ends_them(service: Service, sell
     )
     assert revoked.status_code == 200
     assert not await is_active()
-    assert not await opens_a_door(service, tokens["access_token"])
+    assert not await is_accepted(service, tokens["access_token"])
 
 
-def test_the_node_client_is_pinned() -> None:
-    """One exact version with its hash, and no registry named: it comes from whichever the machine uses."""
+def test_node_client_is_pinned() -> None:
+    """One exact version with its hash, and no registry named."""
     declared = json.loads((node_clients.FOLDER / "package.json").read_text())["dependencies"]
     packages = json.loads((node_clients.FOLDER / "package-lock.json").read_text())["packages"]
     assert {name: packages[f"node_modules/{name}"]["version"] for name in declared} == declared
@@ -389,8 +389,8 @@ def test_the_node_client_is_pinned() -> None:
     assert all(package["integrity"].startswith("sha512-") for name, package in packages.items() if name)
 
 
-def test_without_node_it_says_how_to_get_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is missing is named with what to do."""
+def test_missing_node_is_reported_with_advice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the packages to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(node_clients.NodeMissing, match=r"node and npm are missing.*apt-get install nodejs npm"):
         node_clients.install()

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from paydesk_process import command, request
-from serve_process import Knocking, ServeProcess, runs
+from serve_process import ConnectingClients, ServeProcess, runs
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def test_processes_live_and_die(postgres_url: str, tmp_path: Path) -> None:
         first = _pids(serve)
         assert set(first) == {1, 2}
         assert request("GET", f"{serve.operators}/readyz")[0] == 200
-        with Knocking(f"{serve.clients}/readyz") as knocking:
+        with ConnectingClients(f"{serve.clients}/readyz") as knocking:
             os.kill(first[1], signal.SIGKILL)
             serve.wait_for("process ready", 3)
             died = serve.lines("process died")
@@ -108,7 +108,7 @@ def test_a_new_parent_beside_the_old_one(postgres_url: str, tmp_path: Path) -> N
         refused = command("serve", folder=tmp_path, **serve.variables)
         assert refused.returncode == 1
         assert "--beside" in refused.stderr
-        with Knocking(f"{serve.clients}/livez") as knocking:
+        with ConnectingClients(f"{serve.clients}/livez") as knocking:
             new = serve.start("--beside", "--processes", "1")
             serve.wait_for("listening", 2)
             serve.end(old)

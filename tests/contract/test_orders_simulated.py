@@ -113,13 +113,13 @@ async def test_a_terminal_is_granted_nothing_while_it_is_paid(
 ) -> None:
     """It is fenced before the acquirer is asked, and not only when that has answered."""
     order_id, device = await at_terminal(service)
-    settle, replies = Simulator.settle, list[Reply]()
+    approve, replies = Simulator.approve, list[Reply]()
 
     async def meanwhile(simulator: Simulator, payment: Payment, card: Card | None) -> Approved | Declined:
         replies.append(await device.authorizing(order_id[3:]))
-        return await settle(simulator, payment, card)
+        return await approve(simulator, payment, card)
 
-    monkeypatch.setattr(Simulator, "settle", meanwhile)
+    monkeypatch.setattr(Simulator, "approve", meanwhile)
     assert (await bring(service, order_id, "processed")).status == 204
     assert [(reply.status, reply.code) for reply in replies] == [(409, "order_canceled")]
 
@@ -162,7 +162,7 @@ async def test_after_the_grant_it_is_too_late(database: Database) -> None:
             for every in ENDS:
                 refused = await bring(service, order_id, every)
                 assert (refused.status, refused.code) == (400, "bad_request")
-                assert refused.details == ["the order is at_terminal (at_terminal), granted to its terminal"]
+                assert refused.details == ["the order is at_terminal (at_terminal), authorization permitted"]
             assert await standing(service, order_id) == AT_TERMINAL
             assert (await device.result(order_id[3:], outcome="unknown")).status == 200
             for every in ("canceled", "expired", "action_required", "refunded"):
@@ -254,7 +254,7 @@ async def test_what_has_ended_stays(service: Service) -> None:
         for status in (*ENDS, "refunded"):
             refused = await bring(service, order_id, status)
             assert (refused.status, refused.code) == (400, "bad_request"), (end, status)
-            assert refused.body["errors"][0]["message"] == f"The order can't be brought to {status}."
+            assert refused.body["errors"][0]["message"] == f"The order cannot be moved to {status}."
             assert refused.details[0].startswith(f"the order is {before['status']} (")
         assert await service.get(order_id) == before
 

@@ -20,7 +20,7 @@ from paydesk.api import OPERATIONS
 from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from sensitive_data import Canaries, kept, sprayed
+from sensitive_data import Canaries, sprayed, stored
 from service import Service, running
 from webhooks_scene import Receiver, receiver, subscribe
 
@@ -73,7 +73,7 @@ async def test_no_card_data_is_stored_or_logged(database: Database, inbox: Recei
 
 async def _leaks(database: Database, canaries: Canaries) -> dict[str, list[str]]:
     """The canaries in the database, by table."""
-    found = {table: canaries.found_in(text) for table, text in (await kept(database)).items()}
+    found = {table: canaries.found_in(text) for table, text in (await stored(database)).items()}
     return {table: values for table, values in found.items() if values}
 
 

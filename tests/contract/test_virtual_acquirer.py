@@ -1,4 +1,4 @@
-"""The simulated acquirer's door: what a virtual terminal asks it, and what it answers."""
+"""POST /virtual/v1/acquirer/payments: the endpoint of the simulated acquirer for virtual terminals."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ async def terminal(service: Service) -> Terminal:
 
 
 def _body(card: str = "visa_approved", payment_id: str = "", **changes: Any) -> dict[str, Any]:
-    one = CARDS[card]
+    test_card = CARDS[card]
     return {
         "payment_id": payment_id or new_payment().payment_id,
         "amount": "24.90",
-        "payment_method": {"id": one.brand, "type": one.type, "installments": 2},
-        "card": {"first_digits": one.first_digits, "last_digits": one.last_digits, "entry_mode": "chip"},
+        "payment_method": {"id": test_card.brand, "type": test_card.type, "installments": 2},
+        "card": {"first_digits": test_card.first_digits, "last_digits": test_card.last_digits, "entry_mode": "chip"},
         **changes,
     }
 
 
-async def _ask(service: Service, terminal: Terminal, body: dict[str, Any]) -> Reply:
+async def _authorize(service: Service, terminal: Terminal, body: dict[str, Any]) -> Reply:
     return await service.request("POST", PATH, body, token=terminal.token, key=None)
 
 
-async def _book(service: Service) -> list[tuple[Any, ...]]:
+async def _ledger(service: Service) -> list[tuple[Any, ...]]:
     sql = "SELECT payment_id, terminal_id, live, amount_minor, currency, outcome, installments FROM simulator_payments"
     return [tuple(row) for row in await service.database.read(lambda tx: tx.all(sql))]
 
 
-async def test_it_charges_once(service: Service, terminal: Terminal) -> None:
-    """The payment's id is the key: asked again, many at once and one by one, it answers the same."""
+async def test_charges_once_per_payment_id(service: Service, terminal: Terminal) -> None:
+    """Repeated requests, concurrent or not, get the same answer."""
     body = _body()
-    replies = await asyncio.gather(*(_ask(service, terminal, body) for _ in range(20)))
+    replies = await asyncio.gather(*(_authorize(service, terminal, body) for _ in range(20)))
     first = replies[0]
     assert first.status == 200
     assert first.body["outcome"] == "approved"
     assert first.body["amount"] == "24.90"
     assert {reply.raw for reply in replies} == {first.raw}
-    assert (await _ask(service, terminal, body)).raw == first.raw
-    assert await _book(service) == [(body["payment_id"], terminal.id, 0, 2490, "BRL", "approved", 2)]
+    assert (await _authorize(service, terminal, body)).raw == first.raw
+    assert await _ledger(service) == [(body["payment_id"], terminal.id, 0, 2490, "BRL", "approved", 2)]
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,18 @@ async def test_it_charges_once(service: Service, terminal: Terminal) -> None:
         ("late", {"outcome": "unknown"}),
     ],
 )
-async def test_cards(service: Service, terminal: Terminal, card: str, answer: dict[str, str]) -> None:
-    """The card decides."""
-    assert (await _ask(service, terminal, _body(card))).body == answer
+async def test_card_decides_the_outcome(
+    service: Service, terminal: Terminal, card: str, answer: dict[str, str]
+) -> None:
+    """Each test card has its rules."""
+    assert (await _authorize(service, terminal, _body(card))).body == answer
 
 
-async def test_amounts(service: Service, terminal: Terminal) -> None:
-    """So does the amount, and what was not sent is not charged."""
-    assert (await _ask(service, terminal, _body(amount="99900.05"))).body["status_detail"] == "card_disabled"
-    assert (await _ask(service, terminal, _body(amount="99900.22"))).body == {"outcome": "not_sent"}
-    assert [row[5] for row in await _book(service)] == ["declined"]
+async def test_amount_decides_the_outcome(service: Service, terminal: Terminal) -> None:
+    """A request that was not sent is not in the ledger."""
+    assert (await _authorize(service, terminal, _body(amount="99900.05"))).body["status_detail"] == "card_disabled"
+    assert (await _authorize(service, terminal, _body(amount="99900.22"))).body == {"outcome": "not_sent"}
+    assert [row[5] for row in await _ledger(service)] == ["declined"]
 
 
 @pytest.mark.parametrize(
@@ -93,27 +95,29 @@ async def test_amounts(service: Service, terminal: Terminal) -> None:
         ({"number": "4235647728025682"}, "unsupported_properties"),
     ],
 )
-async def test_wrong_requests(service: Service, terminal: Terminal, change: dict[str, Any], code: str) -> None:
-    """They are refused, and nothing is charged."""
-    reply = await _ask(service, terminal, {**_body(), **change})
+async def test_invalid_request_charges_nothing(
+    service: Service, terminal: Terminal, change: dict[str, Any], code: str
+) -> None:
+    """It is refused with 400."""
+    reply = await _authorize(service, terminal, {**_body(), **change})
     assert (reply.status, reply.code) == (400, code)
-    assert await _book(service) == []
+    assert await _ledger(service) == []
 
 
-async def test_who_may_ask(service: Service, terminal: Terminal) -> None:
-    """A terminal with a good token alone, and none of the live kind where live orders have no simulator."""
-    stranger = Terminal(terminal.id, f"PDT-{'0' * 40}-{service.seller_id}")
-    assert (await _ask(service, stranger, _body())).status == 401
-    assert (await _ask(service, Terminal("", service.access_token), _body())).status == 401
+async def test_requires_a_valid_device_token(service: Service, terminal: Terminal) -> None:
+    """A live terminal is refused where live orders have no simulated acquirer."""
+    unknown = Terminal(terminal.id, f"PDT-{'0' * 40}-{service.seller_id}")
+    assert (await _authorize(service, unknown, _body())).status == 401
+    assert (await _authorize(service, Terminal("", service.access_token), _body())).status == 401
     live = await service.terminal(live=True)
-    assert (await _ask(service, live, _body())).status == 403
+    assert (await _authorize(service, live, _body())).status == 403
     await service.scene.run("UPDATE device_tokens SET revoked_ms = 1 WHERE seller_id = $1", service.seller_id)
     service.database.signals.notify([f"device:{terminal.id}"])
-    assert (await _ask(service, terminal, _body())).status == 401
-    assert await _book(service) == []
+    assert (await _authorize(service, terminal, _body())).status == 401
+    assert await _ledger(service) == []
 
 
-async def test_the_door_is_for_development(database: Database) -> None:
-    """Elsewhere there is nothing."""
+async def test_endpoint_exists_only_in_development(database: Database) -> None:
+    """In production it is 404."""
     async with running(database, workers=False) as service:
-        assert (await _ask(service, await service.terminal(), _body())).status == 404
+        assert (await _authorize(service, await service.terminal(), _body())).status == 404

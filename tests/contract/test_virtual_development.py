@@ -1,4 +1,4 @@
-"""The endpoints of development: the demo inbox and callback, and the clock, on both databases."""
+"""The development endpoints (demo inbox, demo callback, clock) on both databases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BODY = msgspec.json.encode(
 
 
 async def _call(database: Database, handler: Handler, clock: MovableClock | None = None, **given: Any) -> Any:
-    """The body of the answer, by the transaction that the operation asks for."""
+    """Call the handler in the transaction of its operation; return the body of the answer."""
     operation = OPERATION_OF[handler]
     call = Call(
         settings=Settings(),
@@ -86,13 +86,13 @@ async def _receive(database: Database, headers: Mapping[str, str], body: bytes =
 
 
 async def _inbox(database: Database) -> list[dict[str, Any]]:
-    shown: dict[str, list[dict[str, Any]]] = await _call(database, handlers.show_inbox)
-    return shown["data"]
+    body: dict[str, list[dict[str, Any]]] = await _call(database, handlers.show_inbox)
+    return body["data"]
 
 
-async def test_a_notification_is_kept_and_shown(database: Database) -> None:
-    """What a subscription signs is valid, and is shown with what it tells and without credentials."""
-    await _subscribe(database, "https://elsewhere.example/hook", "S0")
+async def test_signed_notification_is_stored_and_returned(database: Database) -> None:
+    """It is valid, and returned without credentials."""
+    await _subscribe(database, "https://other.example/hook", "S0")
     await _subscribe(database, "http://127.0.0.1:8377/demo/inbox?till=1")
     await _receive(database, _headers())
     (entry,) = await _inbox(database)
@@ -108,8 +108,8 @@ async def test_a_notification_is_kept_and_shown(database: Database) -> None:
 
 
 @pytest.mark.parametrize("broken", ["x-signature", "webhook-signature", "x-request-id", "webhook-timestamp", "none"])
-async def test_a_wrong_signature_is_kept_as_such(database: Database, broken: str) -> None:
-    """Each of the two signatures must be right, and of a subscription that sends here."""
+async def test_invalid_signature_is_marked(database: Database, broken: str) -> None:
+    """Both signatures must be valid, and of a subscription to this inbox."""
     await _subscribe(database, "http://127.0.0.1:8377/demo/" + ("another" if broken == "none" else "inbox"))
     headers = _headers()
     if broken != "none":
@@ -132,32 +132,32 @@ async def test_a_wrong_signature_is_kept_as_such(database: Database, broken: str
         b"1" * 5_000,
     ],
 )
-async def test_anything_is_kept(database: Database, body: bytes) -> None:
-    """A body that is no notification is kept too, as far as it can be."""
+async def test_any_body_is_stored(database: Database, body: bytes) -> None:
+    """A body that is not a notification has no action."""
     await _receive(database, {}, body)
     (entry,) = await _inbox(database)
     assert entry["signature_valid"] is False
     assert "action" not in entry
 
 
-async def test_a_long_body_is_cut(database: Database) -> None:
-    """Its first 8,192 characters are kept, and shown as text because they are not JSON."""
+async def test_long_body_is_truncated(database: Database) -> None:
+    """Its first 8,192 characters are stored, and returned as text because they are not JSON."""
     await _receive(database, {}, msgspec.json.encode({"text": "x" * 60_000}))
     (entry,) = await _inbox(database)
     assert entry["body"] == '{"text":"' + "x" * (8_192 - 9)
 
 
 @pytest.mark.parametrize("body", [b"null", b"[1]", b'"text"'])
-async def test_a_body_of_any_json_is_shown_as_json(database: Database, body: bytes) -> None:
-    """JSON `null` is shown as null and not as text, too."""
+async def test_json_body_is_returned_as_json(database: Database, body: bytes) -> None:
+    """JSON `null` is returned as null, not as text."""
     await _receive(database, {}, body)
     (entry,) = await _inbox(database)
     assert entry["body"] == msgspec.json.decode(body)
 
 
 @pytest.mark.parametrize("count", [1, 600])
-async def test_a_card_number_at_the_cut_is_masked(database: Database, count: int) -> None:
-    """Also where the text is shorter once others are masked, so that more of it is kept."""
+async def test_card_number_at_the_truncation_is_masked(database: Database, count: int) -> None:
+    """Also if masking shortens the text, so that more of it is stored."""
     number = b"4111111111111111 card "
     start = b"x" * (8_192 - 8 if count == 1 else 5)
     await _receive(database, {}, start + number * count + b"y" * 1_000)
@@ -167,7 +167,7 @@ async def test_a_card_number_at_the_cut_is_masked(database: Database, count: int
 
 
 def test_stored_texts_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Showing an entry parses its headers and its body once each."""
+    """Returning an entry parses its headers and its body once each."""
     decoded, decode = [], msgspec.json.decode
 
     def counted(text: str) -> Any:
@@ -175,12 +175,12 @@ def test_stored_texts_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return decode(text)
 
     monkeypatch.setattr(msgspec.json, "decode", counted)
-    assert inbox.shown(store.InboxEntry(0, 1, "{}", BODY.decode()))["order_id"] == "ORD1"
+    assert inbox.as_json(store.InboxEntry(0, 1, "{}", BODY.decode()))["order_id"] == "ORD1"
     assert sorted(decoded) == sorted(["{}", BODY.decode()])
 
 
-async def test_the_inbox_keeps_the_order_and_the_newest(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries are shown in the order they came, and the oldest go."""
+async def test_inbox_stores_the_newest_entries_in_order(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest ones are deleted."""
     monkeypatch.setattr(store, "ENTRIES_MAX", 3)
     for number in range(5):
         await _receive(database, {}, str(number).encode())
@@ -189,26 +189,26 @@ async def test_the_inbox_keeps_the_order_and_the_newest(database: Database, monk
     assert await _inbox(database) == []
 
 
-async def test_many_notifications_at_once_are_all_kept(database: Database) -> None:
-    """Receivers side by side don't take each other's place."""
+async def test_concurrent_notifications_are_all_stored(database: Database) -> None:
+    """None takes another's number."""
     await asyncio.gather(*(_receive(database, {}, str(number).encode()) for number in range(20)))
     assert sorted(entry["body"] for entry in await _inbox(database)) == list(range(20))
 
 
-async def test_the_callback_shows_the_code(database: Database) -> None:
-    """The page shows what it was given, and nothing in it becomes markup."""
-    shown = await _call(database, handlers.show_callback, query={"code": "TG-1", "state": "<script>", "other": "no"})
-    assert "TG-1" in shown
-    assert "&lt;script&gt;" in shown
-    assert "<script>" not in shown
-    assert "other" not in shown
+async def test_callback_displays_the_code(database: Database) -> None:
+    """Its parameters are escaped; others are not displayed."""
+    page = await _call(database, handlers.show_callback, query={"code": "TG-1", "state": "<script>", "other": "no"})
+    assert "TG-1" in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "other" not in page
 
 
-async def test_the_callback_shows_a_refusal(database: Database) -> None:
-    """An error is shown as one."""
-    shown = await _call(database, handlers.show_callback, query={"error": "access_denied"})
-    assert "access_denied" in shown
-    assert "did not agree" in shown
+async def test_callback_displays_an_error(database: Database) -> None:
+    """The error code and a heading."""
+    page = await _call(database, handlers.show_callback, query={"error": "access_denied"})
+    assert "access_denied" in page
+    assert "did not agree" in page
 
 
 async def _move(database: Database, clock: MovableClock, **move: Any) -> dict[str, Any]:
@@ -219,57 +219,57 @@ async def _move(database: Database, clock: MovableClock, **move: Any) -> dict[st
 @pytest.mark.parametrize(
     ("text", "seconds"), [("PT61S", 61), ("61s", 61), ("15m", 900), ("3h", 10_800), ("181d", 181 * 86_400)]
 )
-async def test_the_clock_advances(database: Database, text: str, seconds: int) -> None:
-    """Every way to write how far moves the clock just so far, and a restart finds it there."""
+async def test_clock_advances_by_the_given_time(database: Database, text: str, seconds: int) -> None:
+    """In every notation, and a restart restores it."""
     clock = MovableClock()
-    shown = await _move(database, clock, advance=text)
-    assert shown["frozen"] is False
+    moved = await _move(database, clock, advance=text)
+    assert moved["frozen"] is False
     assert clock.offset_ms == seconds * 1000
     assert (await restore_clock(database)).offset_ms == seconds * 1000
 
 
-async def test_a_frozen_clock_stands_still_and_can_be_advanced(database: Database) -> None:
-    """Frozen, it moves only as it is told; it runs on from there, and never goes back, over restarts too."""
+async def test_frozen_clock_moves_only_when_advanced(database: Database) -> None:
+    """After a resume it continues from there; it never goes back, also across restarts."""
     clock = MovableClock()
     before = clock.now_ms()
     await _move(database, clock, freeze=True)
     frozen = clock.now_ms()
     assert frozen >= before
     assert (await restore_clock(database)).now_ms() == frozen
-    shown = await _move(database, clock, advance="3h")
-    assert (shown["frozen"], clock.now_ms()) == (True, frozen + 10_800_000)
+    moved = await _move(database, clock, advance="3h")
+    assert (moved["frozen"], clock.now_ms()) == (True, frozen + 10_800_000)
     assert (await restore_clock(database)).now_ms() == frozen + 10_800_000
-    shown = await _move(database, clock, resume=True)
-    assert shown["frozen"] is False
+    moved = await _move(database, clock, resume=True)
+    assert moved["frozen"] is False
     assert clock.now_ms() >= frozen + 10_800_000
     assert (await restore_clock(database)).now_ms() >= frozen + 10_800_000
-    assert 10_799 <= shown["offset_seconds"] <= 10_801
+    assert 10_799 <= moved["offset_seconds"] <= 10_801
 
 
-async def test_a_clock_that_was_never_moved_is_the_machine_s(database: Database) -> None:
-    """Without a row the clock is not shifted."""
+async def test_clock_without_a_row_is_the_clock_of_the_machine(database: Database) -> None:
+    """Its offset is 0."""
     clock = await restore_clock(database)
     assert (clock.offset_ms, clock.frozen_ms) == (0, None)
-    shown = await _call(database, handlers.show_clock, clock)
-    assert (shown["frozen"], shown["offset_seconds"]) == (False, pytest.approx(0, abs=1))
+    answer = await _call(database, handlers.show_clock, clock)
+    assert (answer["frozen"], answer["offset_seconds"]) == (False, pytest.approx(0, abs=1))
 
 
-async def test_moves_at_once_add_up(database: Database) -> None:
-    """Of many moves side by side none is lost, in the clock or in its row."""
+async def test_concurrent_moves_add_up(database: Database) -> None:
+    """In the clock and in its row."""
     clock = MovableClock()
     await asyncio.gather(*(_move(database, clock, advance="1m") for _ in range(10)))
     assert clock.offset_ms == (await restore_clock(database)).offset_ms == 600_000
 
 
-async def test_workers_are_woken_by_a_move(database: Database) -> None:
-    """Whoever waits for stored instants looks again after the clock was moved."""
+async def test_workers_are_notified_of_a_move(database: Database) -> None:
+    """Those that wait for a time by this clock look again."""
     with database.signals.subscribe("clock") as waiter:
         await _move(database, MovableClock(), advance="1m")
         assert await waiter.wait(1)
 
 
-async def test_the_clock_moves_only_after_its_commit(database: Database) -> None:
-    """An advance that could not be written down did not happen."""
+async def test_clock_advances_only_after_the_commit(database: Database) -> None:
+    """An advance that fails to commit has no effect."""
     clock = MovableClock()
     await database.close()
     with pytest.raises(Unavailable):
@@ -277,10 +277,10 @@ async def test_the_clock_moves_only_after_its_commit(database: Database) -> None
     assert clock.offset_ms == 0
 
 
-async def test_the_clock_has_an_end(database: Database) -> None:
-    """A clock beyond what times can be written for is refused."""
+async def test_clock_cannot_advance_beyond_2099(database: Database) -> None:
+    """The limit of representable times."""
     clock = MovableClock(handlers.CLOCK_MS_MAX - SystemClock().now_ms() - 1000)
-    with pytest.raises(Refusal, match="clock beyond its end"):
+    with pytest.raises(Refusal, match="clock after 2099"):
         await _move(database, clock, advance="1m")
 
 
@@ -297,7 +297,7 @@ async def test_the_clock_has_an_end(database: Database) -> None:
         {"rewind": True},
     ],
 )
-def test_a_clock_is_moved_in_one_known_way(move: dict[str, Any]) -> None:
-    """Nothing, two moves at once, or a move that leads back is refused."""
+def test_clock_move_needs_exactly_one_valid_field(move: dict[str, Any]) -> None:
+    """No field, two fields, an unknown one or a negative time are refused."""
     with pytest.raises(ValidationError):
         ClockMove.model_validate(move)

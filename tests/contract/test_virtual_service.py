@@ -1,4 +1,4 @@
-"""The virtual terminal before the real service: the two sides of the protocol agree."""
+"""Virtual terminals with the real service: both sides implement the same protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from service import Service, Terminal, running
 
 @pytest.fixture
 def clock() -> MovableClock:
-    """The service's clock, which stands on the scene's day and runs."""
+    """The service's clock, which runs from the date of the scene."""
     return MovableClock(START_MS - SystemClock().now_ms())
 
 
@@ -33,7 +33,7 @@ async def service(database: Database, clock: MovableClock) -> AsyncIterator[Serv
 
 @pytest.fixture
 async def fleet(service: Service, tmp_path: Path) -> AsyncIterator[Fleet]:
-    """Virtual terminals that know the service's address and nothing more."""
+    """An empty fleet of virtual terminals."""
     fleet = Fleet(service.base_url, tmp_path / "terminals")
     await fleet.start()
     yield fleet
@@ -62,8 +62,8 @@ async def _until(service: Service, order_id: str, status: str, seconds_max: floa
             await asyncio.sleep(0.02)
 
 
-async def test_an_approved_order(service: Service, fleet: Fleet) -> None:
-    """The order is processed, with what the terminal told of the payment."""
+async def test_approved_order_is_processed(service: Service, fleet: Fleet) -> None:
+    """With the payment method, card and amount that the terminal reported."""
     terminal = await _terminal(service, fleet, "approve:0s")
     order = await _until(service, await _create(service, terminal, amount="24.90"), "processed")
     (payment,) = order["transactions"]["payments"]
@@ -72,29 +72,29 @@ async def test_an_approved_order(service: Service, fleet: Fleet) -> None:
     assert payment["payment_method"] == {"id": "visa", "type": "credit_card", "installments": 1}
 
 
-async def test_orders_follow_each_other(service: Service, fleet: Fleet) -> None:
-    """A terminal is free for the next order the moment the last one is processed."""
+async def test_terminal_is_free_after_each_order(service: Service, fleet: Fleet) -> None:
+    """The next order can be created once the last one is processed."""
     terminal = await _terminal(service, fleet, "approve:0s")
     for number in range(1, 6):
         await _until(service, await _create(service, terminal, amount=f"{number}"), "processed")
 
 
-async def test_a_declined_order(service: Service, fleet: Fleet) -> None:
-    """The order fails with the script's detail."""
+async def test_declined_order_fails(service: Service, fleet: Fleet) -> None:
+    """With the detail of the script."""
     terminal = await _terminal(service, fleet, "decline:insufficient_amount:0s")
     order = await _until(service, await _create(service, terminal), "failed")
     assert order["transactions"]["payments"][0]["status_detail"] == "insufficient_amount"
 
 
-async def test_an_order_canceled_at_the_terminal(service: Service, fleet: Fleet) -> None:
-    """The red key cancels the order."""
+async def test_order_canceled_on_the_terminal(service: Service, fleet: Fleet) -> None:
+    """The buyer pressed the red key."""
     terminal = await _terminal(service, fleet, "cancel:0s")
     order = await _until(service, await _create(service, terminal), "canceled")
     assert order["transactions"]["payments"][0]["status_detail"] == "canceled_on_terminal"
 
 
-async def test_a_held_order_is_given_back(service: Service, fleet: Fleet) -> None:
-    """A terminal that holds an order gives it back when the seller asks, and takes the next one."""
+async def test_order_at_the_terminal_can_be_canceled(service: Service, fleet: Fleet) -> None:
+    """The terminal releases it and processes the next one."""
     terminal = await _terminal(service, fleet, "hold")
     order_id = await _create(service, terminal)
     await _until(service, order_id, "at_terminal")
@@ -106,8 +106,8 @@ async def test_a_held_order_is_given_back(service: Service, fleet: Fleet) -> Non
     await _until(service, await _create(service, terminal), "processed")
 
 
-async def test_a_held_order_expires(service: Service, fleet: Fleet, clock: MovableClock) -> None:
-    """A held order that runs out of time is canceled, and the terminal is free again."""
+async def test_order_at_the_terminal_expires(service: Service, fleet: Fleet, clock: MovableClock) -> None:
+    """It is canceled, and the terminal processes the next one."""
     terminal = await _terminal(service, fleet, "hold")
     order_id = await _create(service, terminal, expiration_time="PT30S")
     await _until(service, order_id, "at_terminal")
@@ -119,29 +119,31 @@ async def test_a_held_order_expires(service: Service, fleet: Fleet, clock: Movab
     await _until(service, await _create(service, terminal), "processed")
 
 
-async def test_an_ignored_order_stays_created(service: Service, fleet: Fleet) -> None:
-    """A terminal that never acknowledges leaves the order as it was."""
+async def test_unacknowledged_order_stays_created(service: Service, fleet: Fleet) -> None:
+    """The terminal polls but never acknowledges."""
     terminal = await _terminal(service, fleet, "ignore")
     order_id = await _create(service, terminal)
     await asyncio.sleep(0.2)
     assert (await service.get(order_id))["status"] == "created"
 
 
-async def test_a_frozen_clock_does_not_stop_payments(service: Service, fleet: Fleet, clock: MovableClock) -> None:
-    """The grant is measured by the service's clock, though the terminal's runs an hour ahead of it."""
+async def test_permit_is_checked_by_a_frozen_clock(service: Service, fleet: Fleet, clock: MovableClock) -> None:
+    """The machine's clock is an hour ahead of the service's."""
     terminal = await _terminal(service, fleet, "approve:0s")
     clock.frozen_ms = clock.now_ms() - 3_600_000
     await _until(service, await _create(service, terminal), "processed")
 
 
 @pytest.mark.parametrize("point", ["acknowledged", "result"])
-async def test_a_restart_in_the_middle_of_a_payment(service: Service, fleet: Fleet, tmp_path: Path, point: str) -> None:
-    """A terminal that is stopped before or after the grant and starts again ends the order once."""
+async def test_restarted_terminal_finishes_its_order(
+    service: Service, fleet: Fleet, tmp_path: Path, point: str
+) -> None:
+    """Stopped before or after the authorization, it ends the order once."""
     terminal = await _terminal(service, fleet, "approve:1.5s" if point == "result" else "hold")
     order_id = await _create(service, terminal)
     path = journals.path_of(tmp_path / "terminals", terminal.id)
     async with asyncio.timeout(5):
-        while not _has_come(path, point):  # noqa: ASYNC110  # a file has no event to wait for
+        while not _has_reached(path, point):  # noqa: ASYNC110  # a file has no event to wait for
             await asyncio.sleep(0.01)
     await fleet.stop()
     again = Fleet(service.base_url, tmp_path / "terminals")
@@ -151,8 +153,10 @@ async def test_a_restart_in_the_middle_of_a_payment(service: Service, fleet: Fle
     await again.stop()
 
 
-async def test_a_restart_while_the_acquirer_is_asked(database: Database, clock: MovableClock, tmp_path: Path) -> None:
-    """The terminal asks again under the payment's id, and is told what was decided: charged once, and processed."""
+async def test_restart_during_the_authorization_charges_once(
+    database: Database, clock: MovableClock, tmp_path: Path
+) -> None:
+    """The call is repeated under the payment's id and gets the same answer."""
     slow = Settings(simulator_script="payment:delay:2s")
     async with running(database, clock=clock, development=True, settings=slow) as service:
         terminal = await service.terminal()
@@ -162,7 +166,7 @@ async def test_a_restart_while_the_acquirer_is_asked(database: Database, clock: 
         await fleet.add(terminal.id, terminal.token, "approve:0s")
         order_id = await _create(service, terminal)
         async with asyncio.timeout(5):
-            while not _has_come(path, "presented"):  # noqa: ASYNC110  # a file has no event to wait for
+            while not _has_reached(path, "presented"):  # noqa: ASYNC110  # a file has no event to wait for
                 await asyncio.sleep(0.01)
         await fleet.stop()
         again = Fleet(service.base_url, tmp_path / "terminals")
@@ -176,7 +180,7 @@ async def test_a_restart_while_the_acquirer_is_asked(database: Database, clock: 
         assert tuple(row) == (1, payment["reference_id"])
 
 
-def _has_come(path: Path, point: str) -> bool:
+def _has_reached(path: Path, point: str) -> bool:
     journal = journals.read(path)
     entries = list(journal.entries.values()) if journal is not None else []
     if not entries:
@@ -187,8 +191,8 @@ def _has_come(path: Path, point: str) -> bool:
 
 
 @pytest.mark.parametrize("script", ["no_answer:0s", "late:0s"])
-async def test_an_unknown_outcome(service: Service, fleet: Fleet, script: str) -> None:
-    """The book has the payment, the terminal knows nothing of it, and the order waits for the acquirer's word."""
+async def test_unknown_outcome_is_in_the_ledger(service: Service, fleet: Fleet, script: str) -> None:
+    """The terminal reports no outcome, and the order waits for an inquiry."""
     terminal = await _terminal(service, fleet, script)
     order_id = await _create(service, terminal)
     async with asyncio.timeout(5):
@@ -200,8 +204,8 @@ async def test_an_unknown_outcome(service: Service, fleet: Fleet, script: str) -
     assert tuple(row) == ("approved", terminal.id)
 
 
-async def test_the_order_has_the_numbers_of_the_book(service: Service, fleet: Fleet) -> None:
-    """Reference, code and installments are those of the acquirer."""
+async def test_order_has_the_reference_and_code_of_the_ledger(service: Service, fleet: Fleet) -> None:
+    """Reference, authorization code."""
     terminal = await _terminal(service, fleet, "approve:0s")
     order = await _until(service, await _create(service, terminal), "processed")
     (payment,) = order["transactions"]["payments"]

@@ -1,4 +1,4 @@
-"""The defects that belong to the acquirer: what is charged and given back once, and how a terminal asks."""
+"""Mutants of the simulated acquirer (charges and refunds at most once) and of how a terminal calls it."""
 
 from __future__ import annotations
 
@@ -8,68 +8,69 @@ STORE = "sandbox/simulator/store.py"
 SIMULATOR = "sandbox/simulator/acquirer.py"
 PAYMENT = "sandbox/terminals/payment.py"
 
-BOOK = "tests/workers/test_acquiring_simulator.py"
+LEDGER = "tests/workers/test_simulator.py"
 NODES = "tests/races/test_acquirer_nodes.py"
 TERMINAL = "tests/workers/test_virtual_terminal.py"
 
 ACQUIRER_MUTANTS = (
     Mutant(
         "Refunds never exceed what was paid",
-        "the simulated acquirer gives back whatever it is asked for",
+        "the simulated acquirer refunds any amount",
         STORE,
         "   AND CAST($3 AS bigint) > 0 AND refunded_minor + $3 <= amount_minor",
         "   AND CAST($3 AS bigint) > 0",
-        BOOK,
+        LEDGER,
         "racing_refunds",
     ),
     Mutant(
         "Refunds never exceed what was paid",
-        "a refund that the simulated acquirer knows takes its amount again",
+        "a repeated refund is deducted again at the simulated acquirer",
         SIMULATOR,
-        '            if known is None and movement.outcome == "approved" and not',
+        '            if stored is None and movement.outcome == "approved" and not',
         '            if movement.outcome == "approved" and not',
         NODES,
         "one_key",
     ),
     Mutant(
         "A payment is charged once",
-        "the simulated acquirer decides by the request, not by its book",
+        "the simulated acquirer decides by the request, not by its ledger",
         STORE,
-        "    if await tx.run(ENTER, *_values(entry)):\n        return entry\n",
-        "    await tx.run(ENTER, *_values(entry))\n    return entry\n",
+        "    if await tx.run(ADD_PAYMENT, *_values(payment)):\n        return payment\n",
+        "    await tx.run(ADD_PAYMENT, *_values(payment))\n    return payment\n",
         NODES,
         "one_key",
     ),
     Mutant(
         "A payment is charged once",
-        "what is reversed before it came is not forbidden",
+        "a payment reversed before it arrives is not blocked",
         SIMULATOR,
-        "            await store.enter(tx, self._entry(payment, Plan(detail=REFUSED), now_ms, reversed_ms=now_ms))\n",
+        "                await store.add_payment(tx, blocked)\n",
         "",
-        BOOK,
+        LEDGER,
         "reversed_before",
     ),
     Mutant(
         "An approved payment is never lost",
-        "a virtual terminal asks its acquirer before it writes that down",
+        "a virtual terminal calls the acquirer before it writes its journal",
         PAYMENT,
-        "        await device.journal.put(entry)\n        await _keep(device, entry, await _ask(device, entry))\n",
-        "        await _keep(device, entry, await _ask(device, entry))\n",
+        "        await device.journal.put(entry)\n"
+        "        await _store(device, entry, await _call_acquirer(device, entry))\n",
+        "        await _store(device, entry, await _call_acquirer(device, entry))\n",
         TERMINAL,
         "restart_at_any_point and acquirer",
     ),
     Mutant(
         "An approved payment is never lost",
-        "a virtual terminal that lost an answer says that nothing was charged",
+        "a virtual terminal that lost an answer reports that nothing was charged",
         PAYMENT,
         "        if may_be_charged and answer",
         "        if answer",
         TERMINAL,
-        "does_not_take_it",
+        "refused_authorization",
     ),
     Mutant(
         "A payment is charged once",
-        "a virtual terminal asks again under another key",
+        "a virtual terminal repeats the call under another key",
         PAYMENT,
         '    request = {"payment_id": entry.order["payment_id"],',
         '    request = {"payment_id": entry.order["payment_id"] + str(uuid4()),',

@@ -149,7 +149,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Live and test never meet",
         "live orders are asked for at the simulated acquirer",
-        "payments/acquirers.py",
+        "sandbox/simulator/acquirer.py",
         'if acquirer == "simulator" else None',
         'if acquirer != "none" else test',
     ),

@@ -1,4 +1,4 @@
-"""What `paydesk dev` says once it answers: one line to a program, and to a person what to look at."""
+"""The output of `paydesk dev` when it is ready: one line for programs, one more on a terminal."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from paydesk.dev.service import Options, greeting
 OPTIONS = Options("127.0.0.1", 0, Path("data"), Path("data/credentials.json"))
 
 
-def test_a_program_is_told_one_line() -> None:
-    """Whoever waits for the service reads the line with its address, and nothing else."""
+def test_program_gets_only_the_ready_line() -> None:
+    """The line contains the address of the service."""
     assert greeting(OPTIONS, "http://127.0.0.1:8377") == "paydesk ready http://127.0.0.1:8377"
 
 
-def test_a_person_is_told_what_a_seller_sees() -> None:
-    """On a terminal the demo seller, where the password is, and how to get the page's address follow."""
+def test_terminal_also_gets_a_hint_about_the_sign_in_page() -> None:
+    """With the e-mail address, the file with the password, and the command that prints the address."""
     ours, theirs = os.openpty()
     with os.fdopen(ours), os.fdopen(theirs, "w") as terminal, contextlib.redirect_stdout(terminal):
         first, second = greeting(OPTIONS, "http://127.0.0.1:8377").splitlines()

@@ -1,4 +1,4 @@
-"""The programs of "Events", run as they stand against `paydesk dev`."""
+"""The programs of "Events", run unchanged against `paydesk dev`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PROGRAM_SECONDS_MAX = 60
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, as a reader's clone is after `make run`."""
+    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
     with dev(folder):
         yield folder
 
 
-def _said(folder: Path, language: str, *command: str) -> str:
-    """What the page's programs in that language say, run one after the other."""
+def _output(folder: Path, language: str, *command: str) -> str:
+    """Run the programs of the page in that language, in order; return their output."""
     program = "".join(re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
     done = subprocess.run(
         command, cwd=folder, input=program, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX, check=False
@@ -35,16 +35,16 @@ def _said(folder: Path, language: str, *command: str) -> str:
     return done.stdout
 
 
-def test_with_curl(folder: Path) -> None:
-    """The order failed for the reason that was asked for; behind the last event there is none."""
-    said = _said(folder, "sh", "sh", "-eu")
-    assert '"status":"failed","status_detail":"insufficient_amount"' in said
-    assert re.search(r'\{"data":\[\],"next":"[\w-]+"\}$', said)
+def test_curl_programs(folder: Path) -> None:
+    """The order fails with the requested detail, and there is no event after the last one."""
+    output = _output(folder, "sh", "sh", "-eu")
+    assert '"status":"failed","status_detail":"insufficient_amount"' in output
+    assert re.search(r'\{"data":\[\],"next":"[\w-]+"\}$', output)
 
 
-def test_with_python(folder: Path) -> None:
-    """It hears of every move of its order, in order."""
-    assert _said(folder, "python", sys.executable, "-").splitlines() == [
+def test_python_program(folder: Path) -> None:
+    """It receives every move of its order, in order."""
+    assert _output(folder, "python", sys.executable, "-").splitlines() == [
         "1 order.created created",
         "2 order.at_terminal at_terminal",
         "3 order.processed processed",
@@ -53,5 +53,5 @@ def test_with_python(folder: Path) -> None:
 
 
 def test_every_status_is_in_the_table() -> None:
-    """With what becomes of it."""
+    """With its effect."""
     assert all(f"\n| `{status}` |" in PAGE for status in SIMULATED_DETAILS)

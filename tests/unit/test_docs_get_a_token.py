@@ -1,4 +1,4 @@
-"""The programs of "Get a token", run as they stand against `paydesk dev`, while a seller signs in and agrees."""
+"""The programs of "Get a token", run unchanged against `paydesk dev`, while a seller signs in and agrees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAM_SECONDS_MAX = 60
 
 
 def programs(heading: str, language: str) -> list[str]:
-    """The programs of a section and its subsections, in their order."""
+    """Return the programs of a section and its subsections, in order."""
     _, _, section = PAGE.partition(f"\n{heading}\n")
     section = re.split(rf"^#{{2,{heading.count('#')}}} ", section, maxsplit=1, flags=re.MULTILINE)[0]
     found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
@@ -34,7 +34,7 @@ def programs(heading: str, language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, as a reader's clone is after `make run`."""
+    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
     with dev(folder):
         yield folder
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def node(folder: Path) -> None:
-    """Node, and the official client as if it had been installed in the folder."""
+    """Node, with the official client linked into the folder."""
     try:
         node_clients.install()
     except node_clients.NodeMissing as missing:
@@ -51,8 +51,11 @@ def node(folder: Path) -> None:
         (folder / "node_modules").symlink_to(node_clients.FOLDER / "node_modules")
 
 
-def told(folder: Path, program: str, *command: str) -> str:
-    """What the program says; a seller opens the address that it prints, and the one they come back to is pasted."""
+def output(folder: Path, program: str, *command: str) -> str:
+    """Run the program and return its output.
+
+    A seller opens the address that it prints, and the redirect is written to its input.
+    """
     with subprocess.Popen(
         [*command, program],
         cwd=folder,
@@ -64,76 +67,78 @@ def told(folder: Path, program: str, *command: str) -> str:
     ) as running:
         assert running.stdin is not None
         assert running.stdout is not None
-        known, said = credentials(folder), ""
+        known, printed = credentials(folder), ""
         for line in running.stdout:
-            said += line
+            printed += line
             if line.startswith(f"{known['base_url']}/authorization?"):
                 seller = Seller(known["seller"]["email"], known["seller"]["password"])
                 running.stdin.write(seller.agree(line.strip()) + "\n")
                 running.stdin.flush()
         errors = running.stderr.read() if running.stderr is not None else ""
         assert running.wait(PROGRAM_SECONDS_MAX) == 0, errors
-    return said
+    return printed
 
 
-def kept(folder: Path, name: str, program: str) -> str:
-    """The program in a file of its own, as a reader keeps it."""
+def save(folder: Path, name: str, program: str) -> str:
+    """Write the program to a file; return its name."""
     (folder / name).write_text(program)
     return name
 
 
 def first_terminal(folder: Path) -> str:
-    """What the programs say at their end."""
+    """Return the last line that the programs print."""
     return f"The first terminal is {credentials(folder)['terminals'][0]['id']}."
 
 
-def test_with_curl(folder: Path) -> None:
-    """The exchange, the refresh and a call, then the token is asked about and ended."""
+def test_curl_programs(folder: Path) -> None:
+    """Exchange, refresh and a call; then introspection and revocation."""
     program = "".join(programs("## With curl", "sh") + programs("## End a token, ask about a token", "sh"))
-    said = told(folder, kept(folder, "token.sh", program), "sh", "-eu")
-    assert first_terminal(folder) in said
-    introspected: dict[str, Any] = json.JSONDecoder().raw_decode(said[said.index('{"active"') :])[0]
+    printed = output(folder, save(folder, "token.sh", program), "sh", "-eu")
+    assert first_terminal(folder) in printed
+    introspected: dict[str, Any] = json.JSONDecoder().raw_decode(printed[printed.index('{"active"') :])[0]
     assert introspected["active"] is True
     assert introspected["live_mode"] is False
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["authlib", "requests-oauthlib"])
-def test_with_python(folder: Path, which: int) -> None:
-    """Each library's program ends with a call by a refreshed token."""
+def test_python_programs(folder: Path, which: int) -> None:
+    """Each library's program ends with a call with a refreshed token."""
     program = programs("## With Python", "python")[which]
-    assert first_terminal(folder) in told(folder, kept(folder, f"token_{which}.py", program), sys.executable)
+    assert first_terminal(folder) in output(folder, save(folder, f"token_{which}.py", program), sys.executable)
 
 
 @pytest.mark.usefixtures("node")
-def test_with_node(folder: Path) -> None:
-    """The program without a package ends with a call by a refreshed token."""
+def test_node_program(folder: Path) -> None:
+    """The program without packages ends with a call with a refreshed token."""
     program = programs("## With Node", "js")[0]
-    assert first_terminal(folder) in told(folder, kept(folder, "token.mjs", program), "node")
+    assert first_terminal(folder) in output(folder, save(folder, "token.mjs", program), "node")
 
 
 @pytest.mark.usefixtures("node")
-def test_with_the_official_node_client(folder: Path) -> None:
+def test_official_node_client(folder: Path) -> None:
     """It refreshes the token of the credentials file."""
     program = programs("## With Node", "js")[1]
-    assert told(folder, kept(folder, "official.mjs", program), "node", "--preserve-symlinks") == "Good for 180 days.\n"
+    assert (
+        output(folder, save(folder, "official.mjs", program), "node", "--preserve-symlinks") == "Good for 180 days.\n"
+    )
 
 
-def test_what_several_processes_run(folder: Path) -> None:
-    """It stores what it was answered, keeps it to itself, and leaves alone what another has stored meanwhile."""
+def test_program_for_several_processes_keeps_a_newer_token(folder: Path) -> None:
+    """It stores the answer with mode 0600, unless another process has stored a newer one."""
     first = credentials(folder)["live"]["refresh_token"]
     (folder / "refresh-token").write_text(first)
     program = programs("### Several processes", "python")[0]
-    told(folder, kept(folder, "refresh.py", f"{program}\n\nrefresh()\n"), sys.executable)
+    output(folder, save(folder, "refresh.py", f"{program}\n\nrefresh()\n"), sys.executable)
     second = (folder / "refresh-token").read_text()
     assert second != first
     assert (folder / "refresh-token").stat().st_mode & 0o777 == 0o600
     late = f"{program}\n\ndef post(*args, **options):\n    store('newer')\n    return ask(*args, **options)\n\n"
     late += "\nask, requests.post = requests.post, post\nrefresh()\n"
-    told(folder, kept(folder, "late.py", late), sys.executable)
+    output(folder, save(folder, "late.py", late), sys.executable)
     assert (folder / "refresh-token").read_text() == "newer"
 
 
-def test_every_error_has_its_advice() -> None:
-    """Each code of the token endpoint is in the table of what to do."""
+def test_every_token_error_has_advice() -> None:
+    """Each code of the token endpoint is in the table."""
     table = PAGE.partition("\n## Errors and what to do\n")[2]
     assert all(f"| `{kind.code}`" in table for kind in OAUTH_ERRORS)

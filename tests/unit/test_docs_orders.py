@@ -1,4 +1,4 @@
-"""The programs of the pages about refunds, unknown outcomes and the earlier interface, run as they stand."""
+"""The programs of the pages about refunds, unknown outcomes and migration, run unchanged."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _NUMBER = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, as a reader's clone is after `make run`."""
+    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
     with dev(folder):
         yield folder
 
 
 def page(name: str) -> str:
-    """The text of a page."""
+    """Return the text of a page."""
     return (DOCS / name).read_text()
 
 
 def run(folder: Path, name: str, language: str, *command: str) -> str:
-    """What all programs of the page in this language, one after the other, say."""
+    """Run all programs of the page in this language, in order; return their output."""
     program = "".join(re.findall(rf"^```{language}\n(.*?)^```$", page(name), re.MULTILINE | re.DOTALL))
     done = subprocess.run(
         command,
@@ -54,10 +54,10 @@ def run(folder: Path, name: str, language: str, *command: str) -> str:
     return done.stdout
 
 
-def test_refunds(folder: Path) -> None:
-    """A part, the rest, one whose answer gets lost, one that is declined, and one that is asked for twice."""
-    said = run(folder, "refunds.md", "sh", "sh", "-eu").splitlines()
-    part, rest, order, lost, is_back, declined, first, repeat = said
+def test_refund_programs(folder: Path) -> None:
+    """A partial refund, the rest, one with a lost answer, a declined one, and a repeated one."""
+    output = run(folder, "refunds.md", "sh", "sh", "-eu").splitlines()
+    part, rest, order, lost, is_refunded, declined, first, repeat = output
     assert [json.loads(line)["status_detail"] for line in (part, rest, order)] == [
         "partially_refunded",
         *["refunded"] * 2,
@@ -65,54 +65,54 @@ def test_refunds(folder: Path) -> None:
     payment = json.loads(order)["transactions"]["payments"][0]
     assert payment["refunded_amount"] == payment["paid_amount"] == "24.90"
     assert json.loads(lost)["transactions"]["refunds"][0]["status"] == "processing"
-    assert is_back == "It is back."
+    assert is_refunded == "It is back."
     assert json.loads(declined)["error"] == "cannot_refund_order"
     assert first == repeat
     assert json.loads(first)["transactions"]["refunds"][0]["status"] == "processed"
 
 
-def test_every_refusal_of_a_refund_is_explained() -> None:
-    """The page's table has each of them with its status, and no other."""
+def test_every_error_of_a_refund_is_explained() -> None:
+    """The table has each one with its status, and no other."""
     (operation,) = (row for row in OPERATIONS if row.name == "refund_order")
     listed = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", page("refunds.md"), re.MULTILINE)
     assert {(int(code), name) for code, name in listed} == {(kind.status, kind.code) for kind in operation.errors}
 
 
-def test_an_unknown_outcome(folder: Path) -> None:
-    """The order is checked on and then processed; the notifications tell of both, in order."""
-    said = run(folder, "unknown-outcomes.md", "sh", "sh", "-eu")
-    found = re.match(rf"(ORD{_NUMBER}) is processed\n", said)
-    assert found is not None, said
-    wanted = ["created", "at_terminal", "check_on_terminal", "accredited"]
+def test_unknown_outcome_program(folder: Path) -> None:
+    """The outcome is unknown, then the order is processed; the notifications arrive in order."""
+    output = run(folder, "unknown-outcomes.md", "sh", "sh", "-eu")
+    found = re.match(rf"(ORD{_NUMBER}) is processed\n", output)
+    assert found is not None, output
+    expected = ["created", "at_terminal", "check_on_terminal", "accredited"]
     deadline = time.monotonic() + DELIVERY_SECONDS_MAX
-    while (details := _told_of(folder, found[1])) != wanted and time.monotonic() < deadline:
+    while (details := _received_details(folder, found[1])) != expected and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert details == wanted
+    assert details == expected
 
 
-def _told_of(folder: Path, order_id: str) -> list[str]:
-    """The details in what the inbox was told of the order, in the order in which it was."""
+def _received_details(folder: Path, order_id: str) -> list[str]:
+    """Return the status details in the notifications about the order, in order of arrival."""
     with urllib.request.urlopen(credentials(folder)["webhook"]["inbox_url"]) as answer:  # noqa: S310 - over http
         received = json.load(answer)["data"]
-    return [one["body"]["data"]["status_detail"] for one in received if one["order_id"] == order_id]
+    return [entry["body"]["data"]["status_detail"] for entry in received if entry["order_id"] == order_id]
 
 
-def test_a_retired_operation_names_its_successor(folder: Path) -> None:
-    """For people in the message, for programs in a header."""
-    said = run(folder, "migrate.md", "sh", "sh", "-eu")
-    assert said.startswith("HTTP/1.1 410 ")
-    assert 'link: </v1/orders>; rel="successor-version"' in said.lower()
-    assert "POST /v1/orders." in said
+def test_retired_operation_names_its_successor(folder: Path) -> None:
+    """In the message and in a header."""
+    output = run(folder, "migrate.md", "sh", "sh", "-eu")
+    assert output.startswith("HTTP/1.1 410 ")
+    assert 'link: </v1/orders>; rel="successor-version"' in output.lower()
+    assert "POST /v1/orders." in output
 
 
-def test_an_intent_becomes_an_order(folder: Path) -> None:
-    """The page's program makes an order out of everything that a payment intent could say."""
-    said = run(folder, "migrate.md", "python", sys.executable, "-")
-    assert re.fullmatch(rf"ORD{_NUMBER} 15\.00\n", said), said
+def test_migration_program_creates_an_order_from_a_payment_intent(folder: Path) -> None:
+    """With every field that a payment intent can have."""
+    output = run(folder, "migrate.md", "python", sys.executable, "-")
+    assert re.fullmatch(rf"ORD{_NUMBER} 15\.00\n", output), output
 
 
-def test_everything_that_is_retired_has_its_row() -> None:
-    """Each earlier operation stands beside the one that took over, and each status and action is mapped to."""
+def test_every_retired_operation_has_a_row() -> None:
+    """With its successor; each status and action is mapped."""
     text = page("migrate.md")
     for row in DESCRIBED:
         assert f"`{row.method} {row.path}`" in text

@@ -1,4 +1,4 @@
-"""The README's commands, run as they stand against a service that was started as it says."""
+"""The README's commands, run unchanged against a service that was started as described there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START_SECONDS_MAX = 30
 
 
 def _blocks(heading: str, language: str) -> str:
-    """The code of one section of the README, its blocks of that language in their order."""
+    """Return the code blocks of that language in a section of the README, joined."""
     _, _, section = (ROOT / "README.md").read_text().partition(f"\n## {heading}\n")
     section = re.split(r"^## ", section, maxsplit=1, flags=re.MULTILINE)[0]
     blocks: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
@@ -28,7 +28,7 @@ def _blocks(heading: str, language: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, as a reader's clone is after `make run`."""
+    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
     with (folder / "log").open("wb") as log:
@@ -52,14 +52,14 @@ def _run(folder: Path, *command: str, code: str) -> str:
     return done.stdout
 
 
-def test_the_whole_path_with_curl(folder: Path) -> None:
-    """From a code to a delivered webhook whose signatures are right, with curl alone."""
-    told = _run(folder, "sh", "-eu", code=_blocks("The whole path with curl alone", "sh"))
-    assert re.search(r"^ORD[0-9A-Z]{26} is processed$", told, re.MULTILINE), told
-    assert re.search(r'"signature_valid": ?true', told), told
+def test_commands_with_curl(folder: Path) -> None:
+    """From an authorization code to a delivered webhook with valid signatures."""
+    output = _run(folder, "sh", "-eu", code=_blocks("The whole path with curl alone", "sh"))
+    assert re.search(r"^ORD[0-9A-Z]{26} is processed$", output, re.MULTILINE), output
+    assert re.search(r'"signature_valid": ?true', output), output
 
 
-def test_the_official_client(folder: Path) -> None:
-    """The program for the official Python client creates an order."""
-    told = _run(folder, sys.executable, "-", code=_blocks("With an existing client", "python"))
-    assert re.fullmatch(r"ORD[0-9A-Z]{26} created\n", told), told
+def test_program_with_the_official_client(folder: Path) -> None:
+    """The Python client creates an order."""
+    output = _run(folder, sys.executable, "-", code=_blocks("With an existing client", "python"))
+    assert re.fullmatch(r"ORD[0-9A-Z]{26} created\n", output), output

@@ -1,4 +1,4 @@
-"""What runs in production is free to use, change and pass on, down to the last dependency."""
+"""All run-time dependencies, direct and indirect, have permissive licences."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ OTHERWISE = {
     "apsw": "any licence that the Open Source Initiative approves",
     "shellingham": "ISC, the two-clause BSD licence in fewer words; typer needs it",
 }
-"""Packages that say it in other words."""
+"""Packages with a licence text of their own."""
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?[^;]*(?:;(.*))?")
 
 
 def _needed(name: str, seen: set[str]) -> set[str]:
-    """The package and everything that it needs on this platform, without extras."""
+    """Return the package and its dependencies on this platform, without extras."""
     name = re.sub(r"[-_.]+", "-", name).lower()
     if name in seen:
         return seen
@@ -39,16 +39,17 @@ def _needed(name: str, seen: set[str]) -> set[str]:
 PACKAGES = sorted(_needed("paydesk", set()) - {"paydesk"})
 
 
-def test_there_is_something_to_look_at() -> None:
-    """The dependencies of dependencies are among those looked at."""
+def test_indirect_dependencies_are_included() -> None:
+    """The check covers dependencies of dependencies."""
     assert {"starlette", "pydantic-core", "multidict", "click"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_licence_is_permissive(package: str) -> None:
-    """MIT, BSD, Apache or PSF, or a name on the short list of those who put it otherwise."""
+def test_licence_is_permissive(package: str) -> None:
+    """MIT, BSD, Apache or PSF, or a name on the short list of other texts."""
     metadata = distribution(package).metadata
-    said = [metadata[field].partition("\n")[0] for field in ("License-Expression", "License") if field in metadata]
-    told = " ".join(said + [one for one in metadata.get_all("Classifier", []) if one.startswith("License")])
-    assert FREE.search(told) or package in OTHERWISE, told
-    assert not re.search(r"\b(A?L?GPL|MPL|SSPL|BUSL)\b", told, re.IGNORECASE), told
+    stated = [metadata[field].partition("\n")[0] for field in ("License-Expression", "License") if field in metadata]
+    classifiers = [text for text in metadata.get_all("Classifier", []) if text.startswith("License")]
+    licence = " ".join(stated + classifiers)
+    assert FREE.search(licence) or package in OTHERWISE, licence
+    assert not re.search(r"\b(A?L?GPL|MPL|SSPL|BUSL)\b", licence, re.IGNORECASE), licence

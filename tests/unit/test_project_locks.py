@@ -1,4 +1,4 @@
-"""The locks: everything pinned, everything hashed, no host named, and what is declared is there."""
+"""The lock files: every package is pinned and hashed, no host is named, every dependency is included."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_every_package_is_pinned_and_hashed(lock: str) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_no_host_is_named(lock: str) -> None:
-    """A lock serves with whatever package index or mirror the machine uses."""
+    """Any package index or mirror can be used."""
     assert "://" not in (ROOT / lock).read_text()
 
 
-def test_what_is_declared_is_locked() -> None:
-    """Every dependency of pyproject.toml is in its lock, and the dev lock has all of the other at the same version."""
+def test_every_declared_dependency_is_locked() -> None:
+    """The dev lock contains the other one with the same versions."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     run, dev = _pins("requirements.lock"), _pins("requirements-dev.lock")
     assert {_name(one) for one in project["project"]["dependencies"]} <= set(run)

@@ -1,4 +1,4 @@
-"""The bill of materials: all that runs in production with version, hashes and licence, and never behind the lock."""
+"""The bill of materials lists the run-time dependencies with version, hashes and licence, and matches the lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = ("scripts/sbom.py", "pyproject.toml", "requirements.lock", "sbom.cdx.jso
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of what the script reads."""
+    """A copy of the files that the script reads."""
     for file in FILES:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
@@ -29,8 +29,8 @@ def _sbom(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_every_package_of_the_lock_is_listed() -> None:
-    """With its version and as many hashes, a purl and a licence."""
+def test_lists_every_package_of_the_lock() -> None:
+    """With its version, all its hashes, a purl and a licence."""
     lock = (ROOT / "requirements.lock").read_text()
     components = json.loads((ROOT / "sbom.cdx.json").read_text())["components"]
     assert [(one["name"], one["version"]) for one in components] == re.findall(r"(?m)^([a-z0-9-]+)==(\S+)", lock)
@@ -41,8 +41,8 @@ def test_every_package_of_the_lock_is_listed() -> None:
         assert said.get("expression") or said["license"].get("id") or one["name"] == "apsw", one["name"]
 
 
-def test_the_same_lock_makes_the_same_file(folder: Path) -> None:
-    """No time, no serial number, no path: written anew it does not change."""
+def test_same_lock_gives_the_same_file(folder: Path) -> None:
+    """It contains no time, serial number or path."""
     (folder / "sbom.cdx.json").unlink()
     assert _sbom(folder).returncode == 0
     assert (folder / "sbom.cdx.json").read_bytes() == (ROOT / "sbom.cdx.json").read_bytes()
@@ -57,20 +57,20 @@ def test_the_same_lock_makes_the_same_file(folder: Path) -> None:
         ("sbom.cdx.json", r'"version": "3\.', '"version": "2.'),
     ],
 )
-def test_drift_is_noticed(folder: Path, file: str, pattern: str, changed: str) -> None:
-    """A lock or a file that was changed alone fails the check, which says what to run and changes nothing."""
+def test_check_fails_if_lock_and_file_differ(folder: Path, file: str, pattern: str, changed: str) -> None:
+    """It names the command to run, and changes nothing."""
     text = re.sub(pattern, changed, (folder / file).read_text(), count=1)
     assert text != (folder / file).read_text()
     (folder / file).write_text(text)
     before = (folder / "sbom.cdx.json").read_bytes()
     checked = _sbom(folder, "--check")
     assert checked.returncode == 1
-    assert "run `make sbom`" in checked.stderr
+    assert "Run `make sbom`" in checked.stderr
     assert (folder / "sbom.cdx.json").read_bytes() == before
 
 
-def test_a_package_without_a_known_licence_is_named(folder: Path) -> None:
-    """One that is neither installed nor in the file."""
+def test_package_with_unknown_licence_is_reported(folder: Path) -> None:
+    """It is neither installed nor in the file."""
     lock = folder / "requirements.lock"
     lock.write_text(lock.read_text() + f"zzz-unknown==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
     written = _sbom(folder)

@@ -1,4 +1,4 @@
-"""A virtual terminal's journal survives whatever happens to its process."""
+"""The journal of a virtual terminal survives a crash of its process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def _journal(folder: Path) -> Journal:
     return Journal(journals.path_of(folder, "T__1"), "T__1", Secret("PDT-1"), "approve")
 
 
-async def test_what_was_put_is_read_again(tmp_path: Path) -> None:
-    """Entries, token and script come back as they were written, out of a file for its owner alone."""
+async def test_reads_entries_token_and_script_as_written(tmp_path: Path) -> None:
+    """The file is readable only by its owner."""
     journal = _journal(tmp_path)
     await journal.put(
         Entry("A", {"amount": "1"}, "authorizing", "2026-01-31T14:26:42.109Z", "R", {"outcome": "approved"})
@@ -34,8 +34,8 @@ async def test_what_was_put_is_read_again(tmp_path: Path) -> None:
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
 
 
-async def test_changes_side_by_side_are_all_kept(tmp_path: Path) -> None:
-    """Two who write at once don't undo each other's change."""
+async def test_concurrent_changes_are_all_stored(tmp_path: Path) -> None:
+    """Concurrent writers do not undo each other's changes."""
     journal = _journal(tmp_path)
     await asyncio.gather(*(journal.put(Entry(str(number), {})) for number in range(20)))
     again = journals.read(journal.path)
@@ -43,8 +43,8 @@ async def test_changes_side_by_side_are_all_kept(tmp_path: Path) -> None:
     assert len(again.entries) == 20
 
 
-async def test_a_canceled_write_leaves_a_whole_file(tmp_path: Path) -> None:
-    """Who is canceled while writing leaves the old entry or the new one, and memory and disk agree."""
+async def test_canceled_write_leaves_a_complete_file(tmp_path: Path) -> None:
+    """It has the old entry or the new one, and memory and disk agree."""
     journal = _journal(tmp_path)
     await journal.save()
     writing = asyncio.create_task(journal.put(Entry("A", {})))
@@ -57,8 +57,8 @@ async def test_a_canceled_write_leaves_a_whole_file(tmp_path: Path) -> None:
     assert again.entries == journal.entries
 
 
-def test_an_unreadable_journal_is_put_aside(tmp_path: Path) -> None:
-    """A broken file is kept for whoever wants to look, and counts as none."""
+def test_invalid_journal_is_renamed_and_ignored(tmp_path: Path) -> None:
+    """The file is kept for an investigation."""
     path = journals.path_of(tmp_path, "T__1")
     path.write_bytes(b'{"terminal_id": "T__1", "entr')
     assert journals.read(path) is None
@@ -67,7 +67,7 @@ def test_an_unreadable_journal_is_put_aside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("terminal_id", ["", "../T", "T/1", "T" * 81])
-def test_a_journal_stays_in_its_folder(tmp_path: Path, terminal_id: str) -> None:
-    """What is no terminal id never becomes a path."""
+def test_invalid_terminal_id_never_becomes_a_path(tmp_path: Path, terminal_id: str) -> None:
+    """An id with a path separator, an empty one or a long one is refused."""
     with pytest.raises(ValueError, match="terminal id"):
         journals.path_of(tmp_path, terminal_id)

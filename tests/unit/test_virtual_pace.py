@@ -1,12 +1,12 @@
-"""How long a virtual terminal waits before it tries again."""
+"""Pauses of a virtual terminal between attempts."""
 
 from __future__ import annotations
 
-from paydesk.sandbox.terminals.pace import Pace
+from paydesk.sandbox.terminals.client import Pace
 
 
-async def test_pauses_double_up_to_a_minute() -> None:
-    """1, 2, 4 … 60 seconds, and every minute from then on."""
+async def test_backoff_doubles_up_to_one_minute() -> None:
+    """1, 2, 4 … 60 s, and 60 s from then on."""
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:

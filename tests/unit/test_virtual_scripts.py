@@ -1,4 +1,4 @@
-"""What a virtual terminal's script may be, and what comes of it."""
+"""Scripts of virtual terminals: their syntax, the cards they present, the results they lead to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import cards, scripts
+from paydesk.sandbox.terminals import scripts
+from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, result_of
 from paydesk.sandbox.terminals.scripts import Script
 
 
@@ -26,18 +27,18 @@ from paydesk.sandbox.terminals.scripts import Script
         ("hold", Script("hold")),
     ],
 )
-def test_scripts_are_read(text: str, script: Script) -> None:
-    """Every script is a name, for a decline a detail, and a speed where it ends by itself."""
+def test_parses_every_script(text: str, script: Script) -> None:
+    """A script is a name, a detail for a decline, and a speed unless it never ends."""
     assert scripts.parse(text) == script
     assert scripts.parse(str(script)) == script
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "hold"),
         ("aprove", "decline:<detail>"),
-        ("approve:card_disabled", "there are: approve"),
+        ("approve:card_disabled", "valid scripts: approve"),
         ("decline:poor", "card_disabled"),
         ("decline:card_disabled:poor", "card_disabled"),
         ("hold:3s", "hold"),
@@ -45,19 +46,14 @@ def test_scripts_are_read(text: str, script: Script) -> None:
         ("approve:-1s", "approve"),
     ],
 )
-def test_wrong_scripts_are_refused_with_what_there_is(text: str, said: str) -> None:
-    """A wrong script names what could have been written instead."""
-    with pytest.raises(ValueError, match=said):
+def test_invalid_script_is_refused_with_the_valid_ones(text: str, message: str) -> None:
+    """The error lists the valid scripts or details."""
+    with pytest.raises(ValueError, match=message):
         scripts.parse(text)
 
 
-def test_every_script_is_described() -> None:
-    """Whoever lists the scripts finds each with a sentence."""
-    assert set(scripts.DESCRIPTIONS) == set(scripts.STEPS)
-
-
-def test_every_script_that_pays_presents_its_card() -> None:
-    """The card says to the acquirer what is to come of it; six digits and four are shown, and how they were read."""
+def test_each_paying_script_presents_its_test_card() -> None:
+    """The last four digits select the acquirer's rules; the entry mode fits the script."""
     for text, name in {"approve": "visa_approved", "no_answer": "no_answer", "late": "late"}.items():
         card = scripts.parse(text).presented({"amount": "10"})["card"]
         assert card["last_digits"] == CARDS[name].last_digits
@@ -68,26 +64,24 @@ def test_every_script_that_pays_presents_its_card() -> None:
 
 
 @pytest.mark.parametrize("text", ["approve", "decline:high_risk"])
-def test_an_order_may_want_a_debit_card(text: str) -> None:
-    """Then the card is one, and means the same."""
-    wanted = {"default_type": "debit_card"}
-    shown = scripts.parse(text).presented({"amount": "10", "payment_method": wanted})
-    assert shown["payment_method"] == {"id": "debvisa", "type": "debit_card", "installments": 1}
+def test_order_that_prefers_debit_gets_a_debit_card(text: str) -> None:
+    """A debit card triggers the same rules."""
+    preferred = {"default_type": "debit_card"}
+    presented = scripts.parse(text).presented({"amount": "10", "payment_method": preferred})
+    assert presented["payment_method"] == {"id": "debvisa", "type": "debit_card", "installments": 1}
     if text != "approve":
-        assert shown["card"]["last_digits"] == CARDS["high_risk"].last_digits
+        assert presented["card"]["last_digits"] == CARDS["high_risk"].last_digits
 
 
-def test_results_are_what_the_protocol_asks_for() -> None:
-    """Each answer of the acquirer is a result; what is none is an unknown outcome."""
-    order, shown = {"amount": "10"}, scripts.parse("approve").presented({"amount": "10"})
-    told = {"outcome": "approved", "amount": "10.00", "authorization_code": "831000", "reference_id": "41"}
-    approved = cards.result(order, shown, told)
+def test_each_acquirer_answer_becomes_a_result() -> None:
+    """An unexpected answer becomes an unknown outcome."""
+    order, presented = {"amount": "10"}, scripts.parse("approve").presented({"amount": "10"})
+    answer = {"outcome": "approved", "amount": "10.00", "authorization_code": "831000", "reference_id": "41"}
+    approved = result_of(order, presented, answer)
     assert (approved["outcome"], approved["status_detail"], approved["paid_amount"]) == ("approved", "accredited", "10")
     assert (approved["reference_id"], approved["authorization_code"]) == ("41", "831000")
-    assert approved["card"] == shown["card"]
-    declined = cards.result(order, shown, {"outcome": "declined", "status_detail": "high_risk"})
+    assert approved["card"] == presented["card"]
+    declined = result_of(order, presented, {"outcome": "declined", "status_detail": "high_risk"})
     assert (declined["outcome"], declined["status_detail"]) == ("declined", "high_risk")
-    assert cards.result(order, shown, {"outcome": "not_sent"})["status_detail"] == "processing_error"
-    assert (
-        cards.result(order, shown, {"outcome": "unknown"}) == cards.result(order, shown, {}) == {"outcome": "unknown"}
-    )
+    assert result_of(order, presented, {"outcome": "not_sent"}) == NEVER_CHARGED
+    assert result_of(order, presented, {"outcome": "unknown"}) == result_of(order, presented, {}) == UNKNOWN

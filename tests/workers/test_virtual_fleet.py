@@ -1,4 +1,4 @@
-"""Many virtual terminals in one process, over restarts."""
+"""Several virtual terminals in one process, across restarts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from device_service import DeviceService
 from paydesk.sandbox.terminals import fleet as fleets
 from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.pace import Pace
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 
 
 @pytest.fixture
 async def service() -> AsyncIterator[DeviceService]:
-    """What the terminals talk to."""
+    """The service that the terminals connect to."""
     service = DeviceService()
     async with service.serve() as service.base_url:
         yield service
@@ -35,8 +35,8 @@ async def fleet(service: DeviceService, tmp_path: Path) -> AsyncIterator[Fleet]:
     await fleet.stop()
 
 
-async def test_an_added_terminal_takes_orders(fleet: Fleet, service: DeviceService) -> None:
-    """`add` returns once the service knows the terminal, which then pays what it is offered."""
+async def test_added_terminal_processes_orders(fleet: Fleet, service: DeviceService) -> None:
+    """`add` returns after the terminal's hello; then it pays the orders it is offered."""
     await fleet.add("T__1", "PDT-1", "approve:0s")
     assert len(service.told("hello")) == 1
     assert fleet.terminals() == ("T__1",)
@@ -45,8 +45,10 @@ async def test_an_added_terminal_takes_orders(fleet: Fleet, service: DeviceServi
     await service.until_state(service.offer("L2"), "failed")
 
 
-async def test_a_fleet_takes_up_its_folder(fleet: Fleet, service: DeviceService, tmp_path: Path) -> None:
-    """A fleet that starts again has its terminals, with token and script."""
+async def test_restarted_fleet_starts_the_terminals_of_its_folder(
+    fleet: Fleet, service: DeviceService, tmp_path: Path
+) -> None:
+    """With their tokens and scripts."""
     await fleet.add("T__1", "PDT-1", "approve:0s")
     await fleet.set_script("T__1", "decline:high_risk:0s")
     await fleet.stop()
@@ -57,8 +59,10 @@ async def test_a_fleet_takes_up_its_folder(fleet: Fleet, service: DeviceService,
     await again.stop()
 
 
-async def test_a_broken_journal_does_not_stop_the_others(fleet: Fleet, service: DeviceService, tmp_path: Path) -> None:
-    """A terminal whose journal is unreadable begins an empty one when it is added again."""
+async def test_invalid_journal_does_not_affect_other_terminals(
+    fleet: Fleet, service: DeviceService, tmp_path: Path
+) -> None:
+    """A terminal with an invalid journal starts with an empty one when it is added again."""
     await fleet.add("T__1", "PDT-1", "approve:0s")
     await fleet.stop()
     journals.path_of(tmp_path, "T__2").write_text("{")
@@ -71,39 +75,39 @@ async def test_a_broken_journal_does_not_stop_the_others(fleet: Fleet, service: 
     await again.stop()
 
 
-async def test_a_service_that_is_away_does_not_hold_up(
+async def test_add_returns_although_the_service_is_unreachable(
     fleet: Fleet, tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`add` gives up waiting for the hello, not the terminal."""
+    """The terminal goes on trying in the background."""
     monkeypatch.setattr(fleets, "HELLO_SECONDS_MAX", 0.05)
-    away = Fleet(f"http://127.0.0.1:{unused_tcp_port}", tmp_path / "away", QUICK)
-    await away.start()
-    await away.add("T__1", "PDT-1", "approve")
-    assert away.terminals() == ("T__1",)
-    await away.stop()
+    unconnected = Fleet(f"http://127.0.0.1:{unused_tcp_port}", tmp_path / "unconnected", QUICK)
+    await unconnected.start()
+    await unconnected.add("T__1", "PDT-1", "approve")
+    assert unconnected.terminals() == ("T__1",)
+    await unconnected.stop()
     assert fleet.terminals() == ()
 
 
 @pytest.mark.parametrize(("terminal_id", "script"), [("T__1", "aprove"), ("../T", "approve")])
-async def test_wrong_terminals_are_refused(fleet: Fleet, terminal_id: str, script: str, tmp_path: Path) -> None:
-    """A wrong script or id leaves nothing behind."""
-    with pytest.raises(ValueError, match=r"there is no script|terminal id"):
+async def test_add_refuses_an_invalid_script_or_id(fleet: Fleet, terminal_id: str, script: str, tmp_path: Path) -> None:
+    """Nothing is written."""
+    with pytest.raises(ValueError, match=r"unknown script|terminal id"):
         await fleet.add(terminal_id, "PDT-1", script)
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240  # an empty folder on this disk
 
 
-async def test_refused_terminals_can_be_added_again(fleet: Fleet, service: DeviceService) -> None:
-    """A terminal whose token the service no longer knows goes on with a new one."""
+async def test_terminal_with_a_refused_token_can_be_added_again(fleet: Fleet, service: DeviceService) -> None:
+    """It continues with a new token."""
     service.faults["hello"].append(401)
     await fleet.add("T__1", "PDT-1", "approve:0s")
     await fleet.add("T__1", "PDT-2", "approve:0s")
     await service.until_state(service.offer("L1"), "processed")
 
 
-async def test_stopping_is_quick(fleet: Fleet, service: DeviceService) -> None:
-    """A fleet in the middle of polls and payments stops within a second."""
+async def test_stop_takes_less_than_a_second(fleet: Fleet, service: DeviceService) -> None:
+    """Also during polls and payments."""
     await asyncio.gather(*(fleet.add(f"T__{number}", "PDT-1", "approve:20s") for number in range(20)))
     service.offer("L1")
-    began = time.monotonic()
+    started = time.monotonic()
     await fleet.stop()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - started < 1

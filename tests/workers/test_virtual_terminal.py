@@ -1,4 +1,4 @@
-"""The virtual terminal against a service that answers by the protocol, loses answers and goes away."""
+"""A virtual terminal with a service that follows the protocol, loses answers and becomes unreachable."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import pytest
 from device_service import DeviceService, Fault, Lease
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.link import Link
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.terminal import Terminal
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 
 
 class Bench:
-    """A terminal that can be started, stopped and started again, before a service."""
+    """A terminal that can be started, stopped and restarted."""
 
     def __init__(self, service: DeviceService, base_url: str, folder: Path, http: aiohttp.ClientSession) -> None:
         self.service, self.base_url, self.http = service, base_url, http
@@ -30,29 +29,29 @@ class Bench:
         self.terminal: Terminal | None = None
 
     async def start(self, script: str = "approve:0s", *entries: Entry) -> Terminal:
-        """Start the terminal with what its journal has, or with these entries and this script at first."""
+        """Start the terminal from its journal; the first time with these entries and this script."""
         journal = journals.read(self.path)
         if journal is None:
             journal = Journal(self.path, "T__1", Secret("PDT-1"), script, entries)
             await journal.save()
-        self.terminal = Terminal(Link(self.http, self.base_url, journal.device_token), journal, QUICK)
+        self.terminal = Terminal(DeviceClient(self.http, self.base_url, journal.device_token), journal, QUICK)
         self.terminal.start()
         return self.terminal
 
     async def stop(self) -> None:
-        """Stop it, which must not take a second."""
+        """Stop it within a second."""
         if self.terminal is not None:
             async with asyncio.timeout(1):
                 await self.terminal.stop()
 
     def entries(self) -> list[Entry]:
-        """What the journal on the disk has."""
+        """Return the entries in the journal on the disk."""
         journal = journals.read(self.path)
         assert journal is not None
         return list(journal.entries.values())
 
     async def until_empty(self) -> None:
-        """Wait until the journal holds nothing more."""
+        """Wait until the journal is empty."""
         async with asyncio.timeout(5):
             while self.entries():  # noqa: ASYNC110  # a file has no event to wait for
                 await asyncio.sleep(0.005)
@@ -60,13 +59,13 @@ class Bench:
 
 @pytest.fixture
 async def service() -> DeviceService:
-    """What the terminal talks to."""
+    """The service that the terminal connects to."""
     return DeviceService()
 
 
 @pytest.fixture
 async def bench(service: DeviceService, tmp_path: Path) -> AsyncIterator[Bench]:
-    """A terminal before the service, stopped at the end."""
+    """A terminal of the service, stopped at the end."""
     async with service.serve() as base_url, aiohttp.ClientSession() as http:
         bench = Bench(service, base_url, tmp_path, http)
         yield bench
@@ -78,8 +77,8 @@ def _only(lease: Lease) -> dict[str, Any]:
     return next(iter(lease.results.values()))
 
 
-async def test_an_order_is_paid(bench: Bench, service: DeviceService) -> None:
-    """An order is acknowledged, granted and approved, step by step, and then forgotten."""
+async def test_approved_order_passes_through_every_step(bench: Bench, service: DeviceService) -> None:
+    """The order is acknowledged, authorized and approved, then deleted from the journal."""
     await bench.start()
     lease = service.offer("L1", "24.90")
     await service.until_state(lease, "processed")
@@ -99,8 +98,8 @@ async def test_an_order_is_paid(bench: Bench, service: DeviceService) -> None:
     ]
 
 
-async def test_orders_follow_each_other(bench: Bench, service: DeviceService) -> None:
-    """A terminal takes the next order as soon as the result of the one before is recorded."""
+async def test_next_order_starts_once_the_result_is_recorded(bench: Bench, service: DeviceService) -> None:
+    """Ten orders are processed one after the other."""
     await bench.start()
     for number in range(10):
         lease = service.offer(f"L{number}")
@@ -109,16 +108,16 @@ async def test_orders_follow_each_other(bench: Bench, service: DeviceService) ->
     assert len({body["result"] for body in service.told("result")}) == 10
 
 
-async def test_a_decline_has_its_detail(bench: Bench, service: DeviceService) -> None:
-    """The script's detail is the result's."""
+async def test_decline_script_reports_its_detail(bench: Bench, service: DeviceService) -> None:
+    """The detail of the script is the detail of the result."""
     await bench.start("decline:insufficient_amount:0s")
     lease = service.offer("L1")
     await service.until_state(lease, "failed")
     assert _only(lease)["status_detail"] == "insufficient_amount"
 
 
-async def test_the_buyer_cancels_before_the_grant(bench: Bench, service: DeviceService) -> None:
-    """`cancel` reports a cancellation and never asks for the grant."""
+async def test_cancel_script_cancels_before_authorization(bench: Bench, service: DeviceService) -> None:
+    """It reports a cancellation and never requests the permit."""
     await bench.start("cancel:0s")
     lease = service.offer("L1")
     await service.until_state(lease, "canceled")
@@ -126,8 +125,8 @@ async def test_the_buyer_cancels_before_the_grant(bench: Bench, service: DeviceS
     assert not lease.granted
 
 
-async def test_ignore_never_acknowledges(bench: Bench, service: DeviceService) -> None:
-    """`ignore` goes on polling and leaves the order as it was."""
+async def test_ignore_script_never_acknowledges(bench: Bench, service: DeviceService) -> None:
+    """It keeps polling, and the order stays created."""
     await bench.start("ignore")
     lease = service.offer("L1")
     await service.until_told("next", 2)
@@ -135,8 +134,8 @@ async def test_ignore_never_acknowledges(bench: Bench, service: DeviceService) -
     assert bench.entries() == []
 
 
-async def test_hold_gives_way_to_a_cancel(bench: Bench, service: DeviceService) -> None:
-    """A held order is given back when the seller asks, and the next one is taken."""
+async def test_hold_script_releases_the_order_on_cancel(bench: Bench, service: DeviceService) -> None:
+    """Then it processes the next order."""
     await bench.start("hold")
     lease = service.offer("L1")
     await service.until_told("card_requested")
@@ -148,8 +147,8 @@ async def test_hold_gives_way_to_a_cancel(bench: Bench, service: DeviceService) 
     await service.until_state(service.offer("L2"), "processed")
 
 
-async def test_hold_gives_way_to_the_expiry(bench: Bench, service: DeviceService) -> None:
-    """A held order that ran out of time is crossed out without a word."""
+async def test_hold_script_forgets_the_order_on_expiry(bench: Bench, service: DeviceService) -> None:
+    """It reports no result."""
     await bench.start("hold")
     service.offer("L1")
     await service.until_told("card_requested")
@@ -158,8 +157,8 @@ async def test_hold_gives_way_to_the_expiry(bench: Bench, service: DeviceService
     assert service.told("result") == []
 
 
-async def test_after_the_grant_a_cancel_comes_too_late(bench: Bench, service: DeviceService) -> None:
-    """A terminal at the acquirer answers a cancel with no, and reports the outcome."""
+async def test_cancel_after_authorization_is_refused(bench: Bench, service: DeviceService) -> None:
+    """The terminal answers that it did not cancel, and reports the outcome."""
     await bench.start("approve:0.6s")
     lease = service.offer("L1")
     await service.until_told("authorizing")
@@ -169,8 +168,8 @@ async def test_after_the_grant_a_cancel_comes_too_late(bench: Bench, service: De
     await service.until_state(lease, "processed")
 
 
-async def test_a_new_order_ends_the_one_before(bench: Bench, service: DeviceService) -> None:
-    """Another order means that the one held is over for the service, whatever message was lost."""
+async def test_new_order_replaces_the_current_one(bench: Bench, service: DeviceService) -> None:
+    """For the service the earlier order has ended, even if the message about that was lost."""
     await bench.start("hold")
     service.offer("L1")
     await service.until_told("card_requested")
@@ -180,8 +179,10 @@ async def test_a_new_order_ends_the_one_before(bench: Bench, service: DeviceServ
 
 
 @pytest.mark.parametrize("script", ["no_answer:0s", "late:0s"])
-async def test_an_unknown_outcome_is_said_to_be_unknown(bench: Bench, service: DeviceService, script: str) -> None:
-    """An acquirer that has charged and does not answer is not asked again: the service finds out."""
+async def test_missing_acquirer_answer_is_reported_as_unknown(
+    bench: Bench, service: DeviceService, script: str
+) -> None:
+    """The terminal does not repeat the call: the service inquires."""
     await bench.start(script)
     lease = service.offer("L1")
     await service.until_state(lease, "check")
@@ -192,8 +193,8 @@ async def test_an_unknown_outcome_is_said_to_be_unknown(bench: Bench, service: D
 
 @pytest.mark.parametrize("call", ["hello", "next", "ack", "card_requested", "authorizing", "acquirer", "result"])
 @pytest.mark.parametrize("fault", ["lost", 503, 429])
-async def test_lost_answers_are_asked_for_again(bench: Bench, service: DeviceService, call: str, fault: Fault) -> None:
-    """Whichever answer is lost or late, the order ends once, by one result."""
+async def test_retries_after_a_lost_answer(bench: Bench, service: DeviceService, call: str, fault: Fault) -> None:
+    """The order ends once, with one result, whichever answer is lost or refused."""
     service.faults[call].extend([fault, fault, fault])
     await bench.start()
     service.offer("L0")
@@ -207,8 +208,8 @@ async def test_lost_answers_are_asked_for_again(bench: Bench, service: DeviceSer
     assert len(lease.results) == 1
 
 
-async def test_doubled_offers_change_nothing(bench: Bench, service: DeviceService) -> None:
-    """An order that is offered again while it is paid is paid once."""
+async def test_repeated_offers_have_no_effect(bench: Bench, service: DeviceService) -> None:
+    """An order that is offered again during its payment is paid once."""
     await bench.start("approve:0.1s")
     for _ in range(5):
         lease = service.offer("L1")
@@ -219,8 +220,8 @@ async def test_doubled_offers_change_nothing(bench: Bench, service: DeviceServic
 
 
 @pytest.mark.parametrize("answer", [400, 401, 404, 413, 429, 500, 503, {"error": "order_finished"}])
-async def test_results_are_reported_until_recorded(bench: Bench, service: DeviceService, answer: Fault) -> None:
-    """Only a success or a recorded refusal ends the reporting, under one id with one content."""
+async def test_result_is_repeated_until_it_is_recorded(bench: Bench, service: DeviceService, answer: Fault) -> None:
+    """Only success or a recorded refusal ends it; every attempt has the same id and content."""
     service.faults["result"].extend([answer] * 4)
     await bench.start()
     lease = service.offer("L1")
@@ -230,8 +231,8 @@ async def test_results_are_reported_until_recorded(bench: Bench, service: Device
     assert len({body["result"] for body in service.told("result")}) == 1
 
 
-async def test_a_recorded_refusal_ends_the_reporting(bench: Bench, service: DeviceService) -> None:
-    """A 409 that says it was recorded is as good as a success."""
+async def test_recorded_refusal_ends_the_reporting(bench: Bench, service: DeviceService) -> None:
+    """A 409 with `recorded: true` counts like success."""
     service.faults["result"].append({"error": "order_finished", "recorded": True})
     await bench.start()
     service.offer("L1")
@@ -257,13 +258,13 @@ async def test_a_recorded_refusal_ends_the_reporting(bench: Bench, service: Devi
         ("result", [503, "hang"], "processed"),
     ],
 )
-async def test_a_restart_at_any_point(
+async def test_restart_at_any_point(
     bench: Bench, service: DeviceService, call: str, faults: list[Fault], ends: str
 ) -> None:
-    """Stopped at any call, a terminal that starts again ends the order once, and charges nothing it is not sure of.
+    """A terminal that is stopped at any call and restarted ends the order once and charges at most once.
 
-    Asked for the grant and not granted, the service takes the order back. Granted without hearing of it, the terminal
-    says that it never went to the acquirer. Where it may have gone there it asks again, and is told the same.
+    Without a permit, the service takes the order back. If the answer with the permit was lost, the terminal reports
+    that it never called the acquirer. If it may have called it, it repeats the call and gets the same answer.
     """
     service.faults[call].extend(faults)
     await bench.start()
@@ -281,25 +282,27 @@ async def test_a_restart_at_any_point(
         assert _only(lease) == {"outcome": "declined", "status_detail": "processing_error"}
 
 
-async def test_a_restart_at_the_acquirer_reports_the_same_outcome(bench: Bench, service: DeviceService) -> None:
-    """What the acquirer said was written down with the grant: a restart, whatever its script, reports just that."""
+async def test_restart_after_the_acquirer_answered_reports_the_same_outcome(
+    bench: Bench, service: DeviceService
+) -> None:
+    """The answer is in the journal, so the script at the restart has no influence."""
     await bench.start("approve:1s")
     lease = service.offer("L1")
     await service.until_told("authorizing")
-    while (held := bench.entries()[0]).result is None:  # noqa: ASYNC110  # a file has no event to wait for
+    while (stored := bench.entries()[0]).result is None:  # noqa: ASYNC110  # a file has no event to wait for
         await asyncio.sleep(0.005)
-    assert held.until == lease.until
+    assert stored.until == lease.until
     assert bench.terminal is not None
     await bench.terminal.set_script("decline:0s")
     await bench.stop()
     assert lease.results == {}
     await bench.start()
     await service.until_state(lease, "processed")
-    assert lease.results == {held.result_id: held.result}
+    assert lease.results == {stored.result_id: stored.result}
 
 
-async def test_a_charge_that_nobody_told_of_in_time_is_unknown(bench: Bench, service: DeviceService) -> None:
-    """A restart after the grant's end does not ask the acquirer any more: only the service may find out."""
+async def test_restart_after_the_permit_expired_reports_unknown(bench: Bench, service: DeviceService) -> None:
+    """The acquirer is not called again: the service inquires."""
     service.faults["acquirer"].append("silent")
     await bench.start()
     lease = service.offer("L1")
@@ -315,10 +318,10 @@ async def test_a_charge_that_nobody_told_of_in_time_is_unknown(bench: Bench, ser
 @pytest.mark.parametrize(
     ("answer", "charged", "ends"), [(401, False, "failed"), (401, True, "check"), (503, False, "check")]
 )
-async def test_an_acquirer_that_does_not_take_it(
+async def test_refused_authorization(
     bench: Bench, service: DeviceService, answer: int, *, charged: bool, ends: str
 ) -> None:
-    """Refused at first, nothing was charged; refused after an answer was lost, or away for good, nobody knows."""
+    """Refused at first: not charged. Refused after a lost answer, or unreachable until the permit expires: unknown."""
     service.permit_seconds = 0.5 if answer == 503 else 60
     service.faults["acquirer"].extend((["lost"] if charged else []) + [answer] * 500)
     await bench.start()
@@ -328,10 +331,10 @@ async def test_an_acquirer_that_does_not_take_it(
 
 
 @pytest.mark.parametrize("verdict", ["forget", "abort"])
-async def test_a_charge_is_forgotten_where_the_service_knows(
+async def test_charge_is_forgotten_if_the_service_knows_the_outcome(
     bench: Bench, service: DeviceService, verdict: str
 ) -> None:
-    """An order that ended by the acquirer's word to the service is not asked about again."""
+    """The terminal does not call the acquirer again."""
     service.faults["acquirer"].append("silent")
     await bench.start()
     lease = service.offer("L1")
@@ -344,8 +347,8 @@ async def test_a_charge_is_forgotten_where_the_service_knows(
     assert len(service.told("acquirer")) == 1
 
 
-async def test_a_result_is_repeated_word_for_word(bench: Bench, service: DeviceService) -> None:
-    """A result whose answer never came has the same id and content after a restart."""
+async def test_result_keeps_its_id_and_content_after_a_restart(bench: Bench, service: DeviceService) -> None:
+    """Also if its answer never arrived."""
     service.faults["result"].extend(["lost", "silent"])
     await bench.start()
     lease = service.offer("L1")
@@ -353,14 +356,14 @@ async def test_a_result_is_repeated_word_for_word(bench: Bench, service: DeviceS
     await bench.stop()
     await bench.start()
     await bench.until_empty()
-    told = [{key: value for key, value in body.items() if key != "boot_id"} for body in service.told("result")]
-    assert len(told) == 3
-    assert told[0] == told[1] == told[2]
+    reports = [{key: value for key, value in body.items() if key != "boot_id"} for body in service.told("result")]
+    assert len(reports) == 3
+    assert reports[0] == reports[1] == reports[2]
     assert len(lease.results) == 1
 
 
-async def test_a_grant_is_measured_by_the_clock_that_gave_it(bench: Bench, service: DeviceService) -> None:
-    """A service whose clock was frozen since the hello grants by that clock, and the terminal goes by it too."""
+async def test_permit_is_checked_by_the_clock_of_the_service(bench: Bench, service: DeviceService) -> None:
+    """Also if that clock was frozen after the hello."""
     await bench.start()
     await service.until_told("next")
     service.behind_seconds = 3600
@@ -368,8 +371,8 @@ async def test_a_grant_is_measured_by_the_clock_that_gave_it(bench: Bench, servi
     await service.until_state(lease, "processed")
 
 
-async def test_a_grant_that_is_over_is_not_used(bench: Bench, service: DeviceService) -> None:
-    """A go whose time has passed never reaches the acquirer."""
+async def test_expired_permit_is_not_used(bench: Bench, service: DeviceService) -> None:
+    """The terminal does not call the acquirer."""
     service.permit_seconds = -1
     await bench.start()
     lease = service.offer("L1")
@@ -378,10 +381,8 @@ async def test_a_grant_that_is_over_is_not_used(bench: Bench, service: DeviceSer
 
 
 @pytest.mark.parametrize("call", ["ack", "authorizing"])
-async def test_an_order_taken_back_before_the_grant_is_forgotten(
-    bench: Bench, service: DeviceService, call: str
-) -> None:
-    """A refusal to acknowledge or to authorize ends the order at the terminal."""
+async def test_order_refused_before_authorization_is_forgotten(bench: Bench, service: DeviceService, call: str) -> None:
+    """A refused acknowledgement or authorization ends the order on the terminal."""
     service.faults[call].append({"error": "order_canceled"})
     await bench.start()
     service.offer("L1")
@@ -391,16 +392,16 @@ async def test_an_order_taken_back_before_the_grant_is_forgotten(
 
 
 @pytest.mark.parametrize("verdict", ["forget", "abort"])
-async def test_verdicts_that_end_an_order(bench: Bench, service: DeviceService, verdict: str) -> None:
-    """What the service says to forget or abort is crossed out."""
+async def test_forget_and_abort_delete_the_entry(bench: Bench, service: DeviceService, verdict: str) -> None:
+    """The order is not acknowledged again."""
     service.verdicts["L1"] = verdict
     await bench.start("approve:0s", Entry("L1", {"amount": "1.00"}, "acknowledged"))
     await bench.until_empty()
     assert service.told("ack") == []
 
 
-async def test_the_journal_is_told_at_hello(bench: Bench, service: DeviceService) -> None:
-    """Hello tells each lease with its last step, and its result where there is one."""
+async def test_hello_contains_the_journal(bench: Bench, service: DeviceService) -> None:
+    """Each lease has its last step, and its result if there is one."""
     result = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
     service.leases["L2"] = Lease({}, "at_terminal")
     service.faults["result"].append("hang")
@@ -413,7 +414,7 @@ async def test_the_journal_is_told_at_hello(bench: Bench, service: DeviceService
 
 
 async def test_unknown_messages_are_ignored(bench: Bench, service: DeviceService) -> None:
-    """A later service may say more; what a terminal doesn't know doesn't stop it."""
+    """A later version of the service may send new types."""
     await bench.start()
     service.say({"type": "firmware", "url": "…"})
     service.say({"type": "mode", "operating_mode": "STANDALONE"})
@@ -423,8 +424,8 @@ async def test_unknown_messages_are_ignored(bench: Bench, service: DeviceService
     assert bench.terminal.operating_mode == "STANDALONE"
 
 
-async def test_a_later_start_elsewhere_ends_this_one(bench: Bench, service: DeviceService) -> None:
-    """A superseded terminal stops for good instead of taking the session back."""
+async def test_later_start_in_another_process_ends_the_session(bench: Bench, service: DeviceService) -> None:
+    """The replaced terminal stops and does not start another session."""
     terminal = await bench.start()
     await service.until_told("next")
     service.boots.append("another")
@@ -435,8 +436,8 @@ async def test_a_later_start_elsewhere_ends_this_one(bench: Bench, service: Devi
     assert len(service.told("hello")) == 1
 
 
-async def test_a_refused_token_ends_it_after_the_results(bench: Bench, service: DeviceService) -> None:
-    """A terminal whose token is refused asks for nothing more, and reports what it still has."""
+async def test_refused_token_stops_the_terminal_after_its_results(bench: Bench, service: DeviceService) -> None:
+    """It reports its pending results and stops polling."""
     service.leases["L1"] = Lease({}, "at_terminal", granted=True)
     service.faults["hello"].append(401)
     service.faults["result"].extend([401, 401])
@@ -449,10 +450,10 @@ async def test_a_refused_token_ends_it_after_the_results(bench: Bench, service: 
     assert service.told("next") == []
 
 
-async def test_it_waits_for_a_service_that_is_away(
+async def test_terminal_connects_once_the_service_is_reachable(
     service: DeviceService, tmp_path: Path, unused_tcp_port: int
 ) -> None:
-    """A terminal that starts before the service says hello once it is there."""
+    """A terminal that starts before the service retries its hello."""
     async with aiohttp.ClientSession() as http:
         bench = Bench(service, f"http://127.0.0.1:{unused_tcp_port}", tmp_path, http)
         terminal = await bench.start()

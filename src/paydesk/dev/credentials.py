@@ -1,4 +1,4 @@
-"""The credentials file of `paydesk dev`: what still works in it is kept, what does not is minted anew."""
+"""The credentials file of `paydesk dev`. Valid credentials in it are kept; others are replaced by new ones."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NewPassword:
-    """A password that was made up, and what is kept of it."""
+    """A generated password and its hash."""
 
     password: str = field(repr=False)
     password_hash: str = field(repr=False)
 
 
 async def spare_password(file: Path) -> NewPassword | None:
-    """One for a seller who has none yet, None where the file says one: the slowest part of a first start."""
+    """Generate and hash a password unless the file has one. Hashing is the slowest part of a first start."""
     return await _new_password() if "password" not in _within(_read(file), "seller") else None
 
 
@@ -47,8 +47,8 @@ async def _new_password() -> NewPassword:
 
 
 @dataclass(frozen=True, slots=True)
-class Minting:
-    """What is needed to mint credentials for the demo data."""
+class CredentialsFile:
+    """Creates the credentials of the demo data and writes them to the file."""
 
     database: Database
     keys: Keys
@@ -59,15 +59,15 @@ class Minting:
     spare_password: Awaitable[NewPassword | None]
 
     async def refresh(self, file: Path) -> Document:
-        """Bring the file up to date and return what it says. Raises `OSError` where it can't be written."""
-        known = _read(file)
-        # At once, so that they share their commits.
+        """Update the file and return its content. Raises `OSError` if it cannot be written."""
+        previous = _read(file)
+        # Concurrent, so that they share their commits.
         secret, password, test, live, operator = await asyncio.gather(
-            self._client_secret(known.get("client_secret")),
-            self._password(_within(known, "seller").get("password")),
-            self._tokens(_within(known, "test"), live=False),
-            self._tokens(_within(known, "live"), live=True),
-            self._operator_token(_within(known, "operator").get("token")),
+            self._client_secret(previous.get("client_secret")),
+            self._password(_within(previous, "seller").get("password")),
+            self._tokens(_within(previous, "test"), live=False),
+            self._tokens(_within(previous, "live"), live=True),
+            self._operator_token(_within(previous, "operator").get("token")),
         )
         document = {
             "base_url": self.base_url,
@@ -82,8 +82,8 @@ class Minting:
             "test": test,
             "live": live,
             "terminals": [
-                {"id": one.terminal_id, "operating_mode": one.operating_mode, "script": one.script}
-                for one in self.demo.terminals
+                {"id": terminal.terminal_id, "operating_mode": terminal.operating_mode, "script": terminal.script}
+                for terminal in self.demo.terminals
             ],
             "webhook": {
                 "url": self.base_url + INBOX,
@@ -92,18 +92,18 @@ class Minting:
             },
             "operator": {"token": operator},
         }
-        if document != known:
+        if document != previous:
             _write(file, document)
         return document
 
-    async def _client_secret(self, known: Any) -> str:
+    async def _client_secret(self, previous: Any) -> str:
         client_id, now_ms = self.demo.application.application_id, self.now_ms
 
         async def work(tx: Transaction) -> str:
-            if isinstance(known, str):
+            if isinstance(previous, str):
                 try:
-                    if not isinstance(await applications.authenticate(tx, str(client_id), known, now_ms), Refusal):
-                        return known
+                    if not isinstance(await applications.authenticate(tx, str(client_id), previous, now_ms), Refusal):
+                        return previous
                 except Refusal:
                     pass
             _, secret = await applications.add_secret(tx, client_id, now_ms)
@@ -111,19 +111,20 @@ class Minting:
 
         return await self.database.write(work)
 
-    async def _password(self, known: Any) -> str:
+    async def _password(self, previous: Any) -> str:
         seller = self.demo.seller
         found = await self.database.read(lambda tx: sellers.find_by_email(tx, seller.email))
-        assert found is not None, "the demo seller was found or made a moment ago"
-        if isinstance(known, str) and await passwords.verify_password(found[1], known):
-            return known
+        assert found is not None, "the demo seller exists"
+        if isinstance(previous, str) and await passwords.verify_password(found[1], previous):
+            return previous
         new = await self.spare_password or await _new_password()
         await self.database.write(lambda tx: sellers.change_password(tx, seller.seller_id, new.password_hash))
         return new.password
 
-    async def _tokens(self, known: Mapping[str, Any], *, live: bool) -> Document:
-        if await self._is_good(known.get("access_token"), live=live) and isinstance(known.get("refresh_token"), str):
-            return {"access_token": known["access_token"], "refresh_token": known["refresh_token"]}
+    async def _tokens(self, previous: Mapping[str, Any], *, live: bool) -> Document:
+        tokens = {name: previous.get(name) for name in ("access_token", "refresh_token")}
+        if isinstance(tokens["refresh_token"], str) and await self._is_valid(tokens["access_token"], live=live):
+            return tokens
         lifetimes = Lifetimes(self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds)
         pair = await self.database.write(
             lambda tx: issuing.mint_family(
@@ -139,7 +140,7 @@ class Minting:
         )
         return {"access_token": pair.access_token, "refresh_token": pair.refresh_token}
 
-    async def _is_good(self, token: Any, *, live: bool) -> bool:
+    async def _is_valid(self, token: Any, *, live: bool) -> bool:
         try:
             caller = await Bearers(self.database, 0).caller(token if isinstance(token, str) else None, self.now_ms)
         except Refusal:
@@ -148,23 +149,23 @@ class Minting:
         return (caller.seller_id, caller.application_id, caller.live) == owner
 
     def _webhook_secret(self) -> str:
-        one = self.demo.subscription
-        secret = signature.secret_of(self.keys, one.key_version, one.subscription_id, one.secret_generation)
+        found = self.demo.subscription
+        secret = signature.secret_of(self.keys, found.key_version, found.subscription_id, found.secret_generation)
         return secret.reveal()
 
-    async def _operator_token(self, known: Any) -> str:
+    async def _operator_token(self, previous: Any) -> str:
         try:
-            await OperatorBearers(self.database).caller(known if isinstance(known, str) else None, self.now_ms)
+            await OperatorBearers(self.database).caller(previous if isinstance(previous, str) else None, self.now_ms)
         except Refusal:
             token = operator_tokens.new()
             await self.database.write(lambda tx: operator_tokens.issue(tx, token, "paydesk dev", "owner", self.now_ms))
             return token.reveal()
-        assert isinstance(known, str), "an operator was found by it"
-        return known
+        assert isinstance(previous, str), "the operator was found by this token"
+        return previous
 
 
 def _read(file: Path) -> Mapping[str, Any]:
-    """What the file says; a file that is lost or broken says nothing."""
+    """Return the file's JSON object, empty if the file is missing or invalid."""
     try:
         document = json.loads(file.read_text())
     except (OSError, ValueError):
@@ -178,7 +179,7 @@ def _within(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _write(file: Path, document: Document) -> None:
-    """Replace the file in one step, readable by its owner alone."""
+    """Replace the file atomically, readable only by its owner."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

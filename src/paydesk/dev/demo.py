@@ -1,6 +1,6 @@
-"""What `paydesk dev` has from the start: an application, a seller with a store and three terminals, a subscription.
+"""The demo data of `paydesk dev`: an application, a seller with a store and three terminals, and a subscription.
 
-All of it is made in one unit of work, or nothing; found again by its names at every later start.
+It is created in one transaction and found by its names at later starts.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ SCRIPT = "approve"
 NO_PASSWORD = "!"  # noqa: S105 - no password has this hash
 CALLBACK, INBOX = "/demo/callback", "/demo/inbox"
 
-# The service listens elsewhere than before.
-MOVE_SUBSCRIPTION = "UPDATE subscriptions SET url = $2 WHERE subscription_id = $1 AND url <> $2"
+UPDATE_URL = "UPDATE subscriptions SET url = $2 WHERE subscription_id = $1 AND url <> $2"
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What was seeded."""
+    """The demo data."""
 
     application: Application
     seller: Seller
@@ -45,9 +44,9 @@ class Demo:
 
 
 async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int) -> Demo:
-    """The demo data, made where it is missing; its addresses are those of `base_url`, which may have changed.
+    """Return the demo data, creating what is missing and updating its URLs to `base_url`.
 
-    Its secrets are minted when the credentials file is written.
+    Its secrets are created when the credentials file is written.
     """
     application = await _application(tx, base_url, now_ms)
     seller = await _seller(tx, now_ms)
@@ -67,7 +66,7 @@ async def _application(tx: Transaction, base_url: str, now_ms: int) -> Applicati
 
 
 async def _with_redirect_uri(tx: Transaction, application: Application, redirect_uri: str) -> Application:
-    """The application with our callback as its first address; others that it was given stay."""
+    """Make the demo callback the application's first redirect URI; keep others that were added."""
     if application.redirect_uris[0] == redirect_uri:
         return application
     others = tuple(uri for uri in application.redirect_uris if not uri.endswith(CALLBACK))
@@ -81,7 +80,7 @@ async def _with_redirect_uri(tx: Transaction, application: Application, redirect
         on_replay=application.on_replay,
     )
     changed = await applications.get(tx, application.application_id)
-    assert changed is not None, "it was found a moment ago, in this transaction"
+    assert changed is not None, "the application was found in this transaction"
     return changed
 
 
@@ -98,39 +97,39 @@ async def _seller(tx: Transaction, now_ms: int) -> Seller:
         password_hash=NO_PASSWORD,
         now_ms=now_ms,
     )
-    assert seller is not None, "the address was free a moment ago, in this transaction"
+    assert seller is not None, "the e-mail address was free in this transaction"
     return seller
 
 
 async def _subscription(
     tx: Transaction, application: Application, base_url: str, keys: Keys, now_ms: int
 ) -> Subscription:
-    """The subscription to our own inbox, wherever that is by now."""
+    """Return the subscription to the demo inbox, created if it is missing, with its current URL."""
     url, after = base_url + INBOX, ""
     while page := await subscriptions.listed(tx, after, 200):
         for found in page:
             if (found.application_id, found.topic) == (application.application_id, TOPIC) and found.url.endswith(INBOX):
-                await tx.run(MOVE_SUBSCRIPTION, found.subscription_id, url)
+                await tx.run(UPDATE_URL, found.subscription_id, url)
                 return replace(found, url=url)
         after = page[-1].subscription_id
-    made, _ = await subscriptions.create(
+    created, _ = await subscriptions.create(
         tx, keys, application_id=application.application_id, live=False, url=url, actions=(), now_ms=now_ms
     )
-    return made
+    return created
 
 
 async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Terminal, ...]:
-    """The virtual terminals of the demo seller, those that were added later included; the first time a few are made."""
-    known = [one for one in await terminals.of_seller(tx, seller_id) if one.is_virtual]
-    if not known:
+    """Return the virtual terminals of the demo seller, including later ones; create three if there are none."""
+    found = [terminal for terminal in await terminals.of_seller(tx, seller_id) if terminal.is_virtual]
+    if not found:
         store = await stores.create_store(tx, seller_id, STORE, now_ms)
-        known = [await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)]
-    return tuple(sorted(known, key=lambda one: (one.created_ms, one.terminal_id)))
+        found = [await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)]
+    return tuple(sorted(found, key=lambda terminal: (terminal.created_ms, terminal.terminal_id)))
 
 
 async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int, now_ms: int) -> Terminal:
     pos = await stores.create_pos(tx, seller_id, store_id, f"DEMOPOS{number}", f"Demo POS {number}", now_ms)
-    assert pos is not None, "the store is new, and so are the names within it"
+    assert pos is not None, "the store is new, so its names are free"
     terminal = await terminals.create(
         tx,
         seller_id=seller_id,
@@ -142,5 +141,5 @@ async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int,
         operating_mode="PDV",
         script=SCRIPT,
     )
-    assert terminal is not None, "the id is random and the point of sale was made a moment ago"
+    assert terminal is not None, "the id is random and the point of sale is new"
     return terminal

@@ -1,4 +1,4 @@
-"""`paydesk dev`: everything on one machine, in one process, seeded once and kept from one start to the next."""
+"""`paydesk dev`: the whole service in one process, with demo data that is created once and kept across restarts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
-from paydesk.dev import demo
-from paydesk.dev.credentials import Minting, NewPassword, spare_password
+from paydesk.dev.credentials import CredentialsFile, NewPassword, spare_password
+from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
@@ -32,12 +32,12 @@ from paydesk.terminals import store as terminals
 from paydesk.terminals.store import Terminal
 from paydesk.workers import run_all
 
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - whoever says so on the command line means it
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - set only by an explicit --host
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command."""
+    """The options of `paydesk dev`."""
 
     host: str
     port: int
@@ -45,18 +45,18 @@ class Options:
     credentials: Path
 
 
-def overrides(given: Settings, options: Options) -> dict[str, Any]:
-    """What development sets where neither the environment nor a file did."""
+def overrides(configured: Settings, options: Options) -> dict[str, Any]:
+    """Return the development defaults of the settings that neither the environment nor a file sets."""
     defaults = {
         "database_url": f"sqlite:{options.data / 'paydesk.db'}",
         "keys_file": str(options.data / "keys.json"),
         "acquirer": "simulator",
-        # Failed authentications alone are throttled.
+        # Only failed authentications are throttled.
         "client_requests_per_second": 0,
         "token_requests_per_second": 0,
         "device_requests_per_second": 0,
     }
-    return {name: value for name, value in defaults.items() if name not in given.model_fields_set}
+    return {name: value for name, value in defaults.items() if name not in configured.model_fields_set}
 
 
 async def run(options: Options, settings: Settings) -> None:
@@ -68,12 +68,12 @@ async def run(options: Options, settings: Settings) -> None:
         if settings.public_url is None:
             settings = settings.model_copy(update={"public_url": base_url})
         server_keys = _keys(Path(settings.keys_file))
-        password = asyncio.create_task(_meanwhile(options.credentials))
+        password = asyncio.create_task(_prepare_password(options.credentials))
         async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
             await prepare(database, MovableClock().now_ms())
             clock = await restore_clock(database)
-            demo = await _demo(options, settings, database, server_keys, clock, base_url, password)
-            # A folder of the seller's own: what another database's terminals wrote down is not for this one.
+            demo = await _prepare_demo(options, settings, database, server_keys, clock, base_url, password)
+            # One folder per seller: the journals of another database's terminals are not for this one.
             fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
@@ -90,14 +90,15 @@ async def run(options: Options, settings: Settings) -> None:
                 stop,
                 server.serve(app, listener, settings, ready.set, stop),
                 run_all(context, stop),
-                _play(fleet, context, greeting(options, base_url), ready, stop),
+                _run_terminals(fleet, context, greeting(options, base_url), ready, stop),
             )
 
 
 async def prepare(database: Database, now_ms: int) -> None:
-    """Bring the database to this version's tables and mark it. Raises `StartRefused` for one of production.
+    """Migrate the database and mark it for development. Raises `StartRefused` for a production database.
 
-    One that has its mark is refused before anything in it is changed; one that another command marks meanwhile, after.
+    A database with the production mark is refused unchanged. If another command sets that mark during the migration,
+    the database is refused after it.
     """
     kind = await mark.find(database)
     if kind != "production":
@@ -106,17 +107,17 @@ async def prepare(database: Database, now_ms: int) -> None:
     if kind == "production":
         raise StartRefused(
             "This database is for production: `paydesk dev` would add a demo seller and move its clock. Set"
-            " PAYDESK_DATABASE_URL to another one, or unset it for one in the data folder."
+            " PAYDESK_DATABASE_URL to another database, or unset it to use one in the data folder."
         )
 
 
-async def _meanwhile(credentials: Path) -> NewPassword | None:
-    """What takes long and needs no database: a new password where one is needed, and the terminals' large library."""
+async def _prepare_password(credentials: Path) -> NewPassword | None:
+    """Hash a new password if one is needed, and import aiohttp: both take long and need no database."""
     password, _ = await asyncio.gather(spare_password(credentials), asyncio.to_thread(import_module, "aiohttp"))
     return password
 
 
-async def _demo(
+async def _prepare_demo(
     options: Options,
     settings: Settings,
     database: Database,
@@ -124,33 +125,37 @@ async def _demo(
     clock: MovableClock,
     base_url: str,
     password: Awaitable[NewPassword | None],
-) -> demo.Demo:
-    """The demo data and the credentials file, each made or brought up to date."""
+) -> Demo:
+    """Create or update the demo data and the credentials file."""
     now_ms = clock.now_ms()
-    found = await database.write(lambda tx: demo.find_or_create(tx, base_url, server_keys, now_ms))
-    minting = Minting(database, server_keys, settings, found, base_url, now_ms, password)
+    demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
+    credentials = CredentialsFile(database, server_keys, settings, demo, base_url, now_ms, password)
     try:
-        await minting.refresh(options.credentials)
+        await credentials.refresh(options.credentials)
     except OSError as error:
-        raise StartRefused(f"{options.credentials} cannot be written: {error.strerror}.") from None
-    return found
+        raise StartRefused(
+            f"{options.credentials} cannot be written: {error.strerror}. --credentials takes another file."
+        ) from None
+    return demo
 
 
 def greeting(options: Options, base_url: str) -> str:
-    """The line that others wait for; a person is told in further ones what a seller sees."""
+    """Return the line that programs wait for; on a terminal, a second line about the sign-in page."""
     line = f"paydesk ready {base_url}"
     if not sys.stdout.isatty():
         return line
     return (
-        f"{line}\n`paydesk authorize-url` prints where a seller signs in and agrees: {demo.EMAIL}, with the"
+        f"{line}\n`paydesk authorize-url` prints the address where a seller signs in and agrees: {EMAIL}, with the"
         f" password in {options.credentials}"
     )
 
 
-async def _play(fleet: Fleet, context: WorkerContext, told: str, ready: asyncio.Event, stop: asyncio.Event) -> None:
-    """Once the service answers, start the virtual terminals and say so; end them before the service ends."""
+async def _run_terminals(
+    fleet: Fleet, context: WorkerContext, output: str, ready: asyncio.Event, stop: asyncio.Event
+) -> None:
+    """Start the virtual terminals when the service is ready, print the output, and stop them before the service."""
     await fleet.start()
-    starting = asyncio.create_task(_start(fleet, context, told, ready))
+    starting = asyncio.create_task(_start_terminals(fleet, context, output, ready))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -164,32 +169,32 @@ async def _play(fleet: Fleet, context: WorkerContext, told: str, ready: asyncio.
         await fleet.stop()
 
 
-async def _start(fleet: Fleet, context: WorkerContext, told: str, ready: asyncio.Event) -> None:
+async def _start_terminals(fleet: Fleet, context: WorkerContext, output: str, ready: asyncio.Event) -> None:
     await ready.wait()
-    every = await context.database.read(terminals.virtual)
-    # Terminals that the fleet's folder doesn't know get a new token: they are new, or the folder was lost.
-    new = [one for one in every if one.terminal_id not in fleet.terminals()]
-    await asyncio.gather(*(_add(fleet, context, one) for one in new))
-    print(told, flush=True)  # noqa: T201 - others wait for it
+    virtual_terminals = await context.database.read(terminals.virtual)
+    # Terminals without a journal get a new token: they are new, or the folder was lost.
+    new = [terminal for terminal in virtual_terminals if terminal.terminal_id not in fleet.terminals()]
+    await asyncio.gather(*(_add(fleet, context, terminal) for terminal in new))
+    print(output, flush=True)  # noqa: T201 - programs wait for this line
 
 
-async def _add(fleet: Fleet, context: WorkerContext, one: Terminal) -> None:
+async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None:
     mint = partial(
         terminals.mint_token,
-        seller_id=one.seller_id,
-        terminal_id=one.terminal_id,
+        seller_id=terminal.seller_id,
+        terminal_id=terminal.terminal_id,
         now_ms=context.clock.now_ms(),
     )
     token = await context.database.write(mint)
-    await fleet.add(one.terminal_id, token.reveal(), one.script or demo.SCRIPT)
+    await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT)
 
 
 def make_folder(folder: Path) -> None:
-    """The data folder, there and writable. Raises `StartRefused`."""
+    """Create the data folder. Raises `StartRefused` if it cannot be created or written to."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StartRefused(f"{folder} cannot be made: {error.strerror}. --data takes another folder.") from None
+        raise StartRefused(f"{folder} cannot be created: {error.strerror}. --data takes another folder.") from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StartRefused(f"{folder} cannot be written to. --data takes another folder.")
 
@@ -201,5 +206,5 @@ def _keys(file: Path) -> Keys:
 
 
 def _base_url(host: str, port: int) -> str:
-    name = "127.0.0.1" if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+    name = "127.0.0.1" if host in ALL_INTERFACES else f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"

@@ -1,4 +1,4 @@
-"""The demo application's redirect address: a page that shows the code it was given, and does nothing with it."""
+"""The demo application's redirect URI: a page that displays the authorization code and does nothing with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 
-SHOWN = ("code", "state", "scope", "iss", "error", "error_description")
+PARAMETERS = ("code", "state", "scope", "iss", "error", "error_description")
 
 _STYLE = """
 :root { color-scheme: light dark }
@@ -26,19 +26,19 @@ _PAGE = """\
 <style>{{ style|safe }}</style>
 <main>
 <h1>{{ title }}</h1>
-{% if shown %}
+{% if parameters %}
 <dl>
-{% for name, value in shown %}<dt>{{ name }}</dt><dd>{{ value }}</dd>
+{% for name, value in parameters %}<dt>{{ name }}</dt><dd>{{ value }}</dd>
 {% endfor %}</dl>
 {% else %}
-<p>Send a seller to /authorization with this page as redirect_uri; what comes back is shown here.</p>
+<p>Send a seller to /authorization with this page as redirect_uri; its answer is displayed here.</p>
 {% endif %}
 {% if exchange %}
 <h2>Exchange it for tokens</h2>
-<p>Within ten minutes, once, in the folder where the service was started:</p>
+<p>Within ten minutes and once only, in the folder where the service was started:</p>
 <pre tabindex="0">{{ exchange }}</pre>
 <p>It reads <code>client_id</code>, <code>client_secret</code> and <code>redirect_uri</code> from the credentials file.
-Was there a <code>code_challenge</code>? Then add <code>-d code_verifier=…</code>.</p>
+If the request had a <code>code_challenge</code>, add <code>-d code_verifier=…</code>.</p>
 {% endif %}
 </main>
 """
@@ -50,7 +50,7 @@ curl -sS "$(of base_url)/oauth/token" -d test_token=true \\
   -d grant_type=authorization_code -d redirect_uri="$(of redirect_uri)" \\
   -d client_id="$(of client_id)" -d client_secret="$(of client_secret)" \\
   -d code=CODE"""
-# What is shown to be pasted into a shell is a code and nothing else.
+# The text is meant for a shell, so only a well-formed code is inserted.
 _CODE = re.compile(r"TG-[0-9a-f]{40}-[0-9]{1,19}", re.ASCII)
 
 _STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -67,12 +67,12 @@ HEADERS = (
 
 
 def page(query: Mapping[str, str]) -> str:
-    """The page for what the authorization page gave."""
+    """Return the page for the parameters that the authorization page sent."""
     from jinja2 import Environment, StrictUndefined
 
-    shown = [(name, query[name]) for name in SHOWN if name in query]
+    parameters = [(name, query[name]) for name in PARAMETERS if name in query]
     code = query.get("code", "")
     exchange = _EXCHANGE.replace("CODE", code) if _CODE.fullmatch(code) else None
-    title = "The seller agreed" if code else "The seller did not agree" if "error" in query else "Nothing was given"
+    title = "The seller agreed" if code else "The seller did not agree" if "error" in query else "No code"
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)
-    return template.render(title=title, style=_STYLE, shown=shown, exchange=exchange)
+    return template.render(title=title, style=_STYLE, parameters=parameters, exchange=exchange)

@@ -1,7 +1,8 @@
-"""Moves the clock of `paydesk dev` so that it never goes back, not even over a restart in the middle of a move."""
+"""Moves the clock of `paydesk dev`. It never goes back, not even if the process restarts during a move."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,44 +12,32 @@ from paydesk.storage.database import Database
 
 
 async def restore_clock(database: Database) -> MovableClock:
-    """The clock as it was when it was last moved."""
+    """Return the clock as it was last moved."""
     return MovableClock(*await database.read(store.clock))
 
 
 async def freeze(database: Database, clock: MovableClock) -> None:
-    """Stand still from now on.
+    """Stop the clock.
 
-    It stands before its row is committed: otherwise it would run on during the commit and then jump back. When the
-    commit fails it stands all the same, which is not going back either.
+    It is stopped before its row is committed: otherwise it would run on during the commit and then jump back. If the
+    commit fails it stays stopped, which is not going back either.
     """
     async with clock.moving:
         clock.freeze()
-        await _keep(database, clock)
-    database.signals.notify(["clock"])
+        await _commit(database, clock)
 
 
-async def advance(database: Database, clock: MovableClock, by_ms: int) -> None:
-    """Jump forward, once the row is committed: what was told of the future must not be forgotten by a restart."""
+async def move(database: Database, clock: MovableClock, change: Callable[[MovableClock], None]) -> None:
+    """Advance or resume the clock after its row is committed: a restart must not go back behind a time in use."""
     async with clock.moving:
-        ahead = MovableClock(clock.offset_ms, clock.frozen_ms)
-        ahead.advance(by_ms)
-        await _keep(database, ahead)
-        clock.advance(by_ms)
-    database.signals.notify(["clock"])
+        moved = MovableClock(clock.offset_ms, clock.frozen_ms)
+        change(moved)
+        await _commit(database, moved)
+        clock.offset_ms, clock.frozen_ms = moved.offset_ms, moved.frozen_ms
 
 
-async def resume(database: Database, clock: MovableClock) -> None:
-    """Run again, once the row is committed."""
-    async with clock.moving:
-        running = MovableClock(clock.offset_ms, clock.frozen_ms)
-        running.resume()
-        await _keep(database, running)
-        clock.offset_ms, clock.frozen_ms = running.offset_ms, None
-    database.signals.notify(["clock"])
-
-
-def shown(clock: MovableClock, real_ms: int) -> dict[str, Any]:
-    """The clock on the wire, against the machine's own."""
+def as_json(clock: MovableClock, real_ms: int) -> dict[str, Any]:
+    """Return the clock for the answer, compared with the machine's clock."""
     now_ms = clock.now_ms()
     return {
         "now": rfc3339(now_ms),
@@ -57,9 +46,5 @@ def shown(clock: MovableClock, real_ms: int) -> dict[str, Any]:
     }
 
 
-async def _keep(database: Database, clock: MovableClock) -> None:
-    await database.write(partial(_set, offset_ms=clock.offset_ms, frozen_ms=clock.frozen_ms))
-
-
-async def _set(tx: Any, offset_ms: int, frozen_ms: int | None) -> None:
-    await store.set_clock(tx, offset_ms, frozen_ms)
+async def _commit(database: Database, clock: MovableClock) -> None:
+    await database.write(partial(store.set_clock, offset_ms=clock.offset_ms, frozen_ms=clock.frozen_ms))

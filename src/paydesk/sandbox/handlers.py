@@ -1,26 +1,30 @@
-"""Endpoints of development: the demo inbox, the demo callback, the clock. None of them exists in `paydesk serve`.
+"""Handlers of the development endpoints, absent in `paydesk serve`: demo inbox, demo callback, clock, acquirer.
 
-The demo needs no credentials, so the adapter lets this very machine alone call it.
+The demo endpoints need no credentials, so the HTTP layer accepts only calls from the same machine.
 """
 
 from __future__ import annotations
 
 import time
 from functools import partial
+from typing import Any
 
 from paydesk.core.clock import MovableClock
 from paydesk.core.durations import typed_seconds
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
+from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
+from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, store
-from paydesk.sandbox.schemas import ClockMove
+from paydesk.sandbox.schemas import AcquirerRequest, ClockMove
 
 CLOCK_MS_MAX = 4_102_444_800_000
-"""The clock can't be moved beyond the year 2099."""
+"""The end of 2099."""
 
 
 async def receive(call: Call) -> Handled:
-    """Take a notification as an application would, and keep it with whether its signatures are right."""
+    """Receive a notification as an application would, and store it with whether its signatures are valid."""
     secrets = inbox.secrets_of(call.keys, await call.database.read(store.signers))
     valid = inbox.is_signed(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
     entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, valid=valid)
@@ -29,42 +33,96 @@ async def receive(call: Call) -> Handled:
 
 
 async def show_inbox(call: Call) -> Handled:
-    """What was received, newest last."""
-    return Answer(200, {"data": [inbox.shown(entry) for entry in await store.entries(call.tx)]})
+    """Return the received notifications, newest last."""
+    return Answer(200, {"data": [inbox.as_json(entry) for entry in await store.entries(call.tx)]})
 
 
 async def empty_inbox(call: Call) -> Handled:
-    """Forget what was received."""
+    """Delete the received notifications."""
     await store.empty(call.tx)
     return Answer(204)
 
 
 async def show_callback(call: Call) -> Handled:
-    """Show the code."""
+    """Return the page that displays the authorization code."""
     return Answer(200, callback.page(call.query), callback.HEADERS, "text/html; charset=utf-8")
 
 
 async def show_clock(call: Call) -> Handled:
-    """What time it is."""
-    return Answer(200, dev_clock.shown(_clock(call), time.time_ns() // 1_000_000))
+    """Return the clock's time and offset."""
+    return Answer(200, dev_clock.as_json(_clock(call), time.time_ns() // 1_000_000))
 
 
 async def move_clock(call: Call) -> Handled:
-    """Freeze the clock, advance it, or let it run again."""
+    """Freeze, advance or resume the clock."""
     clock, move = _clock(call), call.body
     assert isinstance(move, ClockMove)
     if move.freeze:
         await dev_clock.freeze(call.database, clock)
     elif move.resume:
-        await dev_clock.resume(call.database, clock)
+        await dev_clock.move(call.database, clock, MovableClock.resume)
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
         if clock.now_ms() + by_ms > CLOCK_MS_MAX:
-            raise PROPERTY_VALUE.with_reason("clock beyond its end", "'$.advance' - must not lead beyond the year 2099")
-        await dev_clock.advance(call.database, clock, by_ms)
+            raise PROPERTY_VALUE.with_reason("clock after 2099", "'$.advance' - must not lead beyond the year 2099")
+        await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
+    # Workers that wait for a time by this clock look again.
+    call.database.signals.notify(["clock"])
     return await show_clock(call)
 
 
+async def authorize(call: Call) -> Handled:
+    """Charge at the simulated acquirer, at most once per payment id. The terminal reports the result itself."""
+    refuse_revoked(call)
+    acquirers: Acquirers = call.state["acquirers"]
+    acquirer = acquirers.of(call.caller.live)
+    if acquirer is None:
+        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
+    request: AcquirerRequest = call.body
+    payment = _payment(call, request)
+    card = Card(
+        request.payment_method.id,
+        request.payment_method.type,
+        request.card.first_digits,
+        request.card.last_digits,
+        request.card.entry_mode or "",
+    )
+    return Answer(200, _outcome(payment, await acquirer.authorize(payment, card)))
+
+
+def _payment(call: Call, request: AcquirerRequest) -> Payment:
+    caller = call.caller
+    amount_minor = minor_units(request.amount, CURRENCIES[caller.currency].decimals)
+    if not amount_minor:
+        raise PROPERTY_VALUE.with_reason("amount", f"'$.amount' - must be an amount of {caller.currency} above zero")
+    return Payment(
+        caller.seller_id,
+        caller.terminal_id,
+        request.payment_id,
+        amount_minor,
+        caller.currency,
+        request.payment_method.installments,
+    )
+
+
+def _outcome(payment: Payment, outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Approved():
+            decimals = CURRENCIES[payment.currency].decimals
+            return {
+                "outcome": "approved",
+                "amount": decimal_string(outcome.amount_minor, decimals),
+                "authorization_code": outcome.authorization_code or "",
+                "reference_id": outcome.reference_id,
+            }
+        case Declined():
+            return {"outcome": "declined", "status_detail": outcome.detail}
+        case NotSent():
+            return {"outcome": "not_sent"}
+        case _:
+            return {"outcome": "unknown"}
+
+
 def _clock(call: Call) -> MovableClock:
-    assert isinstance(call.clock, MovableClock), "only `paydesk dev` has this endpoint, and its clock can be moved"
+    assert isinstance(call.clock, MovableClock), "only `paydesk dev` has this endpoint and a movable clock"
     return call.clock

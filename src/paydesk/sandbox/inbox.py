@@ -1,4 +1,4 @@
-"""The demo receiver: what a notification's receiver must do, checked here as an application would check it."""
+"""The demo receiver of notifications. It verifies them as an application should."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_sign
 
 PATH = "/demo/inbox"
 BODY_CHARACTERS_MAX = 8_192
-"""Longer bodies are cut: notifications are shorter, and up to 1,000 entries are shown in one answer."""
+"""Longer bodies are truncated: notifications are shorter, and one answer has up to 1,000 entries."""
 MASKED_CHARACTERS_MORE = 512
-"""So much more of a body is masked before it is cut: the cut must not hide part of a secret."""
-_UNSHOWN_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
+"""Masking covers this much more than the limit: truncation must not split a secret and so hide it from masking."""
+_SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 def secrets_of(keys: Keys, signers: Iterable[Signer]) -> list[Secret]:
-    """The secrets of all subscriptions that send here, as far as this node has their keys."""
+    """Return the secrets of all subscriptions to this inbox whose keys this node has."""
     secrets = []
     for signer in signers:
         if urlsplit(signer.url).path == PATH:
@@ -39,7 +39,7 @@ def secrets_of(keys: Keys, signers: Iterable[Signer]) -> list[Secret]:
 def is_signed(
     secrets: Iterable[Secret], headers: Mapping[str, str], data_id: str, body: bytes, now_seconds: float
 ) -> bool:
-    """Whether one of the secrets made both signatures: `X-Signature` and that of Standard Webhooks."""
+    """Whether one of the secrets made both signatures: `X-Signature` and the one of Standard Webhooks."""
     return any(
         verify_x_signature(
             secret,
@@ -54,58 +54,58 @@ def is_signed(
 
 
 def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid: bool) -> InboxEntry:
-    """Return the notification as it is kept: as text that any database takes, without credentials.
+    """Return the notification to store: valid text without credentials.
 
-    What is not signed may come from anywhere, and is masked.
+    Unsigned content can come from any sender, so it is masked.
     """
-    kept = {name: value for name, value in headers.items() if name not in _UNSHOWN_HEADERS}
-    header_text, body_text = _text(msgspec.json.encode(kept)), _text(body)
+    stored = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
+    header_text, body_text = _text(msgspec.json.encode(stored)), _text(body)
     if not valid:
-        header_text, body_text = redacted_answer(header_text), _masked_beginning(body_text)
+        header_text, body_text = redacted_answer(header_text), _masked_start(body_text)
     return InboxEntry(received_ms, int(valid), header_text, body_text[:BODY_CHARACTERS_MAX])
 
 
-def shown(entry: InboxEntry) -> dict[str, Any]:
-    """An entry on the wire; of a body that is no notification only what can be told."""
+def as_json(entry: InboxEntry) -> dict[str, Any]:
+    """Return the entry for the answer, with the fields that its body has."""
     document: dict[str, Any] = {"received_date": rfc3339(entry.received_ms)}
     body = _parsed(entry.body)
     return document | {
-        **(_about(body) if isinstance(body, dict) else {}),
+        **(_subject(body) if isinstance(body, dict) else {}),
         "signature_valid": bool(entry.signature_valid),
-        "headers": _as_json(entry.headers, _parsed(entry.headers)),
-        "body": _as_json(entry.body, body),
+        "headers": _raw(entry.headers, _parsed(entry.headers)),
+        "body": _raw(entry.body, body),
     }
 
 
 def _parsed(text: str) -> Any:
-    """Return the document, or `UNSET` for a text that is not JSON: masking may have made it invalid."""
+    """Return the document, or `UNSET` if the text is not JSON, for example because of masking."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return msgspec.UNSET
 
 
-def _as_json(text: str, parsed: Any) -> msgspec.Raw | str:
-    """Return JSON as it is, without the cost of writing it anew, and any other text as a string."""
+def _raw(text: str, parsed: Any) -> msgspec.Raw | str:
+    """Return JSON unchanged, without encoding it again, and any other text as a string."""
     return text if parsed is msgspec.UNSET else msgspec.Raw(text.encode())
 
 
-def _about(body: dict[str, Any]) -> dict[str, Any]:
+def _subject(body: dict[str, Any]) -> dict[str, Any]:
     data = body["data"] if isinstance(body.get("data"), dict) else {}
-    about = {"action": body.get("action")}
+    fields = {"action": body.get("action")}
     if body.get("type") == TYPES[CONNECT_TOPIC]:
-        about["user_id"] = body.get("user_id")
+        fields["user_id"] = body.get("user_id")
     else:
-        about |= {"order_id": data.get("id"), "version": data.get("version")}
-    return {name: value for name, value in about.items() if isinstance(value, str | int)}
+        fields |= {"order_id": data.get("id"), "version": data.get("version")}
+    return {name: value for name, value in fields.items() if isinstance(value, str | int)}
 
 
 def _text(raw: bytes) -> str:
     return raw.decode(errors="replace").replace("\0", "\ufffd")
 
 
-def _masked_beginning(text: str) -> str:
-    read = text[: BODY_CHARACTERS_MAX + MASKED_CHARACTERS_MORE]
-    masked = redacted_answer(read)
-    # Masks are short: what was read last, perhaps the first part of a secret, may be within the limit.
-    return masked[:-MASKED_CHARACTERS_MORE] if len(read) < len(text) else masked
+def _masked_start(text: str) -> str:
+    start = text[: BODY_CHARACTERS_MAX + MASKED_CHARACTERS_MORE]
+    masked = redacted_answer(start)
+    # Masks shorten the text, so its end, perhaps the first part of a secret, may be within the limit.
+    return masked[:-MASKED_CHARACTERS_MORE] if len(start) < len(text) else masked

@@ -1,15 +1,13 @@
-"""The rows of the interface that exist in development alone."""
+"""Operations of the sandbox: simulated orders (also in `paydesk serve`), and the development endpoints."""
 
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
-from paydesk.orders.errors import (
-    ORDER_NOT_FOUND,
-)
+from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.schemas import SimulatedRequest
-from paydesk.sandbox import callback, handlers, inbox, simulated_payments, terminal_acquirer
+from paydesk.sandbox import callback, handlers, inbox, simulated_payments
 from paydesk.sandbox.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove
 
 SIMULATION: tuple[Operation, ...] = (
@@ -17,17 +15,18 @@ SIMULATION: tuple[Operation, ...] = (
         method="POST",
         path="/v1/orders/{order_id}/events",
         name="simulate_order",
-        summary="Bring a test order to a status",
+        summary="Move a test order to a status",
         description=(
-            "Without its terminal, by way of `at_terminal`; only an order that is processed becomes refunded. Every"
-            " move on the way is committed, and notified, before the answer. A terminal that has the order is told"
-            " `cancel`. After the terminal was granted to authorize it is too late, until the outcome is unknown."
-            " After `action_required` the acquirer is not asked: a further request ends the order."
+            "Replaces the terminal: the order passes through `at_terminal`, and only a processed order can be"
+            " refunded. Every move on the way is committed, with its notification, before the answer. A terminal that"
+            " has the order receives `cancel`. While the terminal is permitted to authorize, the order cannot be moved"
+            " until its outcome is unknown. After `action_required` there is no inquiry at the acquirer: end the order"
+            " with another request."
         ),
         surface="application",
         refuses_test_header=True,
         scope="write",
-        handler=simulated_payments.bring,
+        handler=simulated_payments.simulate,
         transaction="none",
         status=204,
         body=SimulatedRequest,
@@ -48,15 +47,15 @@ OPERATIONS: tuple[Operation, ...] = (
         example={},
         transaction="none",
         raw_body=True,
-        query=(Query("data.id", {"type": "string"}, "What the notification is about, in lower case."),),
+        query=(Query("data.id", {"type": "string"}, "The id of the notification's subject, in lower case."),),
         development=True,
-        description="The receiver of `paydesk dev`: it checks both signatures and keeps the last 1,000 notifications.",
+        description="The receiver of `paydesk dev`: verifies both signatures and stores the last 1,000 notifications.",
     ),
     Operation(
         method="GET",
         path=inbox.PATH,
         name="demo_inbox_show",
-        summary="Show the received notifications",
+        summary="List the received notifications",
         surface="public",
         handler=handlers.show_inbox,
         answer=INBOX,
@@ -67,7 +66,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="DELETE",
         path=inbox.PATH,
         name="demo_inbox_empty",
-        summary="Forget the received notifications",
+        summary="Delete the received notifications",
         surface="public",
         handler=handlers.empty_inbox,
         status=204,
@@ -77,11 +76,11 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/demo/callback",
         name="demo_callback",
-        summary="Show the code that the authorization page gave",
+        summary="Display the authorization code",
         surface="public",
         handler=handlers.show_callback,
         transaction="none",
-        query=tuple(Query(name, {"type": "string"}, f"Shown as `{name}`.") for name in callback.SHOWN),
+        query=tuple(Query(name, {"type": "string"}, f"Displayed as `{name}`.") for name in callback.PARAMETERS),
         development=True,
         is_constant=True,
         media_type="text/html",
@@ -90,9 +89,9 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/virtual/v1/acquirer/payments",
         name="acquirer_authorize",
-        summary="Ask the simulated acquirer for an authorization",
+        summary="Request an authorization from the simulated acquirer",
         surface="device",
-        handler=terminal_acquirer.authorize,
+        handler=handlers.authorize,
         answer=ACQUIRER_ANSWER,
         example={
             "outcome": "approved",
@@ -105,8 +104,9 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(PROPERTY_VALUE,),
         development=True,
         description=(
-            "Where virtual terminals go once they are granted, as a real one goes to its own acquirer. `payment_id` is"
-            " the key: asked again, it answers the same and charges nothing. `docs/simulator.md` has its cards."
+            "Called by virtual terminals when the authorization is permitted, as a physical terminal calls its own"
+            " acquirer. `payment_id` is the idempotency key: a repeated request gets the same answer and charges"
+            " nothing. `docs/simulator.md` lists the test cards."
         ),
     ),
     Operation(
@@ -125,7 +125,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/dev/clock",
         name="clock_move",
-        summary="Freeze the clock, advance it or let it run again",
+        summary="Freeze, advance or resume the clock",
         surface="operator",
         handler=handlers.move_clock,
         answer=CLOCK,
@@ -135,8 +135,8 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(PROPERTY_VALUE,),
         development=True,
         description=(
-            "What is stored (expiry, lifetimes, retries) follows this clock; it never goes back, and keeps its place "
-            "over a restart. Sockets, presence, rates and the time in signatures keep the machine's."
+            "Expiry, token lifetimes and webhook retries follow this clock. It never goes back and survives a restart. "
+            "Sockets, presence, rates and the time in signatures follow the machine's clock."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What the endpoints of development take and answer."""
+"""Request and response schemas of the development endpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paydesk.orders.status import FAILED_DETAILS
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
 
-def _true(value: bool) -> bool:  # noqa: FBT001  # a validator's value has no name
+def _true(value: bool) -> bool:  # noqa: FBT001  # validators are called with one positional argument
     if not value:
         raise PydanticCustomError("property_value", "must be true")
     return value
@@ -34,7 +34,7 @@ True_ = Annotated[bool, AfterValidator(_true), Field(json_schema_extra={"const":
 
 
 class ClockMove(Model):
-    """`POST /dev/clock`: exactly one of its fields."""
+    """The body of `POST /dev/clock`: exactly one of its fields."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -57,7 +57,7 @@ class ClockMove(Model):
 
 
 class AcquirerRequest(Model):
-    """`POST /virtual/v1/acquirer/payments`."""
+    """The body of `POST /virtual/v1/acquirer/payments`."""
 
     payment_id: Annotated[str, Field(pattern=f"^PAY{ULID_PATTERN}$", examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
     amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])]
@@ -71,9 +71,9 @@ ACQUIRER_ANSWER: dict[str, Any] = {
     "properties": {
         "outcome": {
             "enum": ["approved", "declined", "unknown", "not_sent"],
-            "description": "`unknown`: no answer came, it may have happened. `not_sent`: nothing can have happened.",
+            "description": "`unknown`: no answer, the card may be charged. `not_sent`: the card was not charged.",
         },
-        "status_detail": {"enum": list(FAILED_DETAILS), "description": "Why it is declined."},
+        "status_detail": {"enum": list(FAILED_DETAILS), "description": "The reason of a decline."},
         "amount": {"type": "string"},
         "authorization_code": {"type": "string"},
         "reference_id": {"type": "string"},
@@ -86,7 +86,7 @@ CLOCK: dict[str, Any] = {
     "properties": {
         "now": {"type": "string", "format": "date-time"},
         "frozen": {"type": "boolean"},
-        "offset_seconds": {"type": "number", "description": "How far it is ahead of the machine's clock."},
+        "offset_seconds": {"type": "number", "description": "Seconds ahead of the machine's clock."},
     },
 }
 
@@ -96,7 +96,7 @@ INBOX: dict[str, Any] = {
     "properties": {
         "data": {
             "type": "array",
-            "description": "What the receiver got, newest last.",
+            "description": "The received notifications, newest last.",
             "items": {
                 "type": "object",
                 "required": ["received_date", "signature_valid", "headers", "body"],
@@ -105,10 +105,10 @@ INBOX: dict[str, Any] = {
                     "action": {"type": "string"},
                     "order_id": {"type": "string"},
                     "version": {"type": "integer"},
-                    "user_id": {"type": "integer", "description": "Who agreed or withdrew, of topic mp-connect."},
+                    "user_id": {"type": "integer", "description": "The seller, of topic mp-connect."},
                     "signature_valid": {"type": "boolean"},
                     "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-                    "body": {"description": "The body's JSON; its text where it is none."},
+                    "body": {"description": "The JSON body, or its text if it is not JSON."},
                 },
             },
         }

@@ -1,6 +1,6 @@
-"""POST /v1/orders/{order_id}/events: brings a test order to a status without its terminal, by the moves of the table.
+"""POST /v1/orders/{order_id}/events: moves a test order to a status without its terminal, by legal moves only.
 
-The order is taken off its terminal: who has it is told `cancel`, and what it says of it from then on is evidence.
+The order is detached from its terminal: the terminal receives `cancel`, and a later result from it is only recorded.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ from paydesk.orders.status import ORIGINS, Move, State
 from paydesk.payments import inquiry_store
 
 FAILED_DETAIL = "rejected_other_reason"
-"""Where none is asked for."""
+"""The default where the request has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One move on the way, where it leads to if it may lead to several states, and what changes with it."""
+    """One move, its target state where the move has several, and the columns it changes."""
 
     move: Move
     to: State | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def opened(call: Call) -> Order:
-    """The order, held; out of time, it is expired now. Raises `order_not_found`, and `forbidden` if it is live."""
+async def lock_test_order(call: Call) -> Order:
+    """Lock and return the order, expired if it is overdue. Raises `order_not_found`; `forbidden` if it is live."""
     order = await found(call)
     if order.live:
         raise FORBIDDEN.with_reason(
-            "a live order", message="Only test orders are brought to a status; a live one is paid at its terminal."
+            "a live order", message="Only test orders can be moved to a status. A live order is paid at its terminal."
         )
-    held = await store.lock(call.tx, order.seller_id, order.order_id)
-    assert held is not None, "orders are never deleted"
-    return await store.expire_overdue(call.tx, held, call.now_ms)
+    locked = await store.lock(call.tx, order.seller_id, order.order_id)
+    assert locked is not None, "orders are never deleted"
+    return await store.expire_overdue(call.tx, locked, call.now_ms)
 
 
-async def walk(call: Call) -> Answer | Refusal:
-    """Make the moves of a status that needs no acquirer: failed, canceled, expired, action_required."""
+async def move_order(call: Call) -> Answer | Refusal:
+    """Move the order to a status that needs no acquirer: failed, canceled, expired, action_required."""
     request: SimulatedRequest = call.body
-    order = await opened(call)
-    if is_granted(order):
-        return illegal(order, request)
-    moved = await go(call, order, way(order, request, call.now_ms))
+    order = await lock_test_order(call)
+    if is_authorization_permitted(order):
+        return unreachable(order, request)
+    moved = await make_moves(call, order, steps_to(order, request, call.now_ms))
     if moved is None:
-        # Returned, not raised: an order that was overdue is expired now, and stays so.
-        return illegal(order, request)
+        # Returned, not raised: if the order was overdue, its expiry is committed.
+        return unreachable(order, request)
     if moved.state == status.CHECK_ON_TERMINAL:
         await inquiry_store.skip(call.tx, moved, call.now_ms)
     return Answer(204)
 
 
-async def go(call: Call, order: Order, steps: Sequence[Step]) -> Order | None:
-    """Make the moves one by one and take the order off its terminal; None where the first one is not legal."""
+async def make_moves(call: Call, order: Order, steps: Sequence[Step]) -> Order | None:
+    """Make the moves and detach the order from its terminal. Return None where the first move is not legal."""
     moved = order
     for step in steps:
         changes = {"detached_ms": call.now_ms, **step.changes}
-        made = await store.move(call.tx, step.move, moved, call.now_ms, to=step.to, **changes)
-        if made is None:
-            assert moved is order, f"{moved.state} leads on"
+        following = await store.move(call.tx, step.move, moved, call.now_ms, to=step.to, **changes)
+        if following is None:
+            assert moved is order, f"no move from {moved.state}"
             return None
-        moved = made
+        moved = following
     await store.end_lease(call.tx, moved, "detached", call.now_ms)
     return moved
 
 
-def way(order: Order, request: SimulatedRequest, now_ms: int) -> list[Step]:
-    """The moves to the status, by way of the terminal, whether or not they are legal."""
-    first = to_terminal(order)
+def steps_to(order: Order, request: SimulatedRequest, now_ms: int) -> list[Step]:
+    """Return the moves to the status, through `at_terminal`, whether or not they are legal."""
+    first = step_to_terminal(order)
     match request.status:
         case "failed":
             detail = request.status_detail or FAILED_DETAIL
@@ -89,31 +89,31 @@ def way(order: Order, request: SimulatedRequest, now_ms: int) -> list[Step]:
             raise AssertionError(f"{other} needs the acquirer")
 
 
-def to_terminal(order: Order) -> list[Step]:
-    """The move that comes before every other."""
+def step_to_terminal(order: Order) -> list[Step]:
+    """Return the move to the terminal that a created order makes first."""
     return [Step(status.ACKNOWLEDGE)] if order.state == status.CREATED else []
 
 
-def is_granted(order: Order) -> bool:
-    """Whether the terminal may be charging: then nobody else has a say, until nobody knows the outcome."""
+def is_authorization_permitted(order: Order) -> bool:
+    """Whether the terminal may be charging: then the order cannot be moved until the outcome is unknown."""
     return order.permitted_ms is not None and order.status in status.LIVE and order.state != status.CHECK_ON_TERMINAL
 
 
-def illegal(order: Order, request: SimulatedRequest) -> Refusal:
-    """The order does not go there."""
-    standing = f"{status_labels.status_of(order)} ({order.payment_status_detail})" + (
-        ", granted to its terminal" * is_granted(order)
+def unreachable(order: Order, request: SimulatedRequest) -> Refusal:
+    """Return the refusal: the order cannot be moved to the requested status."""
+    current = f"{status_labels.status_of(order)} ({order.payment_status_detail})" + (
+        ", authorization permitted" * is_authorization_permitted(order)
     )
     return BAD_REQUEST.with_reason(
         f"{order.state} to {request.status}",
-        f"the order is {standing}",
-        message=f"The order can't be brought to {request.status}.",
+        f"the order is {current}",
+        message=f"The order cannot be moved to {request.status}.",
     )
 
 
 def _canceled(order: Order, detail: str | None, now_ms: int) -> list[Step]:
-    asked = order.state == status.CANCELLATION_REQUESTED
-    if detail == "canceled_by_api" or (detail is None and asked):
-        ask = [] if asked else [Step(status.REQUEST_CANCEL, None, {"cancel_requested_ms": now_ms})]
-        return [*ask, Step(status.CONFIRM_CANCEL)]
+    is_requested = order.state == status.CANCELLATION_REQUESTED
+    if detail == "canceled_by_api" or (detail is None and is_requested):
+        request = [] if is_requested else [Step(status.REQUEST_CANCEL, None, {"cancel_requested_ms": now_ms})]
+        return [*request, Step(status.CONFIRM_CANCEL)]
     return [Step(status.CANCEL_ON_TERMINAL, None, {"origin": "customer"})]

@@ -1,7 +1,7 @@
-"""The money of a test order that is brought to a status: the simulated acquirer's book is made to agree.
+"""POST /v1/orders/{order_id}/events: payments, failures and refunds that must also be in the simulator ledger.
 
-The book is written between two transactions. What a crash in between leaves is ended by the ordinary workers: an order
-without an outcome by an inquiry, which finds what the book says, and a refund under its own key.
+The ledger is written between two transactions. After a crash in between, the workers finish the job: an inquiry finds
+the outcome of the order in the ledger, and a refund is retried under its key.
 """
 
 from __future__ import annotations
@@ -24,115 +24,116 @@ from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
 from paydesk.payments.requests import payment_of
 from paydesk.sandbox import simulated_orders
-from paydesk.sandbox.simulated_orders import Step, illegal, opened
+from paydesk.sandbox.simulated_orders import Step, lock_test_order, unreachable
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.database import T, Transaction
 
 METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"}
-"""What is paid with where nothing else is asked for."""
+"""The payment method id for each type, where the request has none."""
 
 
-async def bring(call: Call) -> Handled:
-    """Bring the order to the status; every move on the way is committed, with its notification, before the answer."""
+async def simulate(call: Call) -> Handled:
+    """Move the order to the status. Every move and its notification is committed before the answer."""
     request: SimulatedRequest = call.body
     if request.status == "processed":
         return await _pay(call)
     if request.status == "refunded":
         return await _refund(call)
-    begun = await _write(call, _walked)
-    return await _fail(call, begun) if isinstance(begun, Order) else begun
+    result = await _write(call, _move)
+    return await _fail(call, result) if isinstance(result, Order) else result
 
 
-async def _walked(call: Call) -> Order | Answer | Refusal:
-    """The moves that need no acquirer; the order where it may know of a payment that is to have failed."""
+async def _move(call: Call) -> Order | Answer | Refusal:
+    """Make the moves that need no acquirer, or return the order whose payment must be reversed before it fails."""
     request: SimulatedRequest = call.body
-    order = await opened(call)
+    order = await lock_test_order(call)
     if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
-        return await simulated_orders.walk(call)
+        return await simulated_orders.move_order(call)
     await permits.detach(call.tx, order, call.now_ms)
-    # An answer that is under way to an inquiry comes too late.
+    # The answer to an inquiry in flight is ignored from now on.
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return order
 
 
 async def _pay(call: Call) -> Handled:
-    """Granted to whoever asks, in place of the terminal; approved by the book; processed."""
-    begun = await _write(call, _granted)
-    if not isinstance(begun, Order):
-        return begun
+    """Permit the authorization in place of the terminal, have the acquirer approve it, and process the order."""
+    order = await _write(call, _permit)
+    if not isinstance(order, Order):
+        return order
     reached("intent_committed")
-    method = _method(begun, call.body)
-    outcome = await _simulator(call).settle(payment_of(begun, installments=method["installments"]), _card(method))
+    method = _method(order, call.body)
+    outcome = await _simulator(call).approve(payment_of(order, installments=method["installments"]), _card(method))
     reached("asked")
 
     async def end(call: Call) -> Handled:
-        return await _paid(call, outcome, method)
+        return await _record_payment(call, outcome, method)
 
     return await _write(call, end)
 
 
-async def _granted(call: Call) -> Order | Refusal:
+async def _permit(call: Call) -> Order | Refusal:
     request: SimulatedRequest = call.body
-    order = await opened(call)
+    order = await lock_test_order(call)
     if order.state == status.CHECK_ON_TERMINAL:
         if await inquiry_store.standing(call.tx, order) == "reversing":
-            # It is being undone at the acquirer, and fails.
-            return illegal(order, request)
+            # It is being reversed at the acquirer, and will fail.
+            return unreachable(order, request)
         await permits.detach(call.tx, order, call.now_ms)
         return order
     if order.state == status.AT_TERMINAL and order.detached_ms is not None:
-        # An earlier request came so far and no further: this one goes on.
+        # An earlier request was interrupted here; this one continues.
         return order
-    if order.state not in (status.CREATED, status.AT_TERMINAL) or simulated_orders.is_granted(order):
-        return illegal(order, request)
-    at_terminal = await simulated_orders.go(call, order, simulated_orders.to_terminal(order))
-    assert at_terminal is not None, "the order is held and was created a moment ago"
+    if order.state not in (status.CREATED, status.AT_TERMINAL) or simulated_orders.is_authorization_permitted(order):
+        return unreachable(order, request)
+    at_terminal = await simulated_orders.make_moves(call, order, simulated_orders.step_to_terminal(order))
+    assert at_terminal is not None, "the order is locked and was just created"
     if not await permits.permit_authorization(call.tx, order, call.now_ms):
-        raise illegal(order, request)
+        raise unreachable(order, request)
     await permits.detach(call.tx, order, call.now_ms)
     return at_terminal
 
 
-async def _paid(call: Call, outcome: Approved | Declined, method: dict[str, Any]) -> Handled:
-    order = await opened(call)
+async def _record_payment(call: Call, outcome: Approved | Declined, method: dict[str, Any]) -> Handled:
+    order = await lock_test_order(call)
     if isinstance(outcome, Declined):
-        # The acquirer has declined it before: an inquiry will say so.
+        # The acquirer had declined the payment already; an inquiry will find that.
         await permits.reattach(call.tx, order)
-        return illegal(order, call.body)
+        return unreachable(order, call.body)
     card = _card(method)
     digits = outcomes.digits_of(card) if card is not None else None
     paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
     approve = Step(status.APPROVE, None, outcomes.changes_of(paid, order, call.now_ms))
-    if await simulated_orders.go(call, order, [approve]) is None and order.reference_id != outcome.reference_id:
-        return illegal(order, call.body)
+    if await simulated_orders.make_moves(call, order, [approve]) is None and order.reference_id != outcome.reference_id:
+        return unreachable(order, call.body)
     await references.claim(call.tx, order, outcome.reference_id)
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return Answer(204)
 
 
 async def _fail(call: Call, order: Order) -> Handled:
-    """Of an unknown outcome the acquirer may know an approval: it is undone, or forbidden, before the order fails."""
+    """Reverse the payment, which may be approved at the acquirer, then fail the order."""
     reached("intent_committed")
     payment = payment_of(order)
     key = f"{order.payment_id}.failed"
-    undone = await _simulator(call).reverse(payment, key=key, amount_minor=order.amount_minor)
+    reversal = await _simulator(call).reverse(payment, key=key, amount_minor=order.amount_minor)
     reached("asked")
-    if not isinstance(undone, Approved):
-        return _undecided(undone)
+    if not isinstance(reversal, Approved):
+        return _unknown_outcome(reversal)
 
     async def end(call: Call) -> Handled:
-        current = await opened(call)
-        if await simulated_orders.go(call, current, simulated_orders.way(current, call.body, call.now_ms)) is None:
-            return illegal(current, call.body)
+        current = await lock_test_order(call)
+        steps = simulated_orders.steps_to(current, call.body, call.now_ms)
+        if await simulated_orders.make_moves(call, current, steps) is None:
+            return unreachable(current, call.body)
         return Answer(204)
 
     return await _write(call, end)
 
 
 async def _refund(call: Call) -> Handled:
-    """All that is left goes back, as a refund that was asked for."""
-    refund = await _write(call, _reserved)
+    """Refund what has not been refunded yet, like a requested refund."""
+    refund = await _write(call, _reserve)
     if not isinstance(refund, Refund):
         return refund
     reached("intent_committed")
@@ -142,39 +143,40 @@ async def _refund(call: Call) -> Handled:
     reached("asked")
 
     async def end(call: Call) -> Handled:
-        return await _refunded(call, refund, outcome)
+        return await _record_refund(call, refund, outcome)
 
     return await _write(call, end)
 
 
-async def _reserved(call: Call) -> Refund | Refusal:
-    """Reserve all that is left; what cannot be refunded is as it was."""
-    order = await opened(call)
+async def _reserve(call: Call) -> Refund | Refusal:
+    """Reserve the full rest of the payment for the refund."""
+    order = await lock_test_order(call)
     if order.refunding_minor:
-        return illegal(order, call.body)
+        return unreachable(order, call.body)
     reserved = await refunds.reserve(call, order, None, key="")
-    return illegal(order, call.body) if reserved is None else reserved.refund
+    return unreachable(order, call.body) if reserved is None else reserved.refund
 
 
-async def _refunded(call: Call, refund: Refund, outcome: Outcome) -> Handled:
+async def _record_refund(call: Call, refund: Refund, outcome: Outcome) -> Handled:
     if isinstance(outcome, Approved):
         await refund_outcomes.confirm(call.tx, refund, outcome, call.now_ms)
         return Answer(204)
     if isinstance(outcome, Declined):
         await refund_outcomes.take_back(call.tx, refund, call.now_ms)
-        return illegal(await found(call), call.body)
+        return unreachable(await found(call), call.body)
     await refund_outcomes.postpone(call.tx, refund, outcome, call.now_ms)
-    return _undecided(outcome)
+    return _unknown_outcome(outcome)
 
 
-def _undecided(outcome: Outcome) -> Refusal:
+def _unknown_outcome(outcome: Outcome) -> Refusal:
     return SERVICE_UNAVAILABLE.with_reason(
-        f"the acquirer: {outcome}", message="The simulated acquirer gave no answer, as it was told to; ask again."
+        f"the acquirer: {outcome}",
+        message="The simulated acquirer did not answer, as its rules say. Try again.",
     )
 
 
 def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
-    """Run a handler's part as a unit of work of its own."""
+    """Run a part of the handler in its own transaction."""
 
     async def in_transaction(tx: Transaction) -> T:
         call.begin(tx)
@@ -185,21 +187,21 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
 
 def _simulator(call: Call) -> Simulator:
     simulator = call.state["acquirers"].of(live=False)
-    assert isinstance(simulator, Simulator), "test orders have the simulated acquirer"
+    assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
 
 
 def _method(order: Order, request: SimulatedRequest) -> dict[str, Any]:
-    """What it is paid with: as is asked for, else as the order wished, else by a credit card at once."""
-    wished = msgspec.json.decode(order.config).get("payment_method", {})
+    """Return the payment method: from the request, else from the order, else a credit card in one installment."""
+    preferred = msgspec.json.decode(order.config).get("payment_method", {})
     kind = request.payment_method_type or ("credit_card" if request.installments else None)
-    kind = kind or wished.get("default_type", "credit_card")
-    installments = request.installments or (wished.get("default_installments", 1) if kind == "credit_card" else 1)
+    kind = kind or preferred.get("default_type", "credit_card")
+    installments = request.installments or (preferred.get("default_installments", 1) if kind == "credit_card" else 1)
     return {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
 
 
 def _card(method: dict[str, Any]) -> Card | None:
-    """A test card of the brand that is always approved, or one of another brand with its digits."""
+    """Return an approved test card of the brand; for other brands, one with the digits of an approved test card."""
     if not method["type"].endswith("_card"):
         return None
     approved = [card for card in CARDS.values() if not card.script]

@@ -1,4 +1,4 @@
-"""SQL of development: the demo inbox and the clock's row."""
+"""SQL of the development endpoints: the demo inbox and the clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENTRIES_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """One notification as the demo receiver got it; `headers` is a JSON object."""
+    """A received notification; `headers` is a JSON object."""
 
     received_ms: int
     signature_valid: int
@@ -21,7 +21,7 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A subscription, as far as its secret is derived from it, and where it sends to."""
+    """The columns of a subscription that its secret is derived from, and its URL."""
 
     subscription_id: str
     secret_generation: int
@@ -41,43 +41,42 @@ _SIGNERS = """
 SELECT subscription_id, secret_generation, key_version, url FROM subscriptions WHERE deleted_ms IS NULL
 """
 _CLOCK = "SELECT offset_ms, frozen_ms FROM clock_settings WHERE name = 'clock'"
-_FIRST_CLOCK = (
-    "INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', 0, NULL) ON CONFLICT DO NOTHING"
-)
-_SET_CLOCK = "UPDATE clock_settings SET offset_ms = $1, frozen_ms = $2 WHERE name = 'clock'"
+_SET_CLOCK = """
+INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', $1, $2)
+ON CONFLICT (name) DO UPDATE SET offset_ms = excluded.offset_ms, frozen_ms = excluded.frozen_ms
+"""
 
 
 async def add_entry(tx: Transaction, entry: InboxEntry) -> None:
-    """Keep the entry as the newest, and the newest 1,000 alone."""
+    """Store the entry as the newest, and delete all but the newest 1,000."""
     row = None
     while row is None:
-        # Another may have taken the number in the same moment; then the next one is free.
+        # A concurrent transaction may have taken the number; the next one is free.
         row = await tx.one(_ADD, entry.received_ms, entry.signature_valid, entry.headers, entry.body)
     await tx.run(_TRIM, row[0] - ENTRIES_MAX)
 
 
 async def entries(tx: Transaction) -> list[InboxEntry]:
-    """All that is kept, newest last."""
+    """Return all entries, newest last."""
     return [InboxEntry(*row) for row in await tx.all(_ENTRIES)]
 
 
 async def empty(tx: Transaction) -> None:
-    """Keep nothing."""
+    """Delete all entries."""
     await tx.run(_EMPTY)
 
 
 async def signers(tx: Transaction) -> list[Signer]:
-    """Every subscription there is."""
+    """Return the signer of every subscription."""
     return [Signer(*row) for row in await tx.all(_SIGNERS)]
 
 
 async def clock(tx: Transaction) -> tuple[int, int | None]:
-    """The clock's offset and, where it stands still, its instant, in milliseconds."""
+    """Return the clock's offset and, if it is frozen, its time, in milliseconds."""
     row = await tx.one(_CLOCK)
     return (row[0], row[1]) if row is not None else (0, None)
 
 
 async def set_clock(tx: Transaction, offset_ms: int, frozen_ms: int | None) -> None:
-    """From the next start on the clock begins there."""
-    await tx.run(_FIRST_CLOCK)
+    """Store the clock for the next start."""
     await tx.run(_SET_CLOCK, offset_ms, frozen_ms)

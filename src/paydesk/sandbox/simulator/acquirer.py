@@ -1,7 +1,7 @@
-"""The simulated acquirer. It stands outside: a book of its own, in units of work of its own.
+"""The simulated acquirer. It acts as an external system: it has its own ledger and its own transactions.
 
-Whoever is first under a key decides, by a conditional insert; whoever repeats it is told the same, also when many come
-at once and after a crash. What it does is said by the card, the amount and the script, in this order.
+A conditional insert makes the first request under a key decide. Retries get the same answer, also concurrent ones and
+after a crash. The card, the amount and the script decide how it behaves, in this order.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from paydesk.payments.acquirer import (
 )
 from paydesk.sandbox.simulator import cards, rules, store
 from paydesk.sandbox.simulator.rules import Operation, Plan, Rules
-from paydesk.sandbox.simulator.store import Entry, Movement
+from paydesk.sandbox.simulator.store import LedgerPayment, Movement
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
 DEADLINE_SECONDS = 8.0
-"""An answer that would take longer is none."""
-REFUSED = "processing_error"
+"""A longer delay ends as *unknown* after this time."""
+PROCESSING_ERROR = "processing_error"
 
 T = TypeVar("T", bound=Truth)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request: of which operation, under which key, how often it has come, and what is to become of it."""
+class Request:
+    """One request: its operation and key, how often the key was sent so far, and how it is handled."""
 
     operation: Operation
     key: str
-    times: int
+    attempt: int
     plan: Plan
 
     @property
-    def is_lost(self) -> bool:
-        """Whether this answer gets lost on its way back."""
-        return self.plan.vain < self.times <= self.plan.vain + self.plan.lost
+    def is_answer_lost(self) -> bool:
+        """Whether the request takes effect but its answer is lost."""
+        return self.plan.failed_attempts < self.attempt <= self.plan.failed_attempts + self.plan.lost_times
 
 
 class Simulator:
-    """An acquirer of play money, `live` for one whose orders are called live (in development alone).
+    """An acquirer of play money for test orders, or for `live` ones (in development only).
 
-    The same script and seed do the same with the same requests in the same order.
+    With the same script and seed, the same requests in the same order get the same answers.
     """
 
     def __init__(
@@ -74,132 +74,135 @@ class Simulator:
         self._script, self._seed, self._sleep = script, seed, sleep
 
     async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
-        """Charge, once under `payment.payment_id`. The blob is for acquirers that can read it."""
+        """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
         del blob
         now_ms = self._clock.now_ms()
 
-        async def effect(tx: Transaction, asked: Asked) -> Outcome:
-            entry = await store.enter(tx, self._entry(payment, asked.plan, now_ms, card))
-            return _held_back(asked, entry.visible_ms, now_ms) or _outcome(entry)
+        async def effect(tx: Transaction, request: Request) -> Outcome:
+            stored = await store.add_payment(tx, self._ledger_payment(payment, request.plan, now_ms, card))
+            return _missing_answer(request, stored.visible_ms, now_ms) or _outcome(stored)
 
-        own = (*cards.rules_of_card(card), *cards.rules_of_amount(payment.amount_minor))
-        return await self._answer("payment", payment, payment.payment_id, own, effect)
+        own_rules = (*cards.rules_of_card(card), *cards.rules_of_amount(payment.amount_minor))
+        return await self._answer("payment", payment, payment.payment_id, own_rules, effect)
 
-    async def settle(self, payment: Payment, card: Card | None) -> Approved | Declined:
-        """Have it approved, whatever card, amount and script say; what the book has of it already stays.
+    async def approve(self, payment: Payment, card: Card | None) -> Approved | Declined:
+        """Approve the payment regardless of card, amount and script, unless the ledger has an outcome already.
 
-        For who plays the terminal and the acquirer in one. Raises `Unavailable`, `Locked`.
+        For simulated orders, which have neither a terminal nor a card. Raises `Unavailable`, `Locked`.
         """
         now_ms = self._clock.now_ms()
 
-        async def work(tx: Transaction) -> Entry:
-            return await store.enter(tx, self._entry(payment, Plan(), now_ms, card))
+        async def work(tx: Transaction) -> LedgerPayment:
+            return await store.add_payment(tx, self._ledger_payment(payment, Plan(), now_ms, card))
 
-        conflict_keys = _touches("payment", payment, payment.payment_id, is_counted=False)
+        conflict_keys = _conflict_keys("payment", payment, payment.payment_id, is_counted=False)
         return _outcome(await self._database.write(work, conflict_keys=conflict_keys))
 
     async def inquire(self, payment: Payment) -> Truth:
-        """What the book says; nothing before a late answer is due."""
+        """Return what the ledger says; `NotFound` until a late answer is visible."""
         now_ms = self._clock.now_ms()
 
-        async def effect(tx: Transaction, asked: Asked) -> Truth:
-            entry = await store.find(tx, payment.merchant_id, payment.payment_id)
-            if asked.is_lost:
+        async def effect(tx: Transaction, request: Request) -> Truth:
+            stored = await store.find_payment(tx, payment.merchant_id, payment.payment_id)
+            if request.is_answer_lost:
                 return Unknown("the answer was lost")
-            return _outcome(entry) if entry is not None and entry.visible_ms <= now_ms else NotFound()
+            return _outcome(stored) if stored is not None and stored.visible_ms <= now_ms else NotFound()
 
-        own = cards.rules_of_amount(payment.amount_minor)
-        return await self._answer("inquiry", payment, payment.payment_id, own, effect)
+        own_rules = cards.rules_of_amount(payment.amount_minor)
+        return await self._answer("inquiry", payment, payment.payment_id, own_rules, effect)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
-        """Give a part or all back, once under `key`, and never more than was approved.
+        """Refund a part or all, at most once per `key` and never more than was approved.
 
-        Of a payment that never came here (its terminal was played by hand) the caller's word is taken.
+        A payment missing from the ledger, because a test played its terminal, is taken to be approved.
         """
         now_ms = self._clock.now_ms()
 
-        async def effect(tx: Transaction, asked: Asked) -> Outcome:
-            await store.enter(tx, self._entry(payment, Plan(), now_ms))
-            movement = self._movement("refund", payment, asked, amount_minor, now_ms)
-            known = await store.move(tx, movement)
-            if known is None and movement.outcome == "approved" and not await store.take(tx, movement):
-                await store.decline(tx, movement, REFUSED)
-                return _held_back(asked, movement.visible_ms, now_ms) or Declined(REFUSED)
-            told = known or movement
-            return _held_back(asked, told.visible_ms, now_ms) or _outcome(told)
+        async def effect(tx: Transaction, request: Request) -> Outcome:
+            await store.add_payment(tx, self._ledger_payment(payment, Plan(), now_ms))
+            movement = self._movement("refund", payment, request, amount_minor, now_ms)
+            stored = await store.add_movement(tx, movement)
+            if stored is None and movement.outcome == "approved" and not await store.deduct_refund(tx, movement):
+                await store.decline_movement(tx, movement, PROCESSING_ERROR)
+                return _missing_answer(request, movement.visible_ms, now_ms) or Declined(PROCESSING_ERROR)
+            stored = stored or movement
+            return _missing_answer(request, stored.visible_ms, now_ms) or _outcome(stored)
 
-        own = cards.rules_of_amount(payment.amount_minor)
-        return await self._answer("refund", payment, key, own, effect)
+        own_rules = cards.rules_of_amount(payment.amount_minor)
+        return await self._answer("refund", payment, key, own_rules, effect)
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Undo the approval, once under `key`; with a reference that one alone, and never the payment beside it.
+        """Void the approval, at most once per `key`; with a reference, only the approval that has it.
 
-        What isn't there is forbidden from now on, and that is approved too.
+        A payment missing from the ledger is blocked: it will be declined when it arrives. That counts as approved.
         """
         now_ms = self._clock.now_ms()
 
-        async def effect(tx: Transaction, asked: Asked) -> Outcome:
+        async def effect(tx: Transaction, request: Request) -> Outcome:
             if not reference_id:
-                await store.enter(tx, self._entry(payment, Plan(detail=REFUSED), now_ms, reversed_ms=now_ms))
-            movement = self._movement("reversal", payment, asked, amount_minor, now_ms)
-            known = await store.move(tx, movement)
-            if known is None:
-                await store.undo(tx, movement, reference_id)
-            told = known or movement
-            return _held_back(asked, told.visible_ms, now_ms) or _outcome(told)
+                plan = Plan(decline_detail=PROCESSING_ERROR)
+                blocked = self._ledger_payment(payment, plan, now_ms, reversed_ms=now_ms)
+                await store.add_payment(tx, blocked)
+            movement = self._movement("reversal", payment, request, amount_minor, now_ms)
+            stored = await store.add_movement(tx, movement)
+            if stored is None:
+                await store.reverse_payment(tx, movement, reference_id)
+            stored = stored or movement
+            return _missing_answer(request, stored.visible_ms, now_ms) or _outcome(stored)
 
-        own = cards.rules_of_amount(payment.amount_minor)
-        return await self._answer("reversal", payment, key, own, effect)
+        own_rules = cards.rules_of_amount(payment.amount_minor)
+        return await self._answer("reversal", payment, key, own_rules, effect)
 
     async def _answer(
         self,
         operation: Operation,
         payment: Payment,
         key: str,
-        own: Rules,
-        effect: Callable[[Transaction, Asked], Awaitable[T]],
+        own_rules: Rules,
+        effect: Callable[[Transaction, Request], Awaitable[T]],
     ) -> T | Unknown | NotSent:
-        """One request from its arrival to its answer: the book is written first, then the answer is late, or lost."""
-        chosen = rules.of_operation((*own, *self._script), operation)
-        is_counted = rules.depend_on_chance(chosen) or rules.plan(chosen).is_counted
+        """Commit the effect to the ledger, then return the answer, delayed or lost as the rules say."""
+        applicable = rules.of_operation((*own_rules, *self._script), operation)
+        is_counted = rules.are_random(applicable) or rules.plan(applicable).depends_on_attempt
 
         async def work(tx: Transaction) -> tuple[T | Unknown | NotSent, int]:
-            ordinal, times = 0, 1
+            ordinal, attempt = 0, 1
             if is_counted:
-                ordinal, times = await store.ask(tx, payment.merchant_id, operation, key, self._clock.now_ms())
-            asked = Asked(operation, key, times, rules.plan(chosen, self._seed, ordinal))
-            return _in_vain(asked) or await effect(tx, asked), asked.plan.delay_ms
+                now_ms = self._clock.now_ms()
+                ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
+            request = Request(operation, key, attempt, rules.plan(applicable, self._seed, ordinal))
+            return _failed_attempt(request) or await effect(tx, request), request.plan.delay_ms
 
         try:
             if operation == "inquiry" and not is_counted:
                 outcome, delay_ms = await self._database.read(work)
             else:
-                conflict_keys = _touches(operation, payment, key, is_counted=is_counted)
+                conflict_keys = _conflict_keys(operation, payment, key, is_counted=is_counted)
                 outcome, delay_ms = await self._database.write(work, conflict_keys=conflict_keys)
         except (Unavailable, Locked) as error:
-            return Unknown(f"the book is out of reach: {error}")
-        return await self._after(delay_ms, outcome)
+            return Unknown(f"the simulator ledger is unavailable: {error}")
+        return await self._delayed(delay_ms, outcome)
 
-    async def _after(self, delay_ms: int, outcome: T | Unknown | NotSent) -> T | Unknown | NotSent:
+    async def _delayed(self, delay_ms: int, outcome: T | Unknown | NotSent) -> T | Unknown | NotSent:
         if not delay_ms or isinstance(outcome, NotSent):
             return outcome
         await self._sleep(min(delay_ms / 1000, DEADLINE_SECONDS))
-        return outcome if delay_ms / 1000 < DEADLINE_SECONDS else Unknown("no answer in time")
+        return outcome if delay_ms / 1000 < DEADLINE_SECONDS else Unknown("no answer before the deadline")
 
-    def _entry(
+    def _ledger_payment(
         self, payment: Payment, plan: Plan, now_ms: int, card: Card | None = None, reversed_ms: int | None = None
-    ) -> Entry:
-        return Entry(
+    ) -> LedgerPayment:
+        return LedgerPayment(
             payment.merchant_id,
             payment.payment_id,
             payment.terminal_id,
             self._live,
             payment.amount_minor,
             payment.currency,
-            "declined" if plan.detail else "approved",
-            plan.detail or None,
+            "declined" if plan.decline_detail else "approved",
+            plan.decline_detail or None,
             _digits("payment", payment.payment_id, 14),
-            None if plan.detail else _digits("code", payment.payment_id, 6),
+            None if plan.decline_detail else _digits("code", payment.payment_id, 6),
             msgspec.json.encode(asdict(card)).decode() if card is not None else None,
             payment.installments,
             now_ms + plan.late_ms,
@@ -207,63 +210,63 @@ class Simulator:
             reversed_ms,
         )
 
-    def _movement(self, kind: str, payment: Payment, asked: Asked, amount_minor: int, now_ms: int) -> Movement:
-        detail = asked.plan.detail
+    def _movement(self, kind: str, payment: Payment, request: Request, amount_minor: int, now_ms: int) -> Movement:
+        detail = request.plan.decline_detail
         return Movement(
             payment.merchant_id,
-            asked.key,
+            request.key,
             kind,
             payment.payment_id,
             amount_minor,
             "declined" if detail else "approved",
             detail or None,
-            _digits(kind, asked.key, 14),
-            now_ms + asked.plan.late_ms,
+            _digits(kind, request.key, 14),
+            now_ms + request.plan.late_ms,
             now_ms,
         )
 
 
-def _in_vain(asked: Asked) -> Unknown | NotSent | None:
-    """What becomes of a request that does not arrive."""
-    if asked.times <= asked.plan.not_sent:
-        return NotSent("the line is down")
-    return Unknown("nothing was heard") if asked.times <= asked.plan.vain else None
+def _failed_attempt(request: Request) -> Unknown | NotSent | None:
+    """Return the outcome of an attempt that has no effect, or None."""
+    if request.attempt <= request.plan.not_sent_times:
+        return NotSent("the connection is down")
+    return Unknown("no answer") if request.attempt <= request.plan.failed_attempts else None
 
 
-def _held_back(asked: Asked, visible_ms: int, now_ms: int) -> Unknown | None:
-    """No answer, where it is lost or still to come."""
-    if asked.is_lost:
+def _missing_answer(request: Request, visible_ms: int, now_ms: int) -> Unknown | None:
+    """Return `Unknown` where the answer is lost or late, or None."""
+    if request.is_answer_lost:
         return Unknown("the answer was lost")
     return Unknown("the answer is late") if visible_ms > now_ms else None
 
 
-def _outcome(row: Entry | Movement) -> Approved | Declined:
-    """What the book says of it. What was reversed did not happen, and will not."""
-    if row.outcome != "approved" or (isinstance(row, Entry) and row.reversed_ms is not None):
-        return Declined(row.detail or REFUSED)
+def _outcome(row: LedgerPayment | Movement) -> Approved | Declined:
+    """Return the outcome in the ledger; a reversed payment counts as declined."""
+    if row.outcome != "approved" or (isinstance(row, LedgerPayment) and row.reversed_ms is not None):
+        return Declined(row.detail or PROCESSING_ERROR)
     if isinstance(row, Movement):
         return Approved(row.reference_id, row.amount_minor)
     card = msgspec.json.decode(row.card, type=Card) if row.card is not None else None
     return Approved(row.reference_id, row.amount_minor, row.authorization_code, card, row.installments)
 
 
-def _touches(operation: Operation, payment: Payment, key: str, *, is_counted: bool) -> tuple[str, ...]:
+def _conflict_keys(operation: Operation, payment: Payment, key: str, *, is_counted: bool) -> tuple[str, ...]:
     names = [f"{payment.merchant_id}:{payment.payment_id}", f"{payment.merchant_id}:{operation}:{key}"]
     if is_counted:
-        # The seller's numbers are handed out one after the other.
+        # Ordinals are assigned one at a time per seller and operation.
         names.append(f"{payment.merchant_id}:{operation}")
     return tuple(f"simulator:{name}" for name in names)
 
 
 def _digits(kind: str, key: str, count: int) -> str:
-    """A number of so many digits that is the key's own. Fourteen: no card number has so many."""
-    drawn = int.from_bytes(hashlib.sha256(f"{kind}:{key}".encode()).digest()[:8], "big")
+    """Derive a number of `count` digits from the key. References have 14: no card number has that length."""
+    number = int.from_bytes(hashlib.sha256(f"{kind}:{key}".encode()).digest()[:8], "big")
     least = 10 ** (count - 1) if count > 6 else 0
-    return f"{least + drawn % (10**count - least):0{count}d}"
+    return f"{least + number % (10**count - least):0{count}d}"
 
 
-def configured(database: Database, clock: Clock, *, acquirer: str, script: str = "", seed: int = 0) -> Acquirers:
-    """The acquirers by the settings. Raises `ValueError` for a script that is none."""
+def create_acquirers(database: Database, clock: Clock, *, acquirer: str, script: str = "", seed: int = 0) -> Acquirers:
+    """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
     parsed = rules.parse(script)
     test = Simulator(database, clock, script=parsed, seed=seed)
     live = Simulator(database, clock, live=True, script=parsed, seed=seed) if acquirer == "simulator" else None

@@ -1,4 +1,4 @@
-"""The test cards and test amounts of the simulated acquirer: what each makes it do. Pure: no I/O."""
+"""The test cards and test amounts of the simulated acquirer, with the rules that each triggers. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from paydesk.sandbox.simulator.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class TestCard:
-    """A card: how it is called, its brand and type as on the wire, the digits that may be shown, and what it does.
+    """A test card: its name, brand and type on the wire, its first and last digits, and its rules.
 
-    The last four digits alone decide, whatever the brand.
+    Only the last four digits select the rules; the brand has no influence.
     """
 
     __test__ = False
@@ -39,8 +39,8 @@ CARDS: Mapping[str, TestCard] = {
         TestCard("debvisa_approved", *_DEBIT_VISA, "3704"),
         TestCard("debmaster_approved", "debmaster", "debit_card", "528733", "8311"),
         *(
-            TestCard(detail, *_VISA, f"90{place:02d}", f"payment:decline:{detail}")
-            for place, detail in enumerate(FAILED_DETAILS, 1)
+            TestCard(detail, *_VISA, f"90{number:02d}", f"payment:decline:{detail}")
+            for number, detail in enumerate(FAILED_DETAILS, 1)
         ),
         TestCard("wrong_pin", *_VISA, "9020", "payment:decline:max_attempts_exceeded"),
         TestCard("no_answer", *_VISA, "9021", "payment:lost"),
@@ -50,7 +50,7 @@ CARDS: Mapping[str, TestCard] = {
 }
 
 AMOUNTS: Mapping[int, str] = {
-    **{9_990_000 + place: f"payment:decline:{detail}" for place, detail in enumerate(FAILED_DETAILS, 1)},
+    **{9_990_000 + number: f"payment:decline:{detail}" for number, detail in enumerate(FAILED_DETAILS, 1)},
     9_990_020: "payment:lost",
     9_990_021: "payment:unheard",
     9_990_022: "payment:not_sent",
@@ -71,17 +71,17 @@ AMOUNTS: Mapping[int, str] = {
     9_990_043: "reversal:late:30s",
     9_990_044: "payment:late:30s reversal:unheard:3",
 }
-"""By a payment's amount in minor units; it decides about its refunds and its reversal too."""
+"""Rules by a payment's amount in minor units. They apply to its refunds and its reversal too."""
 
 _BY_DIGITS = {card.last_digits: rules.parse(card.script) for card in CARDS.values() if card.script}
 _BY_AMOUNT = {amount_minor: rules.parse(script) for amount_minor, script in AMOUNTS.items()}
 
 
 def rules_of_card(card: Card | None) -> Rules:
-    """What the card makes the acquirer do."""
+    """Return the rules that the card triggers."""
     return _BY_DIGITS.get(card.last_digits, ()) if card is not None else ()
 
 
 def rules_of_amount(amount_minor: int) -> Rules:
-    """What a payment of this amount makes the acquirer do."""
+    """Return the rules that a payment of this amount triggers."""
     return _BY_AMOUNT.get(amount_minor, ())

@@ -1,7 +1,7 @@
-"""How the simulated acquirer behaves, as rules that a script, a test card or an amount names. Pure: no I/O.
+"""Rules for the behaviour of the simulated acquirer, set by a script, a test card or a test amount. Pure: no I/O.
 
-A rule is `<operation>:<behaviour>[:<argument>][@<percent>]`. Chance is drawn from a seed and from which request of its
-operation the seller's is, so that the same requests in the same order have the same fate again.
+A rule is `<operation>:<behaviour>[:<argument>][@<percent>]`. Random choices are derived from a seed and the ordinal of
+the request among the seller's requests of that operation, so the same requests in the same order behave the same.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 TIMES_MAX, SECONDS_MAX, RULES_MAX = 1_000, 86_400, 50
 
 BEHAVIOURS = {
-    "decline": "`decline:<detail>`: payments and refunds are declined with one of the details of a failed payment.",
-    "not_sent": "`not_sent[:<times>]`: so many times, by default once, it is not sent, and nothing has happened.",
-    "unheard": "`unheard[:<times>]`: so many times, by default once, no answer comes and nothing has happened.",
-    "lost": "`lost[:<times>]`: it happens, and then so many answers, by default one, get lost.",
-    "late": "`late:<seconds>s`: it happens, and nobody is told so soon; an inquiry finds nothing until then.",
-    "delay": "`delay:<seconds>s`: each answer takes so long.",
+    "decline": "`decline:<detail>`: the payment or refund is declined with one of the details of a failed payment.",
+    "not_sent": "`not_sent[:<times>]`: the first requests (by default one) are not sent and have no effect.",
+    "unheard": "`unheard[:<times>]`: the first requests (by default one) get no answer and have no effect.",
+    "lost": "`lost[:<times>]`: the request takes effect, but its first answers (by default one) are lost.",
+    "late": "`late:<seconds>s`: the request takes effect; for this time it has no answer and inquiries find nothing.",
+    "delay": "`delay:<seconds>s`: every answer is delayed by this time.",
 }
 
 _RULE = re.compile(r"([a-z]+):([a-z_]+)(?::([a-z0-9_.]+))?(?:@(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
@@ -34,41 +34,41 @@ _SECONDS = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)s", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What becomes of a request, and of those that repeat it under its key. Nothing said: done and told at once."""
+    """How a request and its retries under the same key are handled. By default: approved and answered at once."""
 
-    detail: str = ""
-    """What it is declined with; empty: approved."""
-    not_sent: int = 0
-    unheard: int = 0
-    lost: int = 0
+    decline_detail: str = ""
+    """Empty: approved."""
+    not_sent_times: int = 0
+    unheard_times: int = 0
+    lost_times: int = 0
     late_ms: int = 0
     delay_ms: int = 0
 
     @property
-    def vain(self) -> int:
-        """So many requests under the key have no effect, before one has it."""
-        return self.not_sent + self.unheard
+    def failed_attempts(self) -> int:
+        """How many requests under the key have no effect before one takes effect."""
+        return self.not_sent_times + self.unheard_times
 
     @property
-    def is_counted(self) -> bool:
-        """Whether the answer depends on how often it was asked."""
-        return self.vain + self.lost > 0
+    def depends_on_attempt(self) -> bool:
+        """Whether the answer depends on how often the request was sent."""
+        return self.failed_attempts + self.lost_times > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: whose requests it is about, what it sets, and how often in a hundred."""
+    """A rule: the operation it applies to, what it sets, and for how many percent of the requests."""
 
     operation: Operation
     behaviour: str
     value: str | int
     percent: float = 100
 
-    def applies(self, seed: int, ordinal: int, place: int) -> bool:
-        """Whether it applies to the seller's request with that number; `place` is its own among the rules."""
+    def applies(self, seed: int, ordinal: int, position: int) -> bool:
+        """Whether it applies to the seller's request with that ordinal; `position` is the rule's own in the list."""
         if self.percent >= 100:
             return True
-        drawn = hashlib.sha256(f"{seed}:{self.operation}:{ordinal}:{place}".encode()).digest()
+        drawn = hashlib.sha256(f"{seed}:{self.operation}:{ordinal}:{position}".encode()).digest()
         return int.from_bytes(drawn[:8], "big") < self.percent / 100 * 2**64
 
 
@@ -76,28 +76,28 @@ Rules = tuple[Rule, ...]
 
 
 def parse(text: str) -> Rules:
-    """The rules that the text names, separated by spaces or commas. Raises `ValueError`, which says what is wrong."""
+    """Parse rules separated by spaces or commas. Raises `ValueError` that states the mistake."""
     words = text.replace(",", " ").split()
     if len(words) > RULES_MAX:
-        raise ValueError(f"{len(words)} rules are more than {RULES_MAX}")
+        raise ValueError(f"{len(words)} rules exceed the limit of {RULES_MAX}")
     return tuple(_rule(word) for word in words)
 
 
 def of_operation(rules: Iterable[Rule], operation: Operation) -> Rules:
-    """Those about this operation."""
+    """Return the rules of the operation."""
     return tuple(rule for rule in rules if rule.operation == operation)
 
 
-def depend_on_chance(rules: Rules) -> bool:
-    """Whether it takes the request's number to say which of them apply."""
+def are_random(rules: Rules) -> bool:
+    """Whether the request's ordinal decides which of them apply."""
     return any(rule.percent < 100 for rule in rules)
 
 
 def plan(rules: Rules, seed: int = 0, ordinal: int = 0) -> Plan:
-    """What the rules of one operation make of the seller's request with that number; the first that sets it counts."""
+    """Return the plan for the seller's request with that ordinal; the first rule that sets a field wins."""
     planned: dict[str, str | int] = {}
-    for place, rule in enumerate(rules):
-        if rule.applies(seed, ordinal, place):
+    for position, rule in enumerate(rules):
+        if rule.applies(seed, ordinal, position):
             planned.setdefault(_FIELDS[rule.behaviour], rule.value)
     return replace(Plan(), **planned)  # type: ignore[arg-type]  # each behaviour reads the type of its field
 
@@ -107,19 +107,19 @@ def _rule(word: str) -> Rule:
     operation, behaviour, argument, percent = match.groups() if match is not None else ("", "", None, None)
     if operation not in OPERATIONS or behaviour not in BEHAVIOURS:
         raise ValueError(
-            f"{word!r} is no rule: <operation>:<behaviour>[:<argument>][@<percent>], operations"
+            f"{word!r} is not a rule: <operation>:<behaviour>[:<argument>][@<percent>], operations"
             f" {', '.join(OPERATIONS)}, behaviours {', '.join(BEHAVIOURS)}"
         )
-    if (operation, behaviour) in _NEVER:
-        raise ValueError(f"{word!r}: {operation} knows no {behaviour}")
+    if (operation, behaviour) in _UNSUPPORTED:
+        raise ValueError(f"{word!r}: {operation} does not support {behaviour}")
     share = 100.0 if percent is None else float(percent)
     if share > 100:
-        raise ValueError(f"{word!r}: {percent} percent are more than 100")
+        raise ValueError(f"{word!r}: {percent} percent is more than 100")
     return Rule(operation, behaviour, _ARGUMENTS[behaviour](word, argument), share)
 
 
-# A reversal undoes what is there and forbids what is not; an inquiry changes nothing that could be told later.
-_NEVER = (("inquiry", "decline"), ("inquiry", "late"), ("reversal", "decline"))
+# A reversal always succeeds: it voids an approval or blocks a later one. An inquiry changes nothing.
+_UNSUPPORTED = (("inquiry", "decline"), ("inquiry", "late"), ("reversal", "decline"))
 
 
 def _detail(word: str, argument: str | None) -> str:
@@ -132,22 +132,22 @@ def _times(word: str, argument: str | None) -> int:
     if argument is None:
         return 1
     if not argument.isdigit() or not 0 < int(argument) <= TIMES_MAX:
-        raise ValueError(f"{word!r}: {argument!r} is no number of times from 1 to {TIMES_MAX}")
+        raise ValueError(f"{word!r}: {argument!r} is not a number from 1 to {TIMES_MAX}")
     return int(argument)
 
 
 def _milliseconds(word: str, argument: str | None) -> int:
     match = _SECONDS.fullmatch(argument or "")
     if match is None or float(match[1]) > SECONDS_MAX:
-        raise ValueError(f"{word!r} needs seconds up to {SECONDS_MAX}, as 30s or 0.2s")
+        raise ValueError(f"{word!r} needs seconds up to {SECONDS_MAX}, such as 30s or 0.2s")
     return round(float(match[1]) * 1000)
 
 
 _FIELDS = {
-    "decline": "detail",
-    "not_sent": "not_sent",
-    "unheard": "unheard",
-    "lost": "lost",
+    "decline": "decline_detail",
+    "not_sent": "not_sent_times",
+    "unheard": "unheard_times",
+    "lost": "lost_times",
     "late": "late_ms",
     "delay": "delay_ms",
 }

@@ -1,13 +1,13 @@
-"""One order at a virtual terminal, from its acknowledgement to a result in the journal.
+"""One order on a virtual terminal, from its acknowledgement to a result in the journal.
 
-The acquirer is asked within a grant alone, under the payment's id, and the journal says so before it is asked and what
-came of it after: a crash in between asks again under the same key, which charges nothing twice.
+The acquirer is called only while the authorization permit is valid, and under the payment's id. The journal is written
+before and after the call: after a crash in between, the call is repeated under the same key and charges nothing twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,125 +16,139 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from paydesk.sandbox.terminals import cards
+from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
-from paydesk.sandbox.terminals.link import Away, Link, Reply
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.scripts import Script
+
+CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
+"""The result when the buyer or cashier pressed the red key before the permit."""
+NEVER_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
+"""The result when the terminal had the permit and did not call the acquirer."""
+UNKNOWN = {"outcome": "unknown"}
+"""The result when the terminal called the acquirer and got no answer."""
 
 _log = structlog.get_logger("virtual.terminal")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a payment needs of its terminal. Whoever holds `asking` has the say on the order alone."""
+    """What a payment needs of its terminal. The lock is held during each step that decides about the order."""
 
-    link: Link
+    client: DeviceClient
     journal: Journal
     pace: Pace
-    asking: asyncio.Lock
+    lock: asyncio.Lock
 
 
 async def play(device: Device, entry: Entry, script: Script) -> bool:
-    """Play the script with an order; whether a result is in the journal now. `hold` plays until it is canceled."""
+    """Play the script with an order; return whether the journal has a result. `hold` plays until it is canceled."""
     if not await _acknowledge(device, entry):
         return False
     entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
     for seq, step in enumerate(script.steps, 1):
         if step != AUTHORIZING:
-            await insist(device.pace, partial(device.link.progress, entry.lease_id, seq, step))
+            await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
         elif not await _authorize(device, entry, script, seq):
             return False
         await device.pace.sleep(script.pause_seconds)
     if script.name == "hold":
         await asyncio.Event().wait()
     if script.name == "cancel":
-        await conclude(device, entry, cards.canceled())
+        await conclude(device, entry, CANCELED)
     return True
 
 
 async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None:
-    """Write the result of the order down, under an id of its own, before anything is sent."""
-    async with device.asking:
-        await _keep(device, entry, result)
+    """Write the result to the journal, under a new id, before it is sent."""
+    async with device.lock:
+        await _store(device, entry, result)
 
 
-async def insist(pace: Pace, call: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Call until the service answers."""
-    failures = 0
-    while True:
-        try:
-            return await call()
-        except Away:
-            await pace.back_off(failures)
-            failures += 1
+async def resume_authorization(device: Device, entry: Entry) -> None:
+    """Repeat the call to the acquirer for a payment that may have been charged, and write the result."""
+    async with device.lock:
+        await _store(device, entry, await _call_acquirer(device, entry, may_be_charged=True))
 
 
 async def _acknowledge(device: Device, entry: Entry) -> bool:
-    async with device.asking:
+    async with device.lock:
         await device.journal.put(entry)
-        reply = await insist(device.pace, partial(device.link.acknowledge, entry.lease_id))
+        reply = await device.pace.retry(partial(device.client.acknowledge, entry.lease_id))
         if reply.status != 200:
-            return await _lost(device, entry, ACKNOWLEDGED, reply)
+            return await _release(device, entry, ACKNOWLEDGED, reply)
         await device.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
         return True
 
 
 async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
-    async with device.asking:
+    async with device.lock:
         await device.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
-        reply = await insist(device.pace, partial(device.link.progress, entry.lease_id, seq, AUTHORIZING))
+        reply = await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, AUTHORIZING))
         until = str(reply.body.get("until", ""))
         if reply.status != 200 or reply.body.get("go") is not True:
-            return await _lost(device, entry, AUTHORIZING, reply)
+            return await _release(device, entry, AUTHORIZING, reply)
         entry = msgspec.structs.replace(entry, step=AUTHORIZING, until=until)
-        if not device.link.is_before(until):
-            await _keep(device, entry, cards.never_charged())
+        if not device.client.is_before(until):
+            await _store(device, entry, NEVER_CHARGED)
             return True
         entry = msgspec.structs.replace(entry, presented=script.presented(entry.order))
         await device.journal.put(entry)
-        await _keep(device, entry, await _ask(device, entry))
+        await _store(device, entry, await _call_acquirer(device, entry))
         return True
 
 
-async def ask_again(device: Device, entry: Entry) -> None:
-    """Find out what became of a payment that may have been charged, and write it down."""
-    async with device.asking:
-        await _keep(device, entry, await _ask(device, entry, may_be_charged=True))
-
-
-async def _ask(device: Device, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
-    """The result of asking the acquirer. Without an answer before the grant ends, or with a silent one: unknown."""
-    assert entry.presented is not None, "what the acquirer is asked with is written down before"
+async def _call_acquirer(device: Device, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
+    """Call the acquirer until it answers; return the result, *unknown* if the permit expires before."""
+    assert entry.presented is not None, "the card is written to the journal before the acquirer is called"
     request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **entry.presented}
     failures = 0
-    while device.link.is_before(entry.until):
+    while device.client.is_before(entry.until):
         try:
-            reply = await device.link.ask_acquirer(request)
-        except Away:
+            reply = await device.client.authorize(request)
+        except ServiceUnavailable:
             may_be_charged = True
             await device.pace.back_off(failures)
             failures += 1
             continue
         answer = reply.body if reply.status == 200 else {"outcome": "not_sent"}
         if reply.status != 200:
-            _log.warning("the acquirer refused to be asked", lease_id=entry.lease_id, status=reply.status)
+            _log.warning("authorization_refused", lease_id=entry.lease_id, status=reply.status)
         if may_be_charged and answer.get("outcome") == "not_sent":
             break
-        return cards.result(entry.order, entry.presented, answer)
-    return cards.unknown()
+        return result_of(entry.order, entry.presented, answer)
+    return UNKNOWN
 
 
-async def _keep(device: Device, entry: Entry, result: dict[str, Any]) -> None:
+def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result to report for the acquirer's answer; an unexpected answer is an unknown outcome."""
+    match answer.get("outcome"):
+        case "approved":
+            return {
+                "outcome": "approved",
+                "status_detail": "accredited",
+                **presented,
+                "paid_amount": order["amount"],
+                "authorization_code": answer["authorization_code"],
+                "reference_id": answer["reference_id"],
+            }
+        case "declined":
+            return {"outcome": "declined", "status_detail": answer["status_detail"], **presented}
+        case "not_sent":
+            return NEVER_CHARGED
+        case _:
+            return UNKNOWN
+
+
+async def _store(device: Device, entry: Entry, result: dict[str, Any]) -> None:
     await device.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
 
 
-async def _lost(device: Device, entry: Entry, at: str, reply: Reply) -> bool:
+async def _release(device: Device, entry: Entry, step: str, reply: Reply) -> bool:
     _log.info(
-        "an order was taken back",
+        "order_released",
         terminal_id=device.journal.terminal_id,
         lease_id=entry.lease_id,
-        at=at,
+        step=step,
         status=reply.status,
         code=reply.code,
     )

@@ -1,6 +1,6 @@
 """Scripts: what a virtual terminal does with every order, as a short text such as `decline:card_disabled:0.2s`.
 
-A script is a name, for `decline` a detail, and for those that end by themselves the seconds until they do.
+A script is a name, for `decline` a detail, and except for `ignore` and `hold` the seconds until the result.
 """
 
 from __future__ import annotations
@@ -11,22 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.terminals import cards
+from paydesk.sandbox.simulator.cards import CARDS
 
 SECONDS_DEFAULT, SECONDS_MAX = 1.5, 30.0
 DETAIL_DEFAULT = "rejected_by_issuer"
+APPROVED, APPROVED_DEBIT = "visa_approved", "debvisa_approved"
 
-DESCRIPTIONS = {
-    "approve": "A visa is tapped and approved.",
-    "decline": f"A visa is inserted and declined: decline:<detail>, by default {DETAIL_DEFAULT}.",
-    "no_answer": "A visa is tapped; it is charged, and the acquirer's answer gets lost: the outcome is unknown.",
-    "late": "A visa is tapped; it is charged, and the acquirer tells nobody for half a minute.",
-    "cancel": "The buyer presses the red key.",
-    "ignore": "Asks for orders and acknowledges none: they stay created.",
-    "hold": "Acknowledges, asks for a card and waits for a cancel or the expiry.",
-}
-
-STEPS: Mapping[str, tuple[str, ...]] = {
+_STEPS: Mapping[str, tuple[str, ...]] = {
     "approve": ("card_requested", "card_presented", "authorizing"),
     "decline": ("card_requested", "card_presented", "pin_requested", "pin_entered", "authorizing", "card_removal"),
     "no_answer": ("card_requested", "card_presented", "authorizing"),
@@ -42,7 +33,7 @@ _TIMED = ("approve", "decline", "no_answer", "late", "cancel")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One script: its name, the detail it declines with, and how long it takes from acknowledgement to result."""
+    """A script: its name, the detail of a decline, and the seconds from acknowledgement to result."""
 
     name: str
     detail: str = ""
@@ -54,45 +45,69 @@ class Script:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The progress that it reports, in order."""
-        return STEPS[self.name]
+        """The progress steps to report, in order."""
+        return _STEPS[self.name]
 
     @property
     def pause_seconds(self) -> float:
-        """How long each step takes."""
+        """The duration of each step."""
         return self.seconds / max(len(self.steps), 1)
 
     def presented(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """The card that the buyer presents for the order, which says to the acquirer what is to come of it."""
-        assert "authorizing" in self.steps, f"{self.name} never goes to the acquirer"
+        """Return the payment method and test card that the buyer presents; the card decides the acquirer's answer."""
+        assert "authorizing" in self.steps, f"{self.name} never calls the acquirer"
         if self.name == "decline":
-            return cards.presented(order, self.detail, "chip")
-        return cards.presented(order, cards.APPROVED if self.name == "approve" else self.name, "contactless")
+            return _presented(order, self.detail, "chip")
+        return _presented(order, APPROVED if self.name == "approve" else self.name, "contactless")
 
 
 def parse(text: str) -> Script:
-    """The script that the text names. Raises `ValueError`, which lists what there is."""
+    """Parse a script. Raises `ValueError` that lists the valid ones."""
     name, *further = text.split(":")
-    if name not in STEPS:
-        raise ValueError(f"there is no script {text!r}; there are: {available()}")
+    if name not in _STEPS:
+        raise ValueError(f"unknown script {text!r}; valid scripts: {available()}")
     seconds = SECONDS_DEFAULT
     if further and name in _TIMED and (speed := _SPEED.fullmatch(further[-1])):
         seconds = float(speed[1])
         further.pop()
     if seconds > SECONDS_MAX:
-        raise ValueError(f"the script {text!r} takes longer than {SECONDS_MAX:g}s, which is the most")
+        raise ValueError(f"the script {text!r} exceeds the limit of {SECONDS_MAX:g}s")
     if name != "decline":
         if further:
-            raise ValueError(f"the script {name} has no {':'.join(further)!r}; there are: {available()}")
+            raise ValueError(f"the script {name} does not support {':'.join(further)!r}; valid scripts: {available()}")
         return Script(name, "", seconds)
     detail = further[0] if further else DETAIL_DEFAULT
     if len(further) > 1 or detail not in FAILED_DETAILS:
-        raise ValueError(f"nothing is declined with {':'.join(further)!r}; details: {', '.join(FAILED_DETAILS)}")
+        raise ValueError(f"unknown detail {':'.join(further)!r}; valid details: {', '.join(FAILED_DETAILS)}")
     return Script(name, detail, seconds)
 
 
 def available() -> str:
-    """One line that says which scripts there are."""
+    """Return one line that lists the scripts."""
     return (
         "approve, decline:<detail>, no_answer, late, cancel (each may end in a speed, as approve:0.05s), ignore, hold"
     )
+
+
+def _presented(order: Mapping[str, Any], name: str, entry_mode: str) -> dict[str, Any]:
+    """Return the test card of that name, as a debit card if the order prefers one.
+
+    The last four digits, which select the acquirer's rules, stay those of the name.
+    """
+    preferred = order.get("payment_method") or {}
+    is_debit = preferred.get("default_type") == "debit_card"
+    if is_debit and name == APPROVED:
+        name = APPROVED_DEBIT
+    brand = CARDS[APPROVED_DEBIT] if is_debit else CARDS[name]
+    return {
+        "payment_method": {
+            "id": brand.brand,
+            "type": brand.type,
+            "installments": preferred.get("default_installments", 1),
+        },
+        "card": {
+            "first_digits": brand.first_digits,
+            "last_digits": CARDS[name].last_digits,
+            "entry_mode": entry_mode,
+        },
+    }

@@ -1,6 +1,6 @@
-"""The virtual terminal without a face: one session after another with the service, one order after another.
+"""A virtual terminal: it keeps a session with the service and processes one order after another.
 
-It knows nothing of the service but the terminal protocol, and is as real to it as any device.
+It uses only the terminal protocol, so to the service it is like any physical terminal.
 """
 
 from __future__ import annotations
@@ -12,46 +12,55 @@ from functools import partial
 
 import structlog
 
-from paydesk.sandbox.terminals import cards, scripts
+from paydesk.sandbox.terminals import scripts
+from paydesk.sandbox.terminals.client import (
+    CancelRequested,
+    DeviceClient,
+    Message,
+    ModeChanged,
+    OrderExpired,
+    OrderOffered,
+    Pace,
+    ServiceUnavailable,
+    SessionEnded,
+    Verdict,
+)
 from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.link import Away, Ended, Link
-from paydesk.sandbox.terminals.messages import CancelAsked, Expired, Message, ModeChanged, OrderOffered, Verdict
-from paydesk.sandbox.terminals.pace import Pace
-from paydesk.sandbox.terminals.payment import Device, ask_again, conclude, insist, play
+from paydesk.sandbox.terminals.payment import NEVER_CHARGED, Device, conclude, play, resume_authorization
 from paydesk.sandbox.terminals.reporter import Reporter
 
-EARLY_SECONDS, COALESCE_SECONDS = 1.0, 0.2
+EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
 
 
 class Terminal:
-    """One start of a terminal: made from its journal, ended by `stop` or by losing its session."""
+    """One start of a terminal from its journal, until `stop` or the end of its session."""
 
-    def __init__(self, link: Link, journal: Journal, pace: Pace | None = None) -> None:
-        self._link, self._journal, self._pace = link, journal, pace or Pace()
-        self._asking = asyncio.Lock()
-        self._device = Device(link, journal, self._pace, self._asking)
-        self._reporter = Reporter(link, journal, self._pace)
+    def __init__(self, client: DeviceClient, journal: Journal, pace: Pace | None = None) -> None:
+        self._client, self._journal, self._pace = client, journal, pace or Pace()
+        self._lock = asyncio.Lock()
+        self._device = Device(client, journal, self._pace, self._lock)
+        self._reporter = Reporter(client, journal, self._pace)
         self._running: asyncio.Task[None] | None = None
         self._payment: asyncio.Task[None] | None = None
         self._lease_id = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
         self.operating_mode = ""
         self.settled = asyncio.Event()
-        """Set once the service has answered the first hello, be it with a refusal."""
+        """Set once the service has accepted or refused the first hello."""
 
     def start(self) -> None:
-        """Begin to run in the background."""
-        assert self._running is None, "a terminal is started once; make another for the next start"
+        """Start in the background."""
+        assert self._running is None, "a terminal is started once; create another for the next start"
         self._running = self._in_background(self._run(), "terminal")
 
     async def stop(self) -> None:
-        """End at once, whatever is under way; the journal is whole, and the next start goes on from it."""
+        """Stop at once; the next start continues from the journal."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
     async def set_script(self, script: str) -> None:
-        """Play another script from the next order on. Raises `ValueError` for one that there is not."""
+        """Change the script from the next order on. Raises `ValueError` for an unknown one."""
         await self._journal.set_script(str(scripts.parse(script)))
 
     async def _run(self) -> None:
@@ -60,11 +69,11 @@ class Terminal:
             for entry in self._journal.entries.values():
                 self._report(entry)
             await self._sessions()
-        except Ended as ended:
+        except SessionEnded as error:
             self.settled.set()
-            self._log.warning("virtual terminal stops", reason=str(ended))
+            self._log.warning("virtual_terminal_stopped", reason=str(error))
             await self._stop_payment()
-            # Results are taken whatever became of the session.
+            # The service accepts results without a session.
             await self._reporter.drained()
         finally:
             reporting.cancel()
@@ -79,17 +88,15 @@ class Terminal:
                 while True:
                     await self._poll()
                     failures = 0
-            except Away as away:
-                self._log.info(
-                    "the service is out of reach", reason=str(away), pause_seconds=self._pace.pause(failures)
-                )
+            except ServiceUnavailable as error:
+                self._log.info("service_unavailable", reason=str(error), pause_seconds=self._pace.pause(failures))
                 await self._pace.back_off(failures)
                 failures += 1
 
     async def _hello(self) -> None:
-        # While the service is being asked about an order, the journal is behind: its verdict would be of the past.
-        async with self._asking:
-            welcome = await self._link.hello(self._journal.entries.values())
+        # While a payment waits for an answer, the journal is incomplete, so a verdict on it would be outdated.
+        async with self._lock:
+            welcome = await self._client.hello(self._journal.entries.values())
         self.operating_mode = welcome.operating_mode
         for verdict in welcome.leases:
             await self._obey(verdict)
@@ -98,41 +105,41 @@ class Terminal:
     async def _obey(self, verdict: Verdict) -> None:
         entry = self._journal.entries.get(verdict.lease_id)
         if entry is None:
-            self._log.warning("the journal lacks a lease", lease_id=verdict.lease_id, verdict=verdict.verdict)
+            self._log.warning("lease_not_in_journal", lease_id=verdict.lease_id, verdict=verdict.verdict)
         elif entry.result is not None:
             self._report(entry)
         elif verdict.verdict == "resume":
             await self._begin(entry)
         elif verdict.verdict in ("forget", "abort"):
-            await self._give_up(entry.lease_id, is_over=True)
+            await self._drop(entry.lease_id, is_over=True)
         elif verdict.verdict == "hold":
             await self._stop_payment()
             self._lease_id = entry.lease_id
             self._payment = self._in_background(self._hold(entry), "payment")
         else:
-            self._log.warning("a verdict is not known here", lease_id=entry.lease_id, verdict=verdict.verdict)
+            self._log.warning("verdict_unknown", lease_id=entry.lease_id, verdict=verdict.verdict)
 
     async def _poll(self) -> None:
-        asked = time.monotonic()
-        message = await self._link.next(self._pace.poll_seconds)
+        started = time.monotonic()
+        message = await self._client.next(self._pace.poll_seconds)
         if message is not None:
-            await self._take(message)
-        elif time.monotonic() - asked < EARLY_SECONDS:
-            # Nothing, and at once: a service that is going away must not be asked in a tight loop.
-            await self._pace.sleep(COALESCE_SECONDS)
+            await self._handle(message)
+        elif time.monotonic() - started < EMPTY_POLL_SECONDS_MIN:
+            # A service that is shutting down answers empty at once and must not be polled in a tight loop.
+            await self._pace.sleep(EMPTY_POLL_PAUSE_SECONDS)
 
-    async def _take(self, message: Message) -> None:
+    async def _handle(self, message: Message) -> None:
         match message:
             case OrderOffered(lease_id, order):
                 await self._offered(lease_id, order)
-            case CancelAsked(lease_id):
-                done = await self._give_up(lease_id)
-                await insist(self._pace, partial(self._link.answer_cancel, lease_id, done=done))
-            case Expired(lease_id):
-                await self._give_up(lease_id)
+            case CancelRequested(lease_id):
+                done = await self._drop(lease_id)
+                await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
+            case OrderExpired(lease_id):
+                await self._drop(lease_id)
             case ModeChanged(operating_mode):
                 self.operating_mode = operating_mode
-                self._log.info("the operating mode changed", operating_mode=operating_mode)
+                self._log.info("operating_mode_changed", operating_mode=operating_mode)
 
     async def _offered(self, lease_id: str, order: dict[str, object]) -> None:
         entry = self._journal.entries.get(lease_id) or Entry(lease_id, order)
@@ -142,44 +149,43 @@ class Terminal:
             await self._begin(entry)
 
     async def _begin(self, entry: Entry) -> None:
-        """Work on the order, unless that is under way; one that was before it has ended for the service."""
+        """Process the order unless that is running already; for the service, any earlier order has ended."""
         if self._payment is not None and not self._payment.done():
             if self._lease_id == entry.lease_id:
                 return
-            if not await self._give_up(self._lease_id):
+            if not await self._drop(self._lease_id):
                 await self._stop_payment()
-                self._reporter.due(self._lease_id)
+                self._reporter.add(self._lease_id)
         self._lease_id = entry.lease_id
         self._payment = self._in_background(self._pay(entry), "payment")
 
     async def _pay(self, entry: Entry) -> None:
         try:
             if await play(self._device, entry, scripts.parse(self._journal.script)):
-                self._reporter.due(entry.lease_id)
-        except Ended:
-            # The poll that is under way learns the same and ends the session.
+                self._reporter.add(entry.lease_id)
+        except SessionEnded:
+            # The running poll raises the same and ends the session.
             return
 
     async def _hold(self, entry: Entry) -> None:
-        """Granted, and the journal has no outcome: find out what was charged, where anything can have been."""
+        """Find the outcome of a payment with a permit and no result in the journal."""
         if entry.presented is None:
-            # By its own book this terminal never went to the acquirer.
-            await conclude(self._device, entry, cards.never_charged())
+            await conclude(self._device, entry, NEVER_CHARGED)
         else:
-            await ask_again(self._device, entry)
-        self._reporter.due(entry.lease_id)
+            await resume_authorization(self._device, entry)
+        self._reporter.add(entry.lease_id)
 
     def _report(self, entry: Entry) -> None:
-        at_the_acquirer = self._lease_id == entry.lease_id and self._payment is not None and not self._payment.done()
-        if entry.result is not None and not at_the_acquirer:
-            self._reporter.due(entry.lease_id)
+        is_in_progress = self._lease_id == entry.lease_id and self._payment is not None and not self._payment.done()
+        if entry.result is not None and not is_in_progress:
+            self._reporter.add(entry.lease_id)
 
-    async def _give_up(self, lease_id: str, *, is_over: bool = False) -> bool:
-        """Stop working on the order and cross it out; False when it may be charged, which is reported all the same.
+    async def _drop(self, lease_id: str, *, is_over: bool = False) -> bool:
+        """Stop processing the order and forget it; return False if it may be charged: its result is reported.
 
-        `is_over`: the service knows how it ended, so that a result alone is still to be told.
+        `is_over`: the service has the outcome, so the order is kept only if its result must still be reported.
         """
-        async with self._asking:
+        async with self._lock:
             entry = self._journal.entries.get(lease_id)
             if entry is not None and (entry.result is not None or (entry.presented is not None and not is_over)):
                 return False
@@ -193,11 +199,11 @@ class Terminal:
             self._payment.cancel()
             await asyncio.gather(self._payment, return_exceptions=True)
 
-    def _in_background(self, work: Coroutine[object, object, None], what: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=f"{what} of {self._journal.terminal_id}")
-        task.add_done_callback(self._tell_failure)
+    def _in_background(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=f"{name} of {self._journal.terminal_id}")
+        task.add_done_callback(self._log_failure)
         return task
 
-    def _tell_failure(self, task: asyncio.Task[None]) -> None:
+    def _log_failure(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("a virtual terminal failed; its journal has how far it came", exc_info=error)
+            self._log.error("virtual_terminal_failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""Who moves the money of which orders."""
+"""Which acquirer processes test orders and live orders."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from paydesk.app import acquirers_of
 from paydesk.core.clock import SystemClock
 from paydesk.node import StartRefused
 from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.simulator.acquirer import Simulator, configured
+from paydesk.sandbox.simulator.acquirer import Simulator, create_acquirers
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 
 
-async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqlite_url: str) -> None:
-    """Without an acquirer live orders have none; with the simulated one, in development, one of their own."""
+async def test_test_orders_are_simulated_and_live_orders_as_configured(sqlite_url: str) -> None:
+    """With the simulated acquirer, live orders have an instance of their own; without one, none."""
     database = await open_database(sqlite_url)
     for acquirer, live in (("none", False), ("simulator", True)):
-        acquirers = configured(database, SystemClock(), acquirer=acquirer)
+        acquirers = create_acquirers(database, SystemClock(), acquirer=acquirer)
         assert isinstance(acquirers.of(False), Simulator)
         assert isinstance(acquirers.of(True), Simulator) == live
         assert acquirers.of(True) is not acquirers.of(False)
@@ -29,20 +29,20 @@ async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqli
     await database.close()
 
 
-async def test_a_script_that_is_none_stops_the_start(sqlite_url: str) -> None:
-    """The setting is named, with what could be written."""
+async def test_invalid_script_prevents_the_start(sqlite_url: str) -> None:
+    """The error names the setting and the rule."""
     database = await open_database(sqlite_url)
-    with pytest.raises(StartRefused, match="simulator_script: 'payment:explode' is no rule"):
+    with pytest.raises(StartRefused, match="simulator_script: 'payment:explode' is not a rule"):
         acquirers_of(Settings(simulator_script="payment:explode"), database, SystemClock())
     await database.close()
 
 
-def test_the_book_is_nobody_elses() -> None:
-    """Only the acquirer itself, and whoever compares the books, names its tables."""
+def test_only_the_simulator_and_the_invariants_use_the_simulator_ledger() -> None:
+    """No other module names its tables."""
     sources = Path(paydesk.__file__).parent
-    named = {
+    found = {
         path.relative_to(sources).as_posix()
         for path in sources.rglob("*.py")
-        if re.search(r"simulator_(payments|movements|asks)", path.read_text())
+        if re.search(r"simulator_(payments|movements|requests)", path.read_text())
     }
-    assert named == {"sandbox/simulator/store.py", "invariants/simulator_ledger.py"}
+    assert found == {"sandbox/simulator/store.py", "invariants/simulator_ledger.py"}
