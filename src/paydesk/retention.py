@@ -72,7 +72,7 @@ RULES = (
         _keys_of("refund_order"),
     ),
     Rule("deliveries", lambda settings: settings.deliveries_keep_days, deliveries.prune_deliveries),
-    Rule("places in the feeds of events", lambda settings: settings.events_keep_days, events.forget),
+    Rule("places in the feeds of events", lambda settings: settings.events_keep_days, events.prune),
     Rule("the simulated acquirer's book", lambda _: BOOK_KEEP_DAYS, book.prune),
     Rule("codes", lambda settings: settings.tokens_keep_days, tokens.prune_codes),
     Rule("sellers' sessions", lambda settings: settings.tokens_keep_days, sessions.prune),

@@ -11,8 +11,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An acknowledged change is never lost",
         "a result counts, and nobody writes it down",
         "device/results.py",
-        "    await result_store.record(",
-        "    if answer_status == 200:\n        return\n    await result_store.record(",
+        "    await store.insert_result(",
+        "    if answer_status == 200:\n        return\n    await store.insert_result(",
     ),
     (
         "One key, one effect, one answer",
@@ -66,8 +66,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "an approval that comes after the end is recorded, and not given back",
         "device/results.py",
-        '    refusal = await _refused(call, order, result_id, came, "late_approval", kind)\n',
-        '    refusal = await _refused(call, order, result_id, came, "finished", kind)\n    return refusal\n',
+        '    refusal = await _refuse(call, order, result_id, received, "late_approval", kind)\n',
+        '    refusal = await _refuse(call, order, result_id, received, "finished", kind)\n    return refusal\n',
     ),
     (
         "An approved payment is never lost",

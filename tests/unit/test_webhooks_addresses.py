@@ -87,8 +87,8 @@ def test_development_allows_loopback_alone(address: str, expected: bool) -> None
     assert allowed(ip_address(address), loopback_allowed=True) is expected
 
 
-def _look_up(*addresses: str) -> Any:
-    def look_up(_host: str, port: int) -> Sequence[Any]:
+def _lookup(*addresses: str) -> Any:
+    def lookup(_host: str, port: int) -> Sequence[Any]:
         # As socket.getaddrinfo: a row for each kind of socket, and an IPv6 address with two more fields.
         return [
             (
@@ -102,12 +102,12 @@ def _look_up(*addresses: str) -> Any:
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
         ]
 
-    return look_up
+    return lookup
 
 
 async def test_resolver_hands_on_what_it_checked() -> None:
     """The addresses of the answer, each once and as a number, so that nothing is looked up again."""
-    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34", "2606:4700::1111"))
+    resolver = CheckedResolver(loopback_allowed=False, lookup=_lookup("93.184.216.34", "2606:4700::1111"))
     found = await resolver.resolve("shop.example", 443)
     await resolver.close()
     assert [(one["host"], one["port"], one["hostname"]) for one in found] == [
@@ -119,7 +119,7 @@ async def test_resolver_hands_on_what_it_checked() -> None:
 @pytest.mark.parametrize("addresses", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "fe80::1%eth0"]])
 async def test_resolver_refuses_the_whole_answer_for_one_address(addresses: list[str]) -> None:
     """One address that is not public is enough to refuse the name."""
-    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up(*addresses))
+    resolver = CheckedResolver(loopback_allowed=False, lookup=_lookup(*addresses))
     with pytest.raises(AddressRefused, match=r"shop\.example is at .*, which is not a public address"):
         await resolver.resolve("shop.example", 443)
     await resolver.close()
@@ -138,17 +138,17 @@ def test_socket_is_refused_for_an_address_in_the_url() -> None:
         ("http://shop.example/", "must be https"),
         ("ftp://shop.example/", "must be https"),
         ("shop.example", "must be https"),
-        ("https://", "must name a host"),
-        ("https:///hooks", "must name a host"),
+        ("https://", "must have a host"),
+        ("https:///hooks", "must have a host"),
         ("https://shop example/", "must be at most 500 visible ASCII characters"),
         ("https://café.example/", "must be at most 500 visible ASCII characters"),
         ("https://shop.example\\@10.0.0.1/", "must be at most 500 visible ASCII characters"),
         ("https://shop.example/" + "x" * 500, "must be at most 500 visible ASCII characters"),
-        ("https://sh%6fp.example/", "must name a host"),
+        ("https://sh%6fp.example/", "must have a host"),
         ("https://[::1/", "must be a URL"),
         ("https://shop.example:99999/", "must be a URL"),
-        ("https://me:pw@shop.example/", "must not carry a user or a password"),
-        ("https://@shop.example/", "must not carry a user or a password"),
+        ("https://me:pw@shop.example/", "must not contain a user or a password"),
+        ("https://@shop.example/", "must not contain a user or a password"),
         ("https://shop.example/#top", "must not have a fragment"),
         ("https://shop.example/#", "must not have a fragment"),
         ("https://shop.example:8080/", "must have one of the ports 443, 8443"),
@@ -185,7 +185,7 @@ def test_development_takes_http_and_any_port() -> None:
 
 async def test_address_of_a_url() -> None:
     """Names are looked up, addresses in the URL go through the same check."""
-    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34"))
+    resolver = CheckedResolver(loopback_allowed=False, lookup=_lookup("93.184.216.34"))
     assert await address_fault("https://shop.example/", resolver) is None
     for url in ("https://10.0.0.1/", "https://[::1]/"):
         with pytest.raises(AddressRefused):
@@ -196,11 +196,11 @@ async def test_address_of_a_url() -> None:
 async def test_name_that_cannot_be_found() -> None:
     """A URL whose host nobody knows is refused."""
 
-    def look_up(_host: str, _port: int) -> Sequence[Any]:
+    def lookup(_host: str, _port: int) -> Sequence[Any]:
         raise socket.gaierror("unknown")
 
-    resolver = CheckedResolver(loopback_allowed=False, look_up=look_up)
-    assert await address_fault("https://shop.example/", resolver) == "must name a host that can be found"
+    resolver = CheckedResolver(loopback_allowed=False, lookup=lookup)
+    assert await address_fault("https://shop.example/", resolver) == "must have a host that can be resolved"
     await resolver.close()
 
 

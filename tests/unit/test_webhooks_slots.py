@@ -19,7 +19,7 @@ def test_share_grows_with_quick_successes() -> None:
     assert slots.free("a") == 2
     for _ in range(20):
         slots.take("a")
-        slots.give_back("a", delivered=True, seconds=0.1)
+        slots.release("a", delivered=True, seconds=0.1)
     assert slots.free("a") == 8
 
 
@@ -28,7 +28,7 @@ def test_failure_and_slowness_close_it_to_one() -> None:
     slots = Slots(64)
     for delivered, seconds, free in [(False, 0.1, 1), (True, 0.1, 1), (True, 0.1, 2), (True, 9.0, 1)]:
         slots.take("a")
-        slots.give_back("a", delivered=delivered, seconds=seconds)
+        slots.release("a", delivered=delivered, seconds=seconds)
         assert slots.free("a") == free
 
 
@@ -38,7 +38,7 @@ def test_failing_receivers_share_half() -> None:
     hanging = [f"hanging {number}" for number in range(100)]
     for receiver in hanging:
         slots.take(receiver)
-        slots.give_back(receiver, delivered=False, seconds=22)
+        slots.release(receiver, delivered=False, seconds=22)
     assert sum(_take_all(slots, receiver) for receiver in hanging) == 8
     assert slots.free("new") == 2
 
@@ -47,5 +47,5 @@ def test_total_is_never_exceeded() -> None:
     """All receivers together have no more than the total, and what is given back is free again."""
     slots = Slots(5)
     assert sum(_take_all(slots, str(number)) for number in range(10)) == slots.used == 5
-    slots.give_back("0", delivered=True, seconds=0.1)
+    slots.release("0", delivered=True, seconds=0.1)
     assert slots.free("9") == 1

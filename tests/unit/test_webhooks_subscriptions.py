@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
-from paydesk.webhooks.subscriptions import refuse_unfit
+from paydesk.webhooks.subscriptions import refuse_invalid
 
 
 async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/", actions: tuple[str, ...] = ()) -> str:
     try:
-        await refuse_unfit(topic=topic, url=url, actions=actions, ports=(443,), loopback_allowed=False)
+        await refuse_invalid(topic=topic, url=url, actions=actions, ports=(443,), loopback_allowed=False)
     except Refusal as refusal:
         return "\n".join(refusal.details) if refusal.kind is PROPERTY_VALUE else str(refusal)
     return ""
@@ -23,7 +23,7 @@ async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/"
         ({"actions": ("order.created", "order.refund_failed")}, ""),
         (
             {"topic": "point_integration_wh"},
-            "'$.topic' - point_integration_wh is no longer sent, its successor is orders",
+            "'$.topic' - point_integration_wh is no longer supported; use orders",
         ),
         ({"topic": "payments"}, "'$.topic' - must be orders or mp-connect"),
         ({"topic": "mp-connect"}, ""),
@@ -35,7 +35,7 @@ async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/"
         ({"topic": "mp-connect", "url": "http://93.184.216.34/"}, "'$.url' - must be https"),
         ({"actions": ("application.authorized",)}, "'$.actions[0]' - must be one of order.created, "),
         ({"url": "http://93.184.216.34/"}, "'$.url' - must be https"),
-        ({"url": "https://10.0.0.1/"}, "'$.url' - must lead to public addresses only"),
+        ({"url": "https://10.0.0.1/"}, "'$.url' - must resolve to public addresses only"),
         ({"actions": ("order.created", "order.sold")}, "'$.actions[1]' - must be one of order.created, "),
     ],
 )

@@ -13,9 +13,8 @@ from standardwebhooks import Webhook
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import connect, store
+from paydesk.webhooks import outbox, store
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
-from paydesk.webhooks.store import Delivery
 
 WITHDRAWN = "INSERT INTO authorizations VALUES ($1, '01', $2, 'read', 1, 2)"
 
@@ -26,11 +25,13 @@ async def tell(
     """Something happens between the seller and the application."""
     now_ms = clock.now_ms()
     await database.write(
-        partial(connect.announce, seller_id=scene.SELLER, application_id=application_id, action=action, now_ms=now_ms)
+        partial(
+            outbox.announce_connect, seller_id=scene.SELLER, application_id=application_id, action=action, now_ms=now_ms
+        )
     )
 
 
-async def told(database: Database, application_id: int = scene.APPLICATION) -> list[Delivery]:
+async def told(database: Database, application_id: int = scene.APPLICATION) -> list[scene.Delivery]:
     """The notifications about the application."""
     return await scene.deliveries(database, str(application_id))
 
@@ -142,7 +143,7 @@ async def test_an_event_is_undone_with_what_it_tells_of(database: Database, cloc
     await scene.subscribe(database, "https://shop.example/hooks", topic=CONNECT_TOPIC)
 
     async def refused(tx: Transaction) -> None:
-        await connect.announce(
+        await outbox.announce_connect(
             tx, seller_id=scene.SELLER, application_id=scene.APPLICATION, action=AUTHORIZED, now_ms=clock.now_ms()
         )
         raise ZeroDivisionError

@@ -294,10 +294,10 @@ async def test_no_answer_in_time_is_a_failure(database: Database, clock: Movable
 async def test_private_address_is_refused_at_the_connection(database: Database, clock: MovableClock, url: str) -> None:
     """A name that since leads to a private address, or such an address in the URL, is not connected to."""
 
-    def look_up(_host: str, port: int) -> Sequence[Any]:
+    def lookup(_host: str, port: int) -> Sequence[Any]:
         return [(2, 1, 6, "", ("93.184.216.34", port)), (2, 1, 6, "", ("192.168.0.7", port))]
 
-    resolver = CheckedResolver(loopback_allowed=False, look_up=look_up)
+    resolver = CheckedResolver(loopback_allowed=False, lookup=lookup)
     async with scene.worker(database, clock, resolver=resolver) as worker:
         await scene.subscribe(database, url)
         order = scene.order_id()
@@ -387,7 +387,7 @@ async def test_crash_between_sent_and_recorded_sends_again(database: Database, c
         async def die(*_: object) -> None:
             raise SystemError("the process ends here")
 
-        worker._record_surely = die  # type: ignore[assignment,method-assign] # the crash
+        worker._record_with_retry = die  # type: ignore[assignment,method-assign] # the crash
         await worker.start_due()
         await worker.settle()
         async with scene.worker(database, clock, wall=wall) as successor:

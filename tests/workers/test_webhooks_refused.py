@@ -24,10 +24,10 @@ EVENTS = "SELECT kind, subject, seller_id, body, occurrences FROM operator_event
 def resolver() -> CheckedResolver:
     """A name server by which every name is at an address of the service's own network."""
 
-    def look_up(_host: str, port: int) -> Sequence[Any]:
+    def lookup(_host: str, port: int) -> Sequence[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("10.0.0.1", port))]
 
-    return CheckedResolver(loopback_allowed=False, look_up=look_up)
+    return CheckedResolver(loopback_allowed=False, lookup=lookup)
 
 
 async def events(database: Database) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The row of the interface table that the feed answers."""
+"""The operation of the event feed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paydesk.operation import Operation, Query
 TEXT = {"type": "string"}
 EVENT: dict[str, Any] = {
     "type": "object",
-    "description": "The same as a webhook's body.",
+    "description": "The body of the webhook of the same event.",
     "required": [
         "id",
         "action",
@@ -76,11 +76,12 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/v1/events",
         name="read_events",
-        summary="Read what happened",
+        summary="Read events",
         description=(
-            "What webhooks tell, to be fetched instead: every event of the orders that the application made for the"
-            " seller, live or test as the token is, the oldest first, each exactly once to who follows `next`. An"
-            " order's events come in order of `version`. They are kept for 30 days."
+            "The events that webhooks deliver, for clients that poll instead: all events of the orders that the"
+            " application created for the seller, live or test as the token is, oldest first. A client that follows"
+            " `next` gets each event exactly once, and an order's events in order of `version`. Events are kept for"
+            " 30 days."
         ),
         surface="application",
         scope="read",
@@ -90,12 +91,12 @@ OPERATIONS: tuple[Operation, ...] = (
             Query(
                 "after",
                 {"type": "string", "maxLength": CHARACTERS_MAX},
-                "The `next` of an earlier answer; left out, the oldest event that is kept comes first.",
+                "The `next` of an earlier answer. Without it the page starts with the oldest event that is kept.",
             ),
             Query(
                 "wait",
                 {"type": "integer", "minimum": 0, "maximum": handlers.WAIT_SECONDS_MAX, "default": 0},
-                "For how many seconds to wait where there is none yet.",
+                "Seconds to wait if there is no event yet.",
             ),
         ),
         answer={
@@ -103,7 +104,10 @@ OPERATIONS: tuple[Operation, ...] = (
             "required": ["data", "next"],
             "properties": {
                 "data": {"type": "array", "items": EVENT, "maxItems": handlers.EVENTS_MAX},
-                "next": {"type": "string", "description": "Good for ever, or until what comes after it is too old."},
+                "next": {
+                    "type": "string",
+                    "description": "Does not expire until the events after it are no longer kept.",
+                },
             },
         },
         example=EXAMPLE,
