@@ -1,4 +1,4 @@
-"""What may be subscribed, and what a refusal says."""
+"""Validation of subscription requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/"
 
 
 @pytest.mark.parametrize(
-    ("wish", "detail"),
+    ("request_fields", "detail"),
     [
         ({}, ""),
         ({"actions": ("order.created", "order.refund_failed")}, ""),
@@ -39,12 +39,12 @@ async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/"
         ({"actions": ("order.created", "order.sold")}, "'$.actions[1]' - must be one of order.created, "),
     ],
 )
-async def test_wish_to_subscribe(wish: dict[str, object], detail: str) -> None:
-    """The earlier topic is told its successor; every other fault names what must be."""
-    found = await _details(**wish)  # type: ignore[arg-type] # a row of a table
+async def test_an_invalid_request_has_a_detail(request_fields: dict[str, object], detail: str) -> None:
+    """The detail names the valid values, and the successor of the earlier topic."""
+    found = await _details(**request_fields)  # type: ignore[arg-type] # a row of a table
     assert found == detail or (detail and found.startswith(detail))
 
 
-async def test_all_faults_are_told_at_once() -> None:
+async def test_all_faults_are_reported_at_once() -> None:
     """Topic, URL and actions are checked together."""
     assert (await _details(topic="x", url="ftp://x", actions=("y",))).count("\n") == 2

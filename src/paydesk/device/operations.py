@@ -15,8 +15,8 @@ from paydesk.device.errors import (
     STALE_SESSION,
 )
 from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
-from paydesk.operation import Operation, Query
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, MODE, TEXT, array_of, object_of
+from paydesk.operation import DATE_TIME, TEXT, WAIT, Operation, Query, array_of, object_of
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, MODE
 
 LEASE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
 ORDER = object_of({"order": object_of({"id": TEXT, "status": TEXT, "status_detail": TEXT})})
@@ -37,7 +37,7 @@ HELLO = Operation(
             "operating_mode": MODE,
             "seller_name": TEXT,
             "currency": TEXT,
-            "time": {"type": "string", "format": "date-time"},
+            "time": DATE_TIME,
             "leases": array_of(
                 object_of(
                     {"lease_id": TEXT, "verdict": {"enum": ["resume", "forget", "abort", "report", "hold"]}},
@@ -68,16 +68,12 @@ NEXT = Operation(
     transaction="none",
     query=(
         Query("boot_id", {"type": "string", "format": "uuid"}, "The `boot_id` of the session's hello.", required=True),
-        Query(
-            "wait",
-            {"type": "integer", "minimum": 0, "maximum": polling.WAIT_SECONDS_MAX, "default": 0},
-            "Seconds to wait for a message.",
-        ),
+        WAIT,
     ),
     answer=object_of(
         {"type": {"enum": ["order", "cancel", "expired", "mode"]}},
         lease_id=TEXT,
-        expires_date={"type": "string", "format": "date-time"},
+        expires_date=DATE_TIME,
         order={"type": "object"},
         operating_mode=MODE,
     ),
@@ -120,9 +116,7 @@ PROGRESS = Operation(
     handler=leases.progress,
     conflict_keys=leases.conflict_keys,
     body=ProgressRequest,
-    answer=object_of(
-        {}, go={"type": "boolean"}, until={"type": "string", "format": "date-time"}, **ORDER["properties"]
-    ),
+    answer=object_of({}, go={"type": "boolean"}, until=DATE_TIME, **ORDER["properties"]),
     example={"go": True, "until": "2026-01-31T14:28:10.002Z"},
     errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED),
     description=(

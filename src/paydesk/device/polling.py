@@ -12,29 +12,28 @@ from paydesk.device.gateway import Gateway, Poll
 from paydesk.device.schemas import UUID_PATTERN
 from paydesk.device.sessions import refuse_revoked, stale
 from paydesk.device.store import PollState
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Handled, wait_seconds
 from paydesk.storage.database import Transaction
 
-WAIT_SECONDS_MAX = 55
 _UUID = re.compile(UUID_PATTERN)
 
 
 async def next_message(call: Call) -> Handled:
     """Return the next message for the terminal: 200, or 204 if there was none in time or a newer poll began."""
     refuse_revoked(call)
-    boot_id, wait_seconds = _boot_id(call), _wait_seconds(call)
+    boot_id, seconds = _boot_id(call), wait_seconds(call)
     gateway: Gateway = call.state["gateway"]
     poll = gateway.open(call.caller.terminal_id)
     try:
-        return await _wait(call, gateway, poll, boot_id, wait_seconds)
+        return await _wait(call, gateway, poll, boot_id, seconds)
     finally:
         poll.waiter = None
 
 
-async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_seconds: int) -> Answer:
+async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds: int) -> Answer:
     signals, loop = call.database.signals, asyncio.get_running_loop()
     topics = f"terminal:{poll.terminal_id}", f"device:{poll.terminal_id}", "stop"
-    deadline = loop.time() + wait_seconds
+    deadline = loop.time() + seconds
     has_waited = False
     while True:
         with signals.subscribe(*topics) as waiter:
@@ -78,10 +77,3 @@ def _boot_id(call: Call) -> str:
     if not _UUID.fullmatch(boot_id):
         raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
     return boot_id
-
-
-def _wait_seconds(call: Call) -> int:
-    text = call.query.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
-    return int(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from paydesk.core.clock import rfc3339
@@ -19,19 +19,8 @@ from paydesk.orders import store as orders
 from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
-from paydesk.terminals.store import Terminal
 
 SELLER_NAME = "SELECT name FROM sellers WHERE seller_id = $1"
-
-
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A session after its hello."""
-
-    number: int
-    terminal: Terminal
-    seller_name: str
-    verdicts: list[dict[str, str]]
 
 
 async def hello(call: Call) -> Handled:
@@ -39,19 +28,8 @@ async def hello(call: Call) -> Handled:
     refuse_revoked(call)
     gateway: Gateway = call.state["gateway"]
 
-    async def work(tx: Transaction) -> _Session:
-        return await _begin(tx, call)
-
-    session = await call.database.write(work)
-    gateway.session_began(call.caller.terminal_id, session.number, session.terminal.operating_mode)
-    body: dict[str, Any] = {
-        "terminal_id": call.caller.terminal_id,
-        "operating_mode": session.terminal.operating_mode,
-        "seller_name": session.seller_name,
-        "currency": call.caller.currency,
-        "time": rfc3339(call.now_ms),
-        "leases": session.verdicts,
-    }
+    session, body = await call.database.write(partial(_begin, call=call))
+    gateway.session_began(call.caller.terminal_id, session, body["operating_mode"])
     return Answer(200, body)
 
 
@@ -88,7 +66,8 @@ def stale(call: Call, own: int | None, newest: int, *, is_late: bool = True) -> 
     return STALE_SESSION.with_reason(f"session {own}, the newest is {newest}")
 
 
-async def _begin(tx: Transaction, call: Call) -> _Session:
+async def _begin(tx: Transaction, call: Call) -> tuple[int, dict[str, Any]]:
+    """Return the session and the body of the answer."""
     request: HelloRequest = call.body
     seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id
     terminal = await terminals.lock(tx, seller_id, terminal_id)
@@ -104,7 +83,14 @@ async def _begin(tx: Transaction, call: Call) -> _Session:
     verdicts = [await _judge_entry(tx, call, entry, session) for entry in request.journal]
     verdicts += await _judge_missing(tx, call, {entry.lease_id.upper() for entry in request.journal}, session)
     row = await tx.one(SELLER_NAME, seller_id)
-    return _Session(session, terminal, row[0] if row else "", verdicts)
+    return session, {
+        "terminal_id": terminal_id,
+        "operating_mode": terminal.operating_mode,
+        "seller_name": row[0] if row else "",
+        "currency": call.caller.currency,
+        "time": rfc3339(call.now_ms),
+        "leases": verdicts,
+    }
 
 
 async def _judge_entry(tx: Transaction, call: Call, entry: JournalEntry, session: int) -> dict[str, str]:

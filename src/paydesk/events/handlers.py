@@ -16,9 +16,8 @@ from paydesk.events import cursors, store
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
 from paydesk.events.readers import Readers, topics
 from paydesk.events.store import Feed, Page
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Handled, wait_seconds
 
-WAIT_SECONDS_MAX = 55
 EVENTS_MAX = 100
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
 """The first and every later interval between polls of the database, since a notification may be lost. The first one is
@@ -29,19 +28,19 @@ async def read(call: Call) -> Handled:
     """Return the events after the cursor; if there are none, wait for the first one for up to `wait` seconds."""
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
-    after, wait_seconds = _after(call, feed), _wait_seconds(call)
+    after, seconds = _after(call, feed), wait_seconds(call)
     with ExitStack() as waiting:
-        return await _wait(call, feed, after, wait_seconds, waiting)
+        return await _wait(call, feed, after, seconds, waiting)
 
 
-async def _wait(call: Call, feed: Feed, after: int | None, wait_seconds: int, waiting: ExitStack) -> Answer:
+async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting: ExitStack) -> Answer:
     """Return the first events. From its first wait on the request counts as waiting."""
     signals, loop = call.database.signals, asyncio.get_running_loop()
-    deadline = loop.time() + wait_seconds
+    deadline = loop.time() + seconds
     interval, later = POLL_INTERVAL_SECONDS
     while True:
         with signals.subscribe(*topics(feed), "stop") as waiter:
-            if interval != later and wait_seconds:
+            if interval != later and seconds:
                 _readers(call).announce(feed)
             page = await _page(call, feed, after)
             left = deadline - loop.time()
@@ -93,13 +92,6 @@ def _invalid_cursor(reason: str) -> Refusal:
         "'after' - must be the `next` of an earlier answer to a token of the same application, seller and live mode;"
         " omit it to start with the oldest event",
     )
-
-
-def _wait_seconds(call: Call) -> int:
-    text = call.query.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
-    return int(text)
 
 
 def _readers(call: Call) -> Readers:

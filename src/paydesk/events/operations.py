@@ -8,34 +8,23 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.events import handlers
 from paydesk.events.cursors import CHARACTERS_MAX
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.operation import Operation, Query
+from paydesk.operation import DATE_TIME, TEXT, WAIT, Operation, Query, array_of, object_of
 
-TEXT = {"type": "string"}
 EVENT: dict[str, Any] = {
-    "type": "object",
+    **object_of(
+        {
+            "id": {"type": "string", "format": "uuid"},
+            "action": TEXT,
+            "api_version": {"const": "v1"},
+            "application_id": TEXT,
+            "type": {"const": "order"},
+            "user_id": TEXT,
+            "live_mode": {"type": "boolean"},
+            "date_created": DATE_TIME,
+            "data": {"type": "object"},
+        }
+    ),
     "description": "The body of the webhook of the same event.",
-    "required": [
-        "id",
-        "action",
-        "api_version",
-        "application_id",
-        "type",
-        "user_id",
-        "live_mode",
-        "date_created",
-        "data",
-    ],
-    "properties": {
-        "id": {"type": "string", "format": "uuid"},
-        "action": TEXT,
-        "api_version": {"const": "v1"},
-        "application_id": TEXT,
-        "type": {"const": "order"},
-        "user_id": TEXT,
-        "live_mode": {"type": "boolean"},
-        "date_created": {"type": "string", "format": "date-time"},
-        "data": {"type": "object"},
-    },
 }
 EXAMPLE: dict[str, Any] = {
     "data": [
@@ -93,23 +82,14 @@ OPERATIONS: tuple[Operation, ...] = (
                 {"type": "string", "maxLength": CHARACTERS_MAX},
                 "The `next` of an earlier answer. Without it the page starts with the oldest event that is kept.",
             ),
-            Query(
-                "wait",
-                {"type": "integer", "minimum": 0, "maximum": handlers.WAIT_SECONDS_MAX, "default": 0},
-                "Seconds to wait if there is no event yet.",
-            ),
+            WAIT,
         ),
-        answer={
-            "type": "object",
-            "required": ["data", "next"],
-            "properties": {
-                "data": {"type": "array", "items": EVENT, "maxItems": handlers.EVENTS_MAX},
-                "next": {
-                    "type": "string",
-                    "description": "Does not expire until the events after it are no longer kept.",
-                },
-            },
-        },
+        answer=object_of(
+            {
+                "data": array_of(EVENT, maxItems=handlers.EVENTS_MAX),
+                "next": {**TEXT, "description": "Does not expire until the events after it are no longer kept."},
+            }
+        ),
         example=EXAMPLE,
         errors=(PROPERTY_VALUE, EVENTS_NO_LONGER_KEPT),
     ),

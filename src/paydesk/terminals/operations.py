@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operation import Operation, Query
+from paydesk.operation import COUNT, TEXT, Operation, Query, array_of, object_of
 from paydesk.terminals import handlers
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import (
-    COUNT,
-    EXAMPLE_TERMINAL_ID,
-    ITEMS_MAX,
-    MODE,
-    TEXT,
-    SetupRequest,
-    array_of,
-    object_of,
-)
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, ITEMS_MAX, MODE, SetupRequest
 
 LIST = Operation(
     method="GET",

@@ -1,4 +1,4 @@
-"""Requests and response schemas of terminals; the schema builders serve `/device/v1` too."""
+"""Requests and responses of applications about terminals."""
 
 from __future__ import annotations
 
@@ -14,19 +14,7 @@ if TYPE_CHECKING:
 ITEMS_MAX = 50
 EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
 MODE = {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]}
-
-
-def object_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object with these properties."""
-    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
-
-
-def array_of(items: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an array."""
-    return {"type": "array", "items": items}
 
 
 class ModeRequest(Model):
