@@ -172,9 +172,9 @@ def _many_names() -> bytes:
 @pytest.mark.parametrize("raw", [(b"1 " * BODY_BYTES)[:BODY_BYTES], b"[" * BODY_BYTES, _many_names()])
 async def test_the_largest_unreadable_result_takes_less_than_100_ms(desk: Desk, raw: bytes) -> None:
     """64 KiB of any content take less than 0.1 s of processor time, in the best of five runs."""
+    order = await desk.granted()
     seconds: list[float] = []
     while len(seconds) < 5 and min(seconds, default=1.0) >= 0.1:
-        order = await desk.granted()
         began = time.thread_time()
         assert refused(await desk.report(order, raw)) == "result_conflict"
         seconds.append(time.thread_time() - began)

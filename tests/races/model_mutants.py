@@ -18,11 +18,11 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One key, one effect, one answer",
         "a refund that the acquirer declined releases its key",
         "http/three_phase.py",
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
         "                return reply\n"
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
     ),
     (
         "One key, one effect, one answer",
@@ -149,7 +149,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Live and test never meet",
         "inquiries for live orders go to the simulated acquirer",
-        "payments/acquirers.py",
+        "sandbox/simulator/acquirer.py",
         'if acquirer == "simulator" else None',
         'if acquirer != "none" else test',
     ),
