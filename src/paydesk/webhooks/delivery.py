@@ -180,7 +180,8 @@ class DeliveryWorker:
             except (Unavailable, Locked):
                 # The write may have been applied: recording an attempt twice has no effect.
                 if time.monotonic() > until:
-                    log.warning("delivery_not_recorded", delivery=claimed.delivery_id, retried_after="claim expiry")
+                    # It is sent again when its claim expires.
+                    log.warning("delivery_not_recorded", delivery=claimed.delivery_id)
                     return None
                 await asyncio.sleep(RECORD_RETRY_SECONDS)
 
