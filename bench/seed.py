@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from paydesk.core.keys import Keys
-from paydesk.device import lease_store
+from paydesk.device import store as device
 from paydesk.oauth import issuing
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
@@ -105,7 +105,7 @@ async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -
     for number in range(sizes.terminals - sizes.pollers, sizes.terminals):
         terminal_id, boot_id = f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", str(uuid.uuid4())
         token = await terminals.mint_token(tx, seller_id, terminal_id, now_ms)
-        await lease_store.begin_session(tx, seller_id, terminal_id, boot_id, "1", 1, now_ms)
+        await device.begin_session(tx, seller_id, terminal_id, boot_id, "1", 1, now_ms)
         devices.append({"token": token.reveal(), "boot_id": boot_id})
     return devices
 

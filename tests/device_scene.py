@@ -1,4 +1,4 @@
-"""A scene for the tests of terminals: a seller with a terminal, orders on it, and what the terminal says."""
+"""Fixtures for tests of terminals: a seller with a terminal, orders on it, and the terminal's requests."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ UNKNOWN = {"outcome": "unknown"}
 
 
 def new_boot() -> str:
-    """A boot id, as a terminal draws one at every start."""
+    """Return a boot id, as a terminal generates one at every start."""
     return str(uuid.uuid4())
 
 
 @dataclass
 class Desk:
-    """One seller with a point of sale, and a terminal in mode PDV there."""
+    """A seller with a point of sale and a terminal in mode PDV."""
 
     database: Database
     seller_id: int
@@ -74,7 +74,7 @@ class Desk:
         revoked: bool = False,
         in_transaction: bool = True,
     ) -> Answer | Refusal:
-        """What the handler answers or refuses; a refusal that it raises has undone what it did."""
+        """Return the handler's answer or refusal. A raised refusal rolls its transaction back."""
         call = Call(
             settings=self.settings,
             database=self.database,
@@ -109,7 +109,7 @@ class Desk:
     async def terminal(
         self, *, pos_id: int | None = None, operating_mode: OperatingMode = "UNDEFINED", live: bool = False
     ) -> str:
-        """A further terminal of the seller."""
+        """Create another terminal of the seller."""
         made = await self.database.write(
             lambda tx: store.create(
                 tx,
@@ -125,13 +125,13 @@ class Desk:
         return made.terminal_id
 
     async def order(self, *, seconds: int = 900) -> Order:
-        """A new order on the terminal."""
+        """Create an order on the terminal."""
         order = self.new_order(seconds=seconds)
         assert await self.database.write(lambda tx: orders.create(tx, order, order.created_ms))
         return order
 
     def new_order(self, *, seconds: int = 900) -> Order:
-        """An order that nobody has made yet."""
+        """Return an order that is not in the database."""
         now_ms = self.clock.now_ms()
         return Order(
             seller_id=self.seller_id,
@@ -158,73 +158,73 @@ class Desk:
         )
 
     async def move(self, move: Move, order: Order) -> Order | None:
-        """Make a move from elsewhere: a cancel, an expiry."""
+        """Make a move that is not the terminal's, as a cancel or an expiry."""
         return await self.database.write(lambda tx: orders.move(tx, move, order, self.clock.now_ms()))
 
     async def now(self, order: Order) -> Order:
-        """The order as it is."""
+        """Return the current row of the order."""
         found = await self.database.read(lambda tx: orders.find(tx, order.seller_id, order.order_id))
         assert found is not None
         return found
 
     async def rows(self, sql: str, *args: Any) -> list[Row]:
-        """What a statement finds."""
+        """Return the rows of a statement."""
         return await self.database.read(lambda tx: tx.all(sql, *args))
 
     async def hello(self, *journal: dict[str, Any], boot_id: str | None = None) -> Answer | Refusal:
-        """The terminal starts; without a boot id it is the same start as before."""
+        """Send a hello; without a boot id it repeats the current session's."""
         self.boot_id = boot_id or self.boot_id
         body = HelloRequest.model_validate({"boot_id": self.boot_id, "journal": list(journal)})
         return await self.handle(sessions.hello, body, in_transaction=False)
 
     async def next(self, wait: int = 0, boot_id: str | None = None) -> Answer | Refusal:
-        """The terminal polls."""
+        """Poll for the next message."""
         query = {"boot_id": boot_id or self.boot_id, "wait": str(wait)}
         return await self.handle(polling.next_message, query=query, in_transaction=False)
 
     async def acknowledge(self, order: Order, boot_id: str | None = None, **caller: Any) -> Answer | Refusal:
-        """The terminal acknowledges."""
+        """Acknowledge the order."""
         body = SessionRequest(boot_id=boot_id or self.boot_id)
         return await self.handle(leases.acknowledge, body, paths=[order.ulid], **caller)
 
     async def progress(self, order: Order, step: str, seq: int = 1, boot_id: str | None = None) -> Answer | Refusal:
-        """The terminal tells how far it came."""
+        """Report a step."""
         body = ProgressRequest.model_validate({"boot_id": boot_id or self.boot_id, "seq": seq, "step": step})
         return await self.handle(leases.progress, body, paths=[order.ulid])
 
     async def answer_cancel(self, order: Order, *, done: bool) -> Answer | Refusal:
-        """The terminal answers a cancel message."""
+        """Answer a cancel message."""
         body = CancelResultRequest(boot_id=self.boot_id, done=done)
         return await self.handle(leases.answer_cancel, body, paths=[order.ulid])
 
     async def report(
         self, order: Order, result: dict[str, Any] | bytes, result_id: str | None = None, **caller: Any
     ) -> Answer | Refusal:
-        """The terminal reports."""
+        """Report a result."""
         raw = result if isinstance(result, bytes) else json.dumps({"boot_id": self.boot_id, **result}).encode()
         return await self.handle(results.report, raw, paths=[order.ulid, result_id or new_boot()], **caller)
 
-    async def setup(self, *wanted: tuple[str, str], live: bool = False) -> Answer | Refusal:
-        """An application sets modes."""
-        items = [{"id": terminal_id, "operating_mode": mode} for terminal_id, mode in wanted]
+    async def setup(self, *modes: tuple[str, str], live: bool = False) -> Answer | Refusal:
+        """Set modes as an application."""
+        items = [{"id": terminal_id, "operating_mode": mode} for terminal_id, mode in modes]
         return await self.handle(handlers.setup, SetupRequest.model_validate({"terminals": items}), live=live)
 
     async def at_terminal(self) -> Order:
-        """An order that the terminal has acknowledged."""
+        """Create an order and acknowledge it."""
         order = await self.order()
         assert answered(await self.hello())
         assert answered(await self.acknowledge(order))
         return await self.now(order)
 
     async def granted(self) -> Order:
-        """An order that the terminal may authorize."""
+        """Create an order whose authorization is permitted."""
         order = await self.at_terminal()
         assert answered(await self.progress(order, "authorizing"))["go"] is True
         return await self.now(order)
 
 
 async def open_desk(database: Database) -> Desk:
-    """The scene on a fresh database."""
+    """Create the desk in a fresh database."""
 
     async def work(tx: Transaction) -> Desk:
         seller = await sellers.create(
@@ -257,7 +257,7 @@ async def open_desk(database: Database) -> Desk:
 
 
 def answered(outcome: Answer | Refusal) -> dict[str, Any]:
-    """The body of the 200 that this must be."""
+    """Assert that the outcome is a 200 and return its body."""
     assert isinstance(outcome, Answer), outcome
     assert outcome.status == 200
     body = outcome.body if isinstance(outcome.body, dict) else json.loads(bytes(outcome.body))
@@ -265,6 +265,6 @@ def answered(outcome: Answer | Refusal) -> dict[str, Any]:
 
 
 def refused(outcome: Answer | Refusal) -> str:
-    """The code of the refusal that this must be."""
+    """Assert that the outcome is a refusal and return its code."""
     assert isinstance(outcome, Refusal), outcome
     return outcome.kind.code

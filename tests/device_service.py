@@ -1,6 +1,6 @@
-"""The service as a terminal sees it: a small server that speaks `/device/v1` and breaks where a test tells it to.
+"""A fake service for tests of virtual terminals: it implements `/device/v1`, with faults on demand.
 
-It is the world outside for the virtual terminal's tests. What it answers follows the terminal protocol, not our code.
+Its answers follow the terminal protocol, independently of the service's code.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from aiohttp.test_utils import TestServer
 from paydesk.core.clock import rfc3339
 
 Fault = int | dict[str, Any] | str
-"""A status (answered, nothing done), a 409 with this body, `hang` (nothing done, no answer), `lost` (done, then the
-connection drops) or `silent` (done, no answer)."""
+"""A status (nothing is processed), a 409 with this body, `hang` (neither processed nor answered), `lost` (processed,
+then the connection is closed) or `silent` (processed and not answered)."""
 
 JsonObject = dict[str, Any]
 
 DECLINED = {"9001": "rejected_by_issuer", "9002": "insufficient_amount", "9006": "high_risk"}
 SILENT = ("9021", "9022")
-"""What the acquirer makes of a card, by its last digits; every other is approved."""
+"""The acquirer's outcome, by the card's last digits; all others are approved."""
 
 
 def order(amount: str = "24.90", **more: Any) -> JsonObject:
-    """An order as a terminal is offered it."""
+    """Return an order as it is offered to a terminal."""
     return {"id": "ORD1", "payment_id": "PAY1", "amount": amount, "currency": "BRL", **more}
 
 
 @dataclass
 class Lease:
-    """What the service knows of one lease."""
+    """The state of one lease."""
 
     order: JsonObject
     state: str = "created"
@@ -47,9 +47,9 @@ class Lease:
 
 
 class DeviceService:
-    """One terminal's service. `calls` is all that it was told, `faults` what goes wrong next with each call.
+    """The service of one terminal. `calls` are the recorded requests, `faults` the next faults of each call.
 
-    A call goes by its path's last word, progress by its step.
+    A call is named by the last segment of its path, a progress call by its step.
     """
 
     def __init__(self) -> None:
@@ -61,40 +61,40 @@ class DeviceService:
         self.behind_seconds = 0.0
         self.verdicts: dict[str, str] = {}
         self.charges: dict[str, JsonObject] = {}
-        """What the acquirer answered, by payment id."""
+        """The acquirer's answers, by payment id."""
         self.boots: list[str] = []
         self._messages: asyncio.Queue[JsonObject] = asyncio.Queue()
         self._changed = asyncio.Condition()
         self._open = asyncio.Event()
 
     def offer(self, lease_id: str, amount: str = "24.90", **more: Any) -> Lease:
-        """Let the terminal's next poll bring this order."""
+        """Offer the order in the terminal's next poll."""
         lease = self.leases.setdefault(lease_id, Lease(order(amount, payment_id=f"PAY-{lease_id}", **more)))
         self.say({"type": "order", "lease_id": lease_id, "time": self._now(), "order": lease.order})
         return lease
 
     def say(self, message: JsonObject) -> None:
-        """Let the terminal's next poll bring this message."""
+        """Send the message in the terminal's next poll."""
         self._messages.put_nowait(message)
 
     def told(self, name: str) -> list[JsonObject]:
-        """The bodies of all calls of that name so far."""
+        """Return the bodies of all calls with this name."""
         return [body for called, body in self.calls if called == name]
 
     async def until_told(self, name: str, times: int = 1) -> JsonObject:
-        """Wait until the call came so often; the last one's body."""
+        """Wait for the given number of calls and return the last body."""
         async with asyncio.timeout(5), self._changed:
             await self._changed.wait_for(lambda: len(self.told(name)) >= times)
         return self.told(name)[times - 1]
 
     async def until_state(self, lease: Lease, state: str) -> None:
-        """Wait until the lease is in that state."""
+        """Wait until the lease is in this state."""
         async with asyncio.timeout(5), self._changed:
             await self._changed.wait_for(lambda: lease.state == state)
 
     @asynccontextmanager
     async def serve(self, port: int | None = None) -> AsyncIterator[str]:
-        """Listen on loopback; gives the base URL."""
+        """Listen on loopback and yield the base URL."""
         app = web.Application(middlewares=[self._record])
         base = "/device/v1"
         app.router.add_post(f"{base}/hello", self._hello, name="hello")
@@ -229,8 +229,8 @@ class DeviceService:
         body = await request.json()
         lease = self.leases[request.match_info["lease"]]
         content = {key: value for key, value in body.items() if key != "boot_id"}
-        known = lease.results.setdefault(request.match_info["result"], content)
-        if known != content:
+        first = lease.results.setdefault(request.match_info["result"], content)
+        if first != content:
             return web.json_response({"error": "result_conflict", "recorded": True}, status=409)
         if len(lease.results) > 1:
             return web.json_response({"error": "order_finished", "recorded": True}, status=409)

@@ -130,7 +130,7 @@ async def _workers(database: Database, clock: MovableClock) -> None:
     context = _context(database, clock)
     for one in (expiry.expire_step, expiry.silent_step, expiry.unknown_step):
         assert await one(context) == 1
-    await missed_wakeups.walk(context, asyncio.Event())
+    await missed_wakeups.scan(context, asyncio.Event())
     await relay.sweep(context, asyncio.Event())
     async with worker(database, clock, webhook_retry_seconds=(1,)) as delivering:
         await step(delivering)

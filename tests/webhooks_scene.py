@@ -1,4 +1,4 @@
-"""What tests of webhooks share: rows of an order and its events, a receiver that really listens, a worker."""
+"""Fixtures for tests of webhooks: rows of an order and its events, a listening receiver, a worker."""
 
 from __future__ import annotations
 
@@ -36,14 +36,37 @@ INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, 
 VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7, 1, 1)
 """
 
+DELIVERIES = """
+SELECT delivery_id, subscription_id, version, status, attempts, next_ms, ended_ms
+  FROM deliveries WHERE seller_id = $1 AND order_id = $2 ORDER BY version, subscription_id
+"""
+
+ATTEMPTS = """
+SELECT attempt, started_ms, duration_ms, answer_status, answer_body, error
+  FROM attempts WHERE seller_id = $1 AND delivery_id = $2 ORDER BY attempt
+"""
+
 PENDING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending'"
 
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
+class Delivery:
+    """One delivery of an order's event to one subscription."""
+
+    delivery_id: str
+    subscription_id: str
+    version: int
+    status: str
+    attempts: int
+    next_ms: int
+    ended_ms: int | None
+
+
+@dataclass(frozen=True)
 class Received:
-    """One request as the receiver saw it."""
+    """One request that the receiver got."""
 
     url: URL
     headers: CIMultiDictProxy[str]
@@ -51,21 +74,21 @@ class Received:
 
     @property
     def order_and_version(self) -> tuple[str, int]:
-        """Which order, and which version of it, the request tells of."""
+        """The order of the notification and its version."""
         data = json.loads(self.body)["data"]
         return data["id"], data["version"]
 
 
 @dataclass
 class Receiver:
-    """The application's server: keeps what it gets and answers as `answer` does."""
+    """The application's server: records requests and answers with `answer`."""
 
     answer: Answering
     url: str = ""
     got: list[Received] = field(default_factory=list)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Keep the request and answer it."""
+        """Record the request and answer it."""
         self.got.append(Received(request.url, request.headers, await request.read()))
         return await self.answer(request)
 
@@ -76,7 +99,7 @@ async def ok(_: web.BaseRequest) -> web.StreamResponse:
 
 
 def failing(status: int, headers: dict[str, str] | None = None) -> Answering:
-    """Answer `status`, always."""
+    """Return a handler that always answers `status`."""
 
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=status, text="no", headers=headers)
@@ -86,7 +109,7 @@ def failing(status: int, headers: dict[str, str] | None = None) -> Answering:
 
 @asynccontextmanager
 async def receiver(answer: Answering = ok) -> AsyncIterator[Receiver]:
-    """A receiver on loopback."""
+    """Run a receiver on loopback."""
     made = Receiver(answer)
     runner = web.ServerRunner(web.Server(made.handle), shutdown_timeout=0.1)
     await runner.setup()
@@ -108,7 +131,7 @@ async def subscribe(
     application_id: int = APPLICATION,
     topic: str = TOPIC,
 ) -> tuple[str, Secret]:
-    """Subscribe the application; the subscription's id and its secret."""
+    """Subscribe the application; return the subscription's id and secret."""
 
     async def work(tx: Transaction) -> tuple[subscriptions.Subscription, Secret]:
         return await subscriptions.create(
@@ -120,12 +143,12 @@ async def subscribe(
 
 
 def order_id() -> str:
-    """A new order's id."""
+    """Return the id of a new order."""
     return "ORD" + ulid(1)
 
 
 async def announce(database: Database, now_ms: int, order: str, version: int = 1, action: str = "order.created") -> str:
-    """An event of the order, with its deliveries, as a move commits it; the event's id."""
+    """Insert an event of the order with its deliveries, as a move does; return the event's id."""
     event_id = str(uuid.uuid4())
 
     async def work(tx: Transaction) -> None:
@@ -164,7 +187,7 @@ async def worker(
     resolver: CheckedResolver | None = None,
     **overrides: object,
 ) -> AsyncIterator[DeliveryWorker]:
-    """A worker that a test steps by hand."""
+    """Yield a worker that the test steps."""
     settings = Settings.model_validate(overrides)
     context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True)
     async with Sender(
@@ -174,7 +197,7 @@ async def worker(
 
 
 async def step(one: DeliveryWorker) -> int:
-    """Send what is due, and what comes due by that, until nothing is; how many attempts."""
+    """Deliver until nothing is due; return the number of attempts."""
     total = 0
     while started := await one.start_due():
         total += started
@@ -182,20 +205,20 @@ async def step(one: DeliveryWorker) -> int:
     return total
 
 
-async def deliveries(database: Database, order: str) -> list[store.Delivery]:
-    """The notifications of an order."""
-    return await database.read(lambda tx: store.deliveries_of(tx, SELLER, order))
+async def deliveries(database: Database, order: str) -> list[Delivery]:
+    """Return the deliveries of an order."""
+    return [Delivery(*row) for row in await database.read(lambda tx: tx.all(DELIVERIES, SELLER, order))]
 
 
 async def attempts(database: Database, delivery_id: str) -> list[store.Attempt]:
-    """What was tried for one notification."""
-    return await database.read(lambda tx: store.attempts_of(tx, SELLER, delivery_id))
+    """Return the attempts of one delivery."""
+    return [store.Attempt(*row) for row in await database.read(lambda tx: tx.all(ATTEMPTS, SELLER, delivery_id))]
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for what a worker that runs by itself does."""
+    """Wait until the condition holds."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - the worker tells nobody when it is done
+        while not condition():  # noqa: ASYNC110 - the worker does not signal completion
             await asyncio.sleep(0.005)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -193,3 +193,34 @@ class Query:
     schema: Mapping[str, Any]
     description: str
     required: bool = False
+
+
+TEXT = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 0}
+DATE_TIME = {"type": "string", "format": "date-time"}
+
+
+def object_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    """Return the JSON schema of an object with these properties."""
+    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
+
+
+def array_of(items: dict[str, Any], **limits: int) -> dict[str, Any]:
+    """Return the JSON schema of an array."""
+    return {"type": "array", "items": items, **limits}
+
+
+WAIT_SECONDS_MAX = 55
+WAIT = Query(
+    "wait",
+    {"type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0},
+    "Seconds to wait if there is nothing to return yet.",
+)
+
+
+def wait_seconds(call: Call) -> int:
+    """Return the value of the query parameter `wait`. Raises `property_value`."""
+    text = call.query.get("wait", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
+        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
+    return int(text)

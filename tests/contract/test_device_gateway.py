@@ -1,4 +1,4 @@
-"""`hello` and `next`: sessions, verdicts, and what a polling terminal is told."""
+"""`hello` and `next`: sessions, verdicts, and the messages of a long poll."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from paydesk.storage.database import Database
 
 @pytest.fixture
 async def desk(database: Database) -> Desk:
-    """A seller with a terminal that has said hello."""
+    """Return a desk whose terminal has sent a hello."""
     desk = await open_desk(database)
     answered(await desk.hello())
     return desk
 
 
 def nothing(outcome: Any) -> bool:
-    """Whether the poll brought nothing."""
+    """Return whether the poll was answered 204."""
     return isinstance(outcome, Answer) and outcome.status == 204
 
 
 async def restart(desk: Desk, order: Order, step: str, **more: Any) -> list[dict[str, str]]:
-    """The verdicts that a new start is told on an order in its journal."""
+    """Start a new session with the order in its journal and return the verdicts."""
     entry = {"lease_id": order.ulid, "last_step": step, **more}
     leases: list[dict[str, str]] = answered(await desk.hello(entry, boot_id=new_boot()))["leases"]
     return leases
 
 
 async def expire(desk: Desk, order: Order) -> None:
-    """The order's time runs out, and the worker has seen it."""
+    """Expire the order as the worker does."""
     desk.clock.advance(order.expires_ms - desk.clock.now_ms())
     await desk.database.write(lambda tx: store.expire_overdue(tx, order, desk.clock.now_ms()))
 
 
-async def test_hello_tells_the_terminal_what_it_is(desk: Desk) -> None:
-    """Repeated by the same start it is answered the same."""
+async def test_hello_returns_the_terminals_configuration(desk: Desk) -> None:
+    """A repeated hello of the same session gets the same answer."""
     for _ in range(2):
         assert answered(await desk.hello()) == {
             "terminal_id": desk.terminal_id,
@@ -54,8 +54,8 @@ async def test_hello_tells_the_terminal_what_it_is(desk: Desk) -> None:
         }
 
 
-async def test_an_earlier_start_is_stale_for_ever(desk: Desk) -> None:
-    """Hello included, even after the one that took over said hello again."""
+async def test_an_earlier_session_stays_stale(desk: Desk) -> None:
+    """Every call gets `stale_session`, also after a repeated hello of the newer session."""
     earlier, later = desk.boot_id, new_boot()
     order = await desk.order()
     answered(await desk.hello(boot_id=later))
@@ -66,30 +66,30 @@ async def test_an_earlier_start_is_stale_for_ever(desk: Desk) -> None:
     assert answered(await desk.next(boot_id=later))["type"] == "order"
 
 
-async def test_a_later_start_ends_the_poll_of_an_earlier(desk: Desk) -> None:
-    """The open poll is answered at once."""
+async def test_a_new_session_ends_the_open_poll_of_an_earlier_one(desk: Desk) -> None:
+    """The open poll gets `stale_session` at once."""
     poll = asyncio.create_task(desk.next(wait=55))
     await asyncio.sleep(0.1)
     await desk.hello(boot_id=new_boot())
     assert refused(await asyncio.wait_for(poll, 2)) == "stale_session"
 
 
-async def test_a_poll_without_a_hello_is_stale(desk: Desk) -> None:
-    """A boot id that never said hello has no session."""
+async def test_a_poll_without_a_hello_returns_stale_session(desk: Desk) -> None:
+    """A boot id without a hello has no session."""
     assert refused(await desk.next(boot_id=new_boot())) == "stale_session"
 
 
 @pytest.mark.parametrize("wait", ["-1", "56", "x", "٣"])
 async def test_next_refuses_a_wait_out_of_bounds(desk: Desk, wait: str) -> None:
-    """From 0 to 55 seconds."""
+    """`wait` is from 0 to 55 seconds."""
     from paydesk.device.polling import next_message
 
     query = {"boot_id": desk.boot_id, "wait": wait}
     assert refused(await desk.handle(next_message, query=query, in_transaction=False)) == "property_value"
 
 
-async def test_an_order_is_offered_as_the_terminal_needs_it(desk: Desk) -> None:
-    """Being offered changes nothing."""
+async def test_next_offers_the_order(desk: Desk) -> None:
+    """The offer does not change the order."""
     order = await desk.order()
     assert answered(await desk.next()) == {
         "type": "order",
@@ -110,7 +110,7 @@ async def test_an_order_is_offered_as_the_terminal_needs_it(desk: Desk) -> None:
 
 
 async def test_an_order_reaches_a_polling_terminal_within_100_ms(desk: Desk) -> None:
-    """The poll is woken, not timed."""
+    """The new order notifies the poll."""
     loop = asyncio.get_running_loop()
     delays = []
     for _ in range(5):
@@ -121,12 +121,12 @@ async def test_an_order_reaches_a_polling_terminal_within_100_ms(desk: Desk) -> 
         assert answered(await poll)["lease_id"] == order.ulid
         delays.append(loop.time() - made)
         await desk.move(status.CANCEL, order)
-    # One slow turn of a busy machine proves nothing about the wake.
+    # The median, because single rounds may be slow on a busy machine.
     assert sorted(delays)[2] < 0.1
 
 
-async def test_an_order_not_acknowledged_is_offered_again(desk: Desk) -> None:
-    """In the poll that is open when the time has come, under the same lease."""
+async def test_an_unacknowledged_order_is_offered_again(desk: Desk) -> None:
+    """The open poll returns it again under the same lease after `offer_again_seconds`."""
     desk.settings = desk.settings.model_copy(update={"offer_again_seconds": 1})
     order = await desk.order()
     loop = asyncio.get_running_loop()
@@ -138,8 +138,8 @@ async def test_an_order_not_acknowledged_is_offered_again(desk: Desk) -> None:
     assert nothing(await desk.next(wait=2))
 
 
-async def test_the_newest_poll_wins(desk: Desk) -> None:
-    """The older one ends at once with nothing, the newer gets the order."""
+async def test_a_newer_poll_ends_the_older_one(desk: Desk) -> None:
+    """The older one is answered 204 at once, the newer one gets the order."""
     older = asyncio.create_task(desk.next(wait=55))
     await asyncio.sleep(0.1)
     newer = asyncio.create_task(desk.next(wait=55))
@@ -148,8 +148,8 @@ async def test_the_newest_poll_wins(desk: Desk) -> None:
     assert answered(await asyncio.wait_for(newer, 2))["lease_id"] == order.ulid
 
 
-async def test_a_stale_poll_does_not_end_the_good_one(desk: Desk) -> None:
-    """Whoever has no session takes nothing away."""
+async def test_a_stale_poll_does_not_end_the_valid_one(desk: Desk) -> None:
+    """A poll without a session has no effect on others."""
     poll = asyncio.create_task(desk.next(wait=55))
     await asyncio.sleep(0.1)
     assert refused(await desk.next(boot_id=new_boot())) == "stale_session"
@@ -157,8 +157,8 @@ async def test_a_stale_poll_does_not_end_the_good_one(desk: Desk) -> None:
     assert answered(await asyncio.wait_for(poll, 2))["type"] == "order"
 
 
-async def test_a_changed_mode_is_told_once(desk: Desk) -> None:
-    """Within the poll that is open; a STANDALONE terminal gets no orders."""
+async def test_a_changed_mode_is_sent_once(desk: Desk) -> None:
+    """The open poll returns it; a STANDALONE terminal gets no orders."""
     poll = asyncio.create_task(desk.next(wait=55))
     await asyncio.sleep(0.1)
     answered(await desk.setup((desk.terminal_id, "STANDALONE")))
@@ -167,22 +167,22 @@ async def test_a_changed_mode_is_told_once(desk: Desk) -> None:
     assert nothing(await desk.next())
 
 
-async def test_another_node_tells_what_it_does_not_know_was_told(desk: Desk) -> None:
-    """A mode may have changed between a hello there and a poll here."""
+async def test_another_node_sends_the_mode_again(desk: Desk) -> None:
+    """The mode may have changed between a hello on one node and a poll on another."""
     desk.gateway = Gateway()
     assert answered(await desk.next()) == {"type": "mode", "operating_mode": "PDV"}
     assert nothing(await desk.next())
 
 
 async def test_an_overdue_order_is_not_offered(desk: Desk) -> None:
-    """Its time ran out, though nobody has written it down yet."""
+    """Its time has run out, though the worker has not expired it yet."""
     await desk.order(seconds=30)
     desk.clock.advance(30_000)
     assert nothing(await desk.next())
 
 
 async def test_a_cancel_request_reaches_the_terminal(desk: Desk) -> None:
-    """While the order is at the terminal and not granted."""
+    """The order is at the terminal and authorization is not permitted."""
     order = await desk.at_terminal()
     await desk.move(status.REQUEST_CANCEL, order)
     assert answered(await desk.next()) == {"type": "cancel", "lease_id": order.ulid}
@@ -191,8 +191,8 @@ async def test_a_cancel_request_reaches_the_terminal(desk: Desk) -> None:
     assert nothing(await desk.next())
 
 
-async def test_an_expired_lease_is_told_once(desk: Desk) -> None:
-    """Of an acknowledged order only, and before the next one is offered."""
+async def test_the_expiry_of_a_lease_is_sent_once(desk: Desk) -> None:
+    """Only for an acknowledged order, and before the next order is offered."""
     order = await desk.at_terminal()
     await expire(desk, order)
     following = await desk.order()
@@ -201,24 +201,24 @@ async def test_an_expired_lease_is_told_once(desk: Desk) -> None:
     assert nothing(await desk.next())
 
 
-async def test_a_created_order_is_offered_to_a_new_start(desk: Desk) -> None:
-    """The journal may forget it."""
+async def test_a_created_order_is_offered_to_a_new_session(desk: Desk) -> None:
+    """The verdict on its journal entry is `forget`."""
     order = await desk.order()
     answered(await desk.next())
     assert await restart(desk, order, "offered") == [{"lease_id": order.ulid, "verdict": "forget"}]
     assert answered(await desk.next())["lease_id"] == order.ulid
 
 
-async def test_an_order_before_the_grant_is_resumed(desk: Desk) -> None:
-    """The new session holds the lease and may authorize."""
+async def test_an_order_without_permit_is_resumed(desk: Desk) -> None:
+    """The new session has the lease and may authorize."""
     order = await desk.at_terminal()
     assert await restart(desk, order, "acknowledged") == [{"lease_id": order.ulid, "verdict": "resume"}]
     assert nothing(await desk.next())
     assert answered(await desk.progress(order, "authorizing"))["go"] is True
 
 
-async def test_an_order_the_journal_lost_is_offered_again(desk: Desk) -> None:
-    """A reset terminal gets it before the grant, and may acknowledge it anew."""
+async def test_an_order_missing_from_the_journal_is_offered_again(desk: Desk) -> None:
+    """A reset terminal may acknowledge it again before authorization is permitted."""
     order = await desk.at_terminal()
     assert answered(await desk.hello(boot_id=new_boot()))["leases"] == []
     assert answered(await desk.next())["lease_id"] == order.ulid
@@ -226,8 +226,8 @@ async def test_an_order_the_journal_lost_is_offered_again(desk: Desk) -> None:
     assert nothing(await desk.next())
 
 
-async def test_a_granted_order_is_held(desk: Desk) -> None:
-    """Whether the journal knows it or not, it is never charged again and the acquirer is asked."""
+async def test_a_permitted_order_gets_verdict_hold(desk: Desk) -> None:
+    """With or without a journal entry it is not charged again, and there is an inquiry."""
     order = await desk.granted()
     assert answered(await desk.hello(boot_id=new_boot()))["leases"] == [{"lease_id": order.ulid, "verdict": "hold"}]
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
@@ -238,14 +238,14 @@ async def test_a_granted_order_is_held(desk: Desk) -> None:
     assert (await desk.now(order)).state == status.PROCESSED
 
 
-async def test_authorizing_asked_and_not_granted_is_aborted(desk: Desk) -> None:
-    """And the acquirer is asked all the same."""
+async def test_authorizing_without_permit_is_aborted(desk: Desk) -> None:
+    """There is an inquiry nevertheless."""
     order = await desk.at_terminal()
     assert await restart(desk, order, "authorizing") == [{"lease_id": order.ulid, "verdict": "abort"}]
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
 
 
-async def test_a_cancel_request_or_expiry_aborts_at_the_start(desk: Desk) -> None:
+async def test_a_canceled_or_overdue_order_is_aborted_at_hello(desk: Desk) -> None:
     """The order becomes canceled or expired."""
     order = await desk.at_terminal()
     await desk.move(status.REQUEST_CANCEL, order)
@@ -257,8 +257,8 @@ async def test_a_cancel_request_or_expiry_aborts_at_the_start(desk: Desk) -> Non
     assert (await desk.now(order)).state == status.EXPIRED
 
 
-async def test_a_result_in_the_journal_is_asked_for(desk: Desk) -> None:
-    """And an order that has ended is forgotten."""
+async def test_a_result_in_the_journal_gets_verdict_report(desk: Desk) -> None:
+    """An order that has ended gets `forget`."""
     order = await desk.granted()
     assert await restart(desk, order, "authorizing", result=APPROVED) == [{"lease_id": order.ulid, "verdict": "report"}]
     answered(await desk.report(order, APPROVED))

@@ -1,4 +1,4 @@
-"""`ack`, `progress`, `cancel-result` and `results`: what a terminal may do with an order, rule by rule."""
+"""`ack`, `progress`, `cancel-result` and `results`: the rules for a terminal's calls on an order."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ VERDICTS = "SELECT verdict FROM results WHERE seller_id = $1 ORDER BY created_ms
 
 @pytest.fixture
 async def desk(database: Database) -> Desk:
-    """A seller with a terminal."""
+    """Return a desk with a terminal."""
     return await open_desk(database)
 
 
 def recorded(outcome: Any) -> str:
-    """The code of a 409 that says that it is recorded."""
+    """Assert that the outcome is a recorded 409 and return its code."""
     assert isinstance(outcome, Refusal), outcome
     assert outcome.kind.status == 409
     assert outcome.extra == {"recorded": True}
@@ -32,25 +32,25 @@ def recorded(outcome: Any) -> str:
 
 
 async def moves(desk: Desk, order: Order) -> list[str]:
-    """The order's history."""
+    """Return the order's moves."""
     return [row[0] for row in await desk.rows(MOVES, desk.seller_id, order.order_id)]
 
 
 async def inquired(desk: Desk) -> int:
-    """How many inquiries there are."""
+    """Return the number of inquiries."""
     return len(await desk.rows("SELECT order_id FROM inquiries WHERE seller_id = $1", desk.seller_id))
 
 
-async def test_ack_puts_the_order_at_the_terminal_once(desk: Desk) -> None:
-    """The first ack moves the order, a repeat is answered again and moves nothing."""
+async def test_ack_moves_the_order_to_at_terminal_once(desk: Desk) -> None:
+    """A repeated ack gets the same answer and has no effect."""
     order = await desk.at_terminal()
     assert order.state == status.AT_TERMINAL
     assert answered(await desk.acknowledge(order))["order"]["status"] == "at_terminal"
     assert await moves(desk, order) == ["create", "acknowledge"]
 
 
-async def test_ack_after_a_cancel_is_refused(desk: Desk) -> None:
-    """A cancel that was first wins."""
+async def test_ack_after_a_cancel_returns_order_canceled(desk: Desk) -> None:
+    """The order stays canceled."""
     order = await desk.order()
     await desk.hello()
     await desk.move(status.CANCEL, order)
@@ -58,7 +58,7 @@ async def test_ack_after_a_cancel_is_refused(desk: Desk) -> None:
 
 
 async def test_ack_of_an_overdue_order_expires_it(desk: Desk) -> None:
-    """The refusal keeps the expiry that it found."""
+    """The refusal is committed with the expiry."""
     order = await desk.order(seconds=30)
     await desk.hello()
     desk.clock.advance(30_000)
@@ -66,8 +66,8 @@ async def test_ack_of_an_overdue_order_expires_it(desk: Desk) -> None:
     assert (await desk.now(order)).state == status.EXPIRED
 
 
-async def test_a_lease_of_another_terminal_is_like_none(desk: Desk) -> None:
-    """Another terminal, and an id that never was, are answered alike."""
+async def test_a_lease_of_another_terminal_returns_404(desk: Desk) -> None:
+    """The answer is the same as for an unknown lease."""
     order = await desk.order()
     other = Desk(desk.database, desk.seller_id, desk.pos_id, desk.store_id, await desk.terminal())
     await other.hello()
@@ -75,7 +75,7 @@ async def test_a_lease_of_another_terminal_is_like_none(desk: Desk) -> None:
     assert refused(await other.report(order, APPROVED)) == "lease_not_found"
 
 
-async def test_ack_by_a_later_start_takes_the_lease_over(desk: Desk) -> None:
+async def test_ack_by_a_later_session_moves_the_lease(desk: Desk) -> None:
     """The earlier session is stale, the later one may authorize."""
     order = await desk.at_terminal()
     earlier = desk.boot_id
@@ -86,24 +86,24 @@ async def test_ack_by_a_later_start_takes_the_lease_over(desk: Desk) -> None:
     assert answered(await desk.progress(order, "authorizing"))["go"] is True
 
 
-async def test_no_later_start_gets_a_granted_order(desk: Desk) -> None:
-    """What may have been charged is not taken up again."""
+async def test_a_later_session_cannot_resume_a_permitted_order(desk: Desk) -> None:
+    """The order may have been charged."""
     order = await desk.granted()
     answered(await desk.hello(boot_id=new_boot()))
     assert refused(await desk.acknowledge(order)) == "order_canceled"
     assert refused(await desk.progress(order, "authorizing")) == "order_canceled"
 
 
-async def test_progress_is_written_down_in_order(desk: Desk) -> None:
-    """An older or repeated seq is answered and ignored."""
+async def test_progress_is_recorded_in_order_of_seq(desk: Desk) -> None:
+    """An older or repeated seq gets 200 and is ignored."""
     order = await desk.at_terminal()
     for seq, step in ((2, "card_presented"), (2, "pin_requested"), (1, "card_requested")):
         answered(await desk.progress(order, step, seq))
     assert [list(row) for row in await desk.rows("SELECT seq, step FROM leases")] == [[2, "card_presented"]]
 
 
-async def test_authorizing_is_granted_and_repeated(desk: Desk) -> None:
-    """The grant is given again, the same, whatever the seq."""
+async def test_authorizing_is_permitted_and_repeatable(desk: Desk) -> None:
+    """A repetition gets the same answer for any seq."""
     order = await desk.at_terminal()
     first = answered(await desk.progress(order, "authorizing", 5))
     desk.clock.advance(3_000)
@@ -112,7 +112,7 @@ async def test_authorizing_is_granted_and_repeated(desk: Desk) -> None:
 
 
 async def test_authorizing_after_a_cancel_request_or_expiry_is_refused(desk: Desk) -> None:
-    """What came before the grant wins."""
+    """A cancel request or expiry before the permit takes precedence."""
     order = await desk.at_terminal()
     await desk.move(status.REQUEST_CANCEL, order)
     assert refused(await desk.progress(order, "authorizing")) == "order_canceled"
@@ -121,8 +121,8 @@ async def test_authorizing_after_a_cancel_request_or_expiry_is_refused(desk: Des
     assert (await desk.now(order)).state == status.EXPIRED
 
 
-async def test_after_the_grant_nothing_cancels(desk: Desk) -> None:
-    """Neither a cancel request nor the expiry passes the point of no return."""
+async def test_nothing_cancels_after_the_permit(desk: Desk) -> None:
+    """A cancel request and the expiry have no effect."""
     order = await desk.granted()
     desk.clock.advance(900_000)
     assert await desk.move(status.REQUEST_CANCEL, order) is None
@@ -130,8 +130,8 @@ async def test_after_the_grant_nothing_cancels(desk: Desk) -> None:
     assert refused(await desk.answer_cancel(order, done=True)) == "order_granted"
 
 
-async def test_before_the_grant_an_order_is_given_back_when_asked_for_and_only_then(desk: Desk) -> None:
-    """Nobody asked: it can't be given back. Somebody asked: it can't be kept."""
+async def test_before_the_permit_an_order_is_released_only_on_request(desk: Desk) -> None:
+    """Without a cancel request it can't be released; with one the terminal can't decline."""
     order = await desk.at_terminal()
     assert refused(await desk.answer_cancel(order, done=True)) == "cancel_not_requested"
     await desk.move(status.REQUEST_CANCEL, order)
@@ -139,16 +139,16 @@ async def test_before_the_grant_an_order_is_given_back_when_asked_for_and_only_t
     assert (await desk.now(order)).state == status.CANCELLATION_REQUESTED
 
 
-async def test_giving_the_order_back_cancels_it(desk: Desk) -> None:
-    """`done` before the grant ends the order as canceled by the application."""
+async def test_releasing_the_order_cancels_it(desk: Desk) -> None:
+    """`done` before the permit ends the order as canceled by the application."""
     order = await desk.at_terminal()
     await desk.move(status.REQUEST_CANCEL, order)
     answered(await desk.answer_cancel(order, done=True))
     assert (await desk.now(order)).state == status.CANCELED_BY_API
 
 
-async def test_an_approval_is_the_orders_payment(desk: Desk) -> None:
-    """What was reported stands in the order, and the lease has ended."""
+async def test_an_approval_becomes_the_payment(desk: Desk) -> None:
+    """The order has the reported payment, and the lease has ended."""
     order = await desk.granted()
     answer = answered(await desk.report(order, APPROVED))
     assert answer == {
@@ -161,16 +161,16 @@ async def test_an_approval_is_the_orders_payment(desk: Desk) -> None:
     assert [row[0] for row in await desk.rows("SELECT ended_by FROM leases")] == ["result"]
 
 
-async def test_an_approval_takes_the_grant_while_nothing_stands_against_it(desk: Desk) -> None:
-    """A terminal that lost its grant's answer, and even its ack, is not the end of an approval."""
+async def test_an_approval_without_ack_or_permit_is_accepted(desk: Desk) -> None:
+    """The order was never acknowledged, and nothing prevents the permit."""
     order = await desk.order()
     answered(await desk.report(order, APPROVED))
     assert await moves(desk, order) == ["create", "acknowledge", "approve"]
     assert (await desk.now(order)).permitted_ms is not None
 
 
-async def test_a_result_repeated_is_the_stored_answer(desk: Desk) -> None:
-    """Another boot id makes no difference, other content does."""
+async def test_a_repeated_result_gets_the_stored_answer(desk: Desk) -> None:
+    """Another boot id does not matter, different content is a conflict."""
     order = await desk.granted()
     result_id = new_boot()
     first = answered(await desk.report(order, APPROVED, result_id))
@@ -191,8 +191,8 @@ async def test_a_result_repeated_is_the_stored_answer(desk: Desk) -> None:
         {"card": None},
     ],
 )
-async def test_an_approval_of_something_else_waits_for_the_acquirer(desk: Desk, wrong: dict[str, Any]) -> None:
-    """Another amount, a tip that was not offered, no card: recorded, and the acquirer is asked."""
+async def test_a_mismatching_approval_starts_an_inquiry(desk: Desk, wrong: dict[str, Any]) -> None:
+    """Another amount, a tip or a missing card: the result is recorded and the acquirer queried."""
     order = await desk.granted()
     result = {name: value for name, value in {**APPROVED, **wrong}.items() if value is not None}
     assert recorded(await desk.report(order, result)) == "result_conflict"
@@ -200,8 +200,8 @@ async def test_an_approval_of_something_else_waits_for_the_acquirer(desk: Desk, 
     assert await inquired(desk) == 1
 
 
-async def test_an_approval_against_a_cancel_request_waits_for_the_acquirer(desk: Desk) -> None:
-    """Without a grant an approval can't pass a cancel that was asked."""
+async def test_an_approval_after_a_cancel_request_starts_an_inquiry(desk: Desk) -> None:
+    """Authorization was not permitted, and the cancel request prevents it."""
     order = await desk.at_terminal()
     await desk.move(status.REQUEST_CANCEL, order)
     assert recorded(await desk.report(order, APPROVED)) == "result_conflict"
@@ -210,7 +210,7 @@ async def test_an_approval_against_a_cancel_request_waits_for_the_acquirer(desk:
 
 @pytest.mark.parametrize("detail", status.FAILED_DETAILS)
 async def test_a_decline_fails_the_order(desk: Desk, detail: str) -> None:
-    """Every failed detail is the payment's, and says where it broke."""
+    """Every failed detail is the payment's and has an origin."""
     order = await desk.granted()
     answered(await desk.report(order, {"outcome": "declined", "status_detail": detail}))
     failed = await desk.now(order)
@@ -218,8 +218,8 @@ async def test_a_decline_fails_the_order(desk: Desk, detail: str) -> None:
     assert failed.origin in ("customer", "terminal", "acquirer")
 
 
-async def test_canceled_counts_before_the_grant_only(desk: Desk) -> None:
-    """Before it the order is canceled; after it the acquirer has the word."""
+async def test_canceled_is_accepted_only_before_the_permit(desk: Desk) -> None:
+    """Before it the order is canceled; after it there is an inquiry."""
     order = await desk.at_terminal()
     answered(await desk.report(order, CANCELED))
     assert (await desk.now(order)).state == status.CANCELED_ON_TERMINAL
@@ -229,7 +229,7 @@ async def test_canceled_counts_before_the_grant_only(desk: Desk) -> None:
 
 
 async def test_unknown_may_be_followed_by_an_outcome(desk: Desk) -> None:
-    """The order waits, and a later result under another id ends it."""
+    """The order is under inquiry, and a later result with another id ends it."""
     order = await desk.granted()
     answered(await desk.report(order, UNKNOWN))
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
@@ -239,7 +239,7 @@ async def test_unknown_may_be_followed_by_an_outcome(desk: Desk) -> None:
 
 
 async def test_a_late_approval_is_recorded_and_reversed(desk: Desk) -> None:
-    """The canceled order stays so; a reversal and an operator event are there, once."""
+    """The order stays canceled; there is one reversal and one operator event."""
     order = await desk.order()
     await desk.move(status.CANCEL, order)
     result_id = new_boot()
@@ -251,8 +251,8 @@ async def test_a_late_approval_is_recorded_and_reversed(desk: Desk) -> None:
     assert [row[0] for row in await desk.rows("SELECT kind FROM operator_events")] == ["late_approval"]
 
 
-async def test_the_same_payment_under_another_id_is_not_given_back(desk: Desk) -> None:
-    """Only an approval that isn't the order's own one payment is reversed."""
+async def test_the_same_payment_under_another_id_is_not_reversed(desk: Desk) -> None:
+    """Only an approval other than the order's payment is reversed."""
     order = await desk.granted()
     answered(await desk.report(order, APPROVED))
     assert recorded(await desk.report(order, APPROVED)) == "order_finished"
@@ -273,25 +273,25 @@ async def test_the_same_payment_under_another_id_is_not_given_back(desk: Desk) -
         b"",
     ],
 )
-async def test_an_unreadable_result_is_kept_without_card_numbers(desk: Desk, raw: bytes) -> None:
-    """Recorded, told to the operators, and the acquirer is asked; no full card number is kept."""
+async def test_an_unreadable_result_is_recorded_without_card_numbers(desk: Desk, raw: bytes) -> None:
+    """There are an inquiry and an operator event; neither they nor the record have a full card number."""
     order = await desk.granted()
     assert recorded(await desk.report(order, raw)) == "result_conflict"
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
-    kept = "".join(row[0] for row in await desk.rows("SELECT body FROM results"))
-    told = "".join(row[0] for row in await desk.rows("SELECT body FROM operator_events"))
-    assert "5031755734530604" not in (kept + told).replace(" ", "").replace("\ufffd", "")
+    results = "".join(row[0] for row in await desk.rows("SELECT body FROM results"))
+    events = "".join(row[0] for row in await desk.rows("SELECT body FROM operator_events"))
+    assert "5031755734530604" not in (results + events).replace(" ", "").replace("\ufffd", "")
 
 
-async def test_a_reference_that_is_the_card_number_is_no_result(desk: Desk) -> None:
-    """A card number in the reference's place is masked like everywhere else."""
+async def test_a_reference_that_is_the_card_number_is_unreadable(desk: Desk) -> None:
+    """The reference is not stored."""
     order = await desk.granted()
     assert recorded(await desk.report(order, {**APPROVED, "reference_id": "5031755734536351"})) == "result_conflict"
     assert "5031755734536351" not in (await desk.rows("SELECT body FROM results"))[0][0]
 
 
-async def test_what_changes_nothing_is_kept_up_to_a_limit(desk: Desk) -> None:
-    """Beyond the cap the terminal is told to come again, and nothing is recorded."""
+async def test_results_without_effect_are_limited(desk: Desk) -> None:
+    """Above the limit the terminal gets 429, and nothing is recorded."""
     desk.settings = desk.settings.model_copy(update={"results_per_lease_max": 2})
     order = await desk.order()
     await desk.move(status.CANCEL, order)
@@ -301,8 +301,8 @@ async def test_what_changes_nothing_is_kept_up_to_a_limit(desk: Desk) -> None:
     assert len(await desk.rows("SELECT result_id FROM results")) == 2
 
 
-async def test_a_revoked_token_is_good_for_results_alone(desk: Desk) -> None:
-    """Its approval is taken; an ack is not."""
+async def test_a_revoked_token_is_accepted_for_results_only(desk: Desk) -> None:
+    """Its approval is accepted; its ack is refused."""
     order = await desk.granted()
     assert refused(await desk.acknowledge(order, revoked=True)) == "unauthorized"
     answered(await desk.report(order, APPROVED, revoked=True))

@@ -1,4 +1,4 @@
-"""`GET /v1/events`: every event of the application's orders, in order, each once; waiting, cursors, who hears what."""
+"""`GET /v1/events`: events in order, exactly once; waiting, cursors, scope and retention."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from paydesk.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
 
+"""Makes events look like those of an earlier release."""
+
 
 async def read(service: Service, after: str | None = None, *, wait: int = 0, token: str = "") -> Reply:
-    """One page."""
+    """Read one page."""
     query = "&".join((*([f"after={after}"] if after is not None else []), *([f"wait={wait}"] if wait else [])))
     return await service.request("GET", f"/v1/events{query and '?'}{query}", token=token)
 
 
-def told(reply: Reply) -> list[tuple[str, str, int]]:
-    """The order, the action and the version of each event."""
+def events_of(reply: Reply) -> list[tuple[str, str, int]]:
+    """Return the order, the action and the version of each event."""
     assert reply.status == 200, reply
     return [(event["data"]["id"], event["action"], event["data"]["version"]) for event in reply.body["data"]]
 
 
-async def test_what_happened_is_read_once_and_inorder_body(service: Service) -> None:
-    """All moves of an order, the bytes of the webhooks; behind `next` there is nothing, until something happens."""
+async def test_events_are_read_once_and_in_order(service: Service) -> None:
+    """The page has the bodies of the webhooks; after `next` there is nothing until the next event."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     order = (await service.create(terminal)).body
@@ -46,27 +48,27 @@ async def test_what_happened_is_read_once_and_inorder_body(service: Service) -> 
     await device.approve(lease)
     first = await read(service)
     actions = ["order.created", "order.at_terminal", "order.processed"]
-    assert told(first) == [(order["id"], action, version) for version, action in enumerate(actions, 1)]
+    assert events_of(first) == [(order["id"], action, version) for version, action in enumerate(actions, 1)]
     bodies = await _rows(service, "SELECT body FROM order_events ORDER BY version")
     assert first.raw.decode().startswith(f'{{"data":[{",".join(bodies)}],"next":"')
     nothing = await read(service, first.body["next"])
     assert nothing.body == {"data": [], "next": first.body["next"]}
     other = (await service.create(terminal)).body
-    assert told(await read(service, nothing.body["next"])) == [(other["id"], "order.created", 1)]
-    assert told(await read(service))[:3] == told(first), "the beginning is the same for whoever begins"
+    assert events_of(await read(service, nothing.body["next"])) == [(other["id"], "order.created", 1)]
+    assert events_of(await read(service))[:3] == events_of(first), "without a cursor the page starts at the beginning"
 
 
-async def test_a_feed_that_is_empty_has_a_place_to_go_on_from(service: Service) -> None:
-    """Who reads before anything happened misses nothing afterwards."""
+async def test_an_empty_feed_has_a_next_cursor(service: Service) -> None:
+    """A client that reads before the first event gets it afterwards."""
     empty = await read(service)
     assert empty.body["data"] == []
     assert empty.body["next"]
     order = (await service.create(await service.terminal())).body
-    assert told(await read(service, empty.body["next"])) == [(order["id"], "order.created", 1)]
+    assert events_of(await read(service, empty.body["next"])) == [(order["id"], "order.created", 1)]
 
 
-async def test_so_many_requests_of_a_token_may_wait(service: Service) -> None:
-    """One more is answered 429 and repeated later; other tokens wait, and so does who needs not wait at all."""
+async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
+    """One more gets 429. Other tokens may wait, and requests that don't wait are not limited."""
     start = (await read(service)).body["next"]
     waiting = [asyncio.create_task(read(service, start, wait=20)) for _ in range(WAITING_PER_TOKEN_MAX)]
     await asyncio.sleep(0.5)
@@ -77,13 +79,13 @@ async def test_so_many_requests_of_a_token_may_wait(service: Service) -> None:
     assert (await read(service, live.body["next"], wait=1, token=service.live_access_token)).status == 200
     order = (await service.create(await service.terminal())).body
     for reply in await asyncio.gather(*waiting):
-        assert told(reply) == [(order["id"], "order.created", 1)]
+        assert events_of(reply) == [(order["id"], "order.created", 1)]
     behind = (await read(service)).body["next"]
     assert (await read(service, behind, wait=1)).status == 200
 
 
-async def test_requests_whose_client_is_gone_do_not_wait(service: Service) -> None:
-    """After some seconds others may wait in their place."""
+async def test_requests_of_disconnected_clients_stop_waiting(service: Service) -> None:
+    """After a few seconds other requests may wait instead."""
     start = (await read(service)).body["next"]
     waiting = [asyncio.create_task(read(service, start, wait=50)) for _ in range(WAITING_PER_TOKEN_MAX)]
     await asyncio.sleep(0.5)
@@ -91,12 +93,12 @@ async def test_requests_whose_client_is_gone_do_not_wait(service: Service) -> No
         request.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
     async with asyncio.timeout(POLL_INTERVAL_SECONDS[1] + 5):
-        while (await read(service, start, wait=1)).status == 429:  # noqa: ASYNC110 - no event says so
+        while (await read(service, start, wait=1)).status == 429:  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(0.5)
 
 
-async def test_who_waits_is_told_at_once(service: Service) -> None:
-    """The answer comes with the event, and without one when the time is over."""
+async def test_a_waiting_request_is_answered_at_once(service: Service) -> None:
+    """The answer comes with the event, or empty when `wait` is over."""
     start = (await read(service)).body["next"]
     terminal = await service.terminal()
     waiting = asyncio.create_task(read(service, start, wait=20))
@@ -105,13 +107,13 @@ async def test_who_waits_is_told_at_once(service: Service) -> None:
     order = (await service.create(terminal)).body
     began = time.monotonic()
     reply = await waiting
-    assert told(reply) == [(order["id"], "order.created", 1)]
-    assert time.monotonic() - began < 4, "it was woken, and did not just look again"
+    assert events_of(reply) == [(order["id"], "order.created", 1)]
+    assert time.monotonic() - began < 4, "it was notified and did not poll"
     assert (await read(service, reply.body["next"], wait=1)).body == {"data": [], "next": reply.body["next"]}
 
 
 async def test_every_event_has_a_number_of_its_own(database: Database) -> None:
-    """From 1, without a gap, an order's in order of version; whoever numbers, and however often."""
+    """Numbers start at 1 without gaps, an order's in order of version, over several numberings."""
     async with running(database, workers=False) as service:
         terminal = await service.terminal()
         for _ in range(3):
@@ -122,8 +124,8 @@ async def test_every_event_has_a_number_of_its_own(database: Database) -> None:
         assert await check.check(database, service.clock.now_ms()) == []
 
 
-async def test_pages(service: Service) -> None:
-    """What is more than a page comes page by page, without a gap and without a repetition."""
+async def test_pages_are_complete(service: Service) -> None:
+    """Pages have no gaps and no repetitions."""
     terminal = await service.terminal()
     expected: list[tuple[str, str, int]] = []
     for _ in range(60):
@@ -132,13 +134,13 @@ async def test_pages(service: Service) -> None:
         expected += [(order["id"], "order.created", 1), (order["id"], "order.canceled", 2)]
     first = await read(service)
     second = await read(service, first.body["next"])
-    assert len(told(first)) == 100
-    assert told(first) + told(second) == expected
+    assert len(events_of(first)) == 100
+    assert events_of(first) + events_of(second) == expected
     assert (await read(service, second.body["next"])).body["data"] == []
 
 
 async def _second_application(service: Service) -> str:
-    """A test token of another application of the same seller."""
+    """Return a test token of another application of the same seller."""
 
     async def work(tx: Transaction) -> Application:
         made, _ = await applications.create(
@@ -154,8 +156,8 @@ async def _rows(service: Service, sql: str) -> list[Any]:
     return [row[0] for row in await service.database.read(lambda tx: tx.all(sql))]
 
 
-async def test_an_application_hears_of_its_own_orders(service: Service) -> None:
-    """Not of another application's, not of the other kind: as its webhooks tell it, though it may read the orders."""
+async def test_the_feed_has_the_applications_own_orders(service: Service) -> None:
+    """Not another application's and not those of the other live mode, as with webhooks."""
     own = (await service.create(await service.terminal())).body["id"]
     live_terminal = await service.terminal(live=True)
     live = (
@@ -165,13 +167,13 @@ async def test_an_application_hears_of_its_own_orders(service: Service) -> None:
     others = (await service.request("POST", "/v1/orders", order_body((await service.terminal()).id), token=token)).body[
         "id"
     ]
-    assert [event[0] for event in told(await read(service))] == [own]
-    assert [event[0] for event in told(await read(service, token=service.live_access_token))] == [live]
-    assert [event[0] for event in told(await read(service, token=token))] == [others]
+    assert [event[0] for event in events_of(await read(service))] == [own]
+    assert [event[0] for event in events_of(await read(service, token=service.live_access_token))] == [live]
+    assert [event[0] for event in events_of(await read(service, token=token))] == [others]
 
 
-async def test_cursors_that_are_none_of_this_feed(service: Service) -> None:
-    """What is no cursor, another feed's, or ahead of the feed is refused, and says what to send."""
+async def test_an_invalid_cursor_returns_property_value(service: Service) -> None:
+    """Malformed, of another feed, or after the end of the feed."""
     await service.create(await service.terminal())
     good = (await read(service)).body["next"]
     foreign = (await read(service, token=service.live_access_token)).body["next"]
@@ -185,22 +187,22 @@ async def test_cursors_that_are_none_of_this_feed(service: Service) -> None:
 
 
 @pytest.mark.parametrize("wait", ["-1", "56", "1.5", "", "x", "٣"])
-async def test_a_wait_is_a_number_of_seconds(service: Service, wait: str) -> None:
-    """From 0 to 55."""
+async def test_an_invalid_wait_returns_property_value(service: Service, wait: str) -> None:
+    """`wait` is from 0 to 55 seconds."""
     reply = await service.request("GET", f"/v1/events?wait={wait}")
     assert (reply.status, reply.code) == (400, "property_value")
     assert reply.details == ["'wait' - must be a number of seconds from 0 to 55"]
 
 
 async def test_a_token_needs_the_scope_read(service: Service) -> None:
-    """One that may only write is refused, and so is none."""
+    """A token with scope `write` only is refused, and so is a request without a token."""
     token = await access_token(service.scene, service.clock.now_ms(), live=False, scope="write")
     assert (await read(service, token=token)).code == "insufficient_scope"
     assert (await service.request("GET", "/v1/events", token=None)).status == 401
 
 
-async def test_who_waits_with_a_token_that_dies_is_told_nothing(service: Service) -> None:
-    """A poll that outlives its token ends as refused when something happens."""
+async def test_a_waiting_request_with_a_revoked_token_returns_401(service: Service) -> None:
+    """The token is revoked during the wait; the next event ends it."""
     start = (await read(service)).body["next"]
     terminal = await service.terminal()
     dying = await access_token(service.scene, service.clock.now_ms(), live=False, scope="read")
@@ -222,11 +224,11 @@ async def test_the_worker_numbers_events_that_are_not_read(database: Database) -
         await relay.sweep(context_of(database, service.clock), asyncio.Event())
         assert await _rows(service, "SELECT number FROM order_events ORDER BY order_id, version") == [1, 2, 3]
         expected = [(order, "order.created", 1), (order, "order.canceled", 2), (other, "order.created", 1)]
-        assert told(await read(service)) == expected
+        assert events_of(await read(service)) == expected
 
 
-async def test_events_are_told_for_thirty_days(database: Database) -> None:
-    """Then a cursor from before is refused, and who begins anew begins with what is kept. Numbers go on."""
+async def test_events_are_kept_for_30_days(database: Database) -> None:
+    """Then an older cursor gets 410, a new read starts with the oldest event kept, and numbers continue."""
     clock = MovableClock()
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
@@ -238,11 +240,11 @@ async def test_events_are_told_for_thirty_days(database: Database) -> None:
         clock.advance(20 * DAY_MS)
         kept = (await service.create(terminal)).body["id"]
         await service.cancel(kept)
-        assert len(told(await read(service))) == 4
+        assert len(events_of(await read(service))) == 4
         clock.advance(10 * DAY_MS + 1000)
         assert await sweep(database, clock=clock) >= 2
-        assert [event[0] for event in told(await read(service))] == [kept, kept]
-        assert [event[0] for event in told(await read(service, end_of_old))] == [kept, kept]
+        assert [event[0] for event in events_of(await read(service))] == [kept, kept]
+        assert [event[0] for event in events_of(await read(service, end_of_old))] == [kept, kept]
         reply = await read(service, start)
         assert (reply.status, reply.code) == (410, "events_no_longer_kept")
         clock.advance(60 * DAY_MS)
@@ -250,6 +252,6 @@ async def test_events_are_told_for_thirty_days(database: Database) -> None:
         empty = await read(service)
         assert empty.body["data"] == []
         late = (await service.create(terminal)).body["id"]
-        assert [event[0] for event in told(await read(service, empty.body["next"]))] == [late]
+        assert [event[0] for event in events_of(await read(service, empty.body["next"]))] == [late]
         numbers = await _rows(service, "SELECT number FROM order_events ORDER BY created_ms, version")
         assert numbers == [1, 2, 3, 4, 5]

@@ -93,7 +93,7 @@ async def test_the_token_endpoints(service: Service, lines: Lines) -> None:
 
 
 async def test_a_terminal(service: Service, lines: Lines) -> None:
-    """The terminal and its seller, also where its token was revoked long ago."""
+    """The terminal and its seller, also where its token was revoked more than 7 days ago."""
     device = await service.device(await service.terminal())
     ids = {"seller_id": service.seller_id, "terminal_id": device.terminal.id}
     path, token = f"/device/v1/next?boot_id={device.boot_id}", device.terminal.token

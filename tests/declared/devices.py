@@ -1,4 +1,4 @@
-"""What terminals are refused, and the simulated acquirer's door among their own."""
+"""Requests that provoke every declared error of the device operations and of the simulated acquirer's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paydesk.operation import Operation
 from service import Device, Reply, Service
 
 NO_LEASE = "01J67CQQH5904WDBVZEM4JMEP3"
-BEFORE_THE_LEASE = ("device_hello", "device_next", "device_acknowledge")
+BEFORE_LEASE = ("device_hello", "device_next", "device_acknowledge")
 PAYMENT = {
     "payment_id": f"PAY{NO_LEASE}",
     "amount": "24.90",
@@ -21,14 +21,14 @@ PAYMENT = {
 }
 
 
-async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
     terminal = await service.terminal()
     if operation.name == "acquirer_authorize":
-        # Nobody has asked with this token yet, so the database is asked about it.
+        # The token is not cached yet, so it is looked up in the database.
         return Attempt(service, database, operation, terminal.token, body=PAYMENT)
     device = await service.device(terminal)
     lease_id = (await service.create(terminal)).body["id"][3:]
-    if operation.name not in BEFORE_THE_LEASE:
+    if operation.name not in BEFORE_LEASE:
         assert (await device.ack(lease_id)).status == 200
     boot = {"boot_id": device.boot_id}
     bodies: dict[str, dict[str, Any]] = {
@@ -50,7 +50,7 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     )
 
 
-TABLE = Table("device", _good, needs_more=("device_cancel_result",))
+TABLE = Table("device", _valid, needs_more=("device_cancel_result",))
 
 
 @TABLE.way("device_next/property_value")
@@ -65,7 +65,7 @@ async def _long_journal(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("stale_session")
-async def _earlier_start(attempt: Attempt) -> Reply:
+async def _other_session(attempt: Attempt) -> Reply:
     if attempt.operation.name == "device_next":
         return await replace(attempt, query=f"?boot_id={uuid.uuid4()}&wait=0").send()
     if attempt.operation.name == "device_hello":
@@ -75,20 +75,20 @@ async def _earlier_start(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("lease_not_found")
-async def _no_lease(attempt: Attempt) -> Reply:
+async def _unknown_lease(attempt: Attempt) -> Reply:
     return await attempt.at(lease_id=NO_LEASE).send()
 
 
 @TABLE.way("device_acknowledge/order_canceled")
-async def _canceled_before(attempt: Attempt) -> Reply:
+async def _canceled(attempt: Attempt) -> Reply:
     assert (await attempt.service.cancel(_order_of(attempt))).status == 200
     return await attempt.send()
 
 
 @TABLE.way("device_progress/order_canceled")
-async def _asked_back(attempt: Attempt) -> Reply:
-    asking = {"X-Allow-Cancelable-Status": "at_terminal"}
-    assert (await attempt.service.cancel(_order_of(attempt), headers=asking)).status == 202
+async def _cancel_requested(attempt: Attempt) -> Reply:
+    allow = {"X-Allow-Cancelable-Status": "at_terminal"}
+    assert (await attempt.service.cancel(_order_of(attempt), headers=allow)).status == 202
     return await attempt.send(body={**attempt.body, "step": "authorizing"})
 
 
@@ -100,20 +100,20 @@ async def _paid(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("cancel_not_requested")
-async def _unasked(attempt: Attempt) -> Reply:
+async def _done_without_cancel(attempt: Attempt) -> Reply:
     return await attempt.send()
 
 
 @TABLE.way("order_granted")
-async def _given_back_after_the_grant(attempt: Attempt) -> Reply:
+async def _done_after_permit(attempt: Attempt) -> Reply:
     assert (await _device(attempt).authorizing(attempt.paths["lease_id"])).status == 200
     return await attempt.send()
 
 
 @TABLE.way("order_not_granted")
-async def _kept_before_the_grant(attempt: Attempt) -> Reply:
-    asking = {"X-Allow-Cancelable-Status": "at_terminal"}
-    assert (await attempt.service.cancel(_order_of(attempt), headers=asking)).status == 202
+async def _declined_before_permit(attempt: Attempt) -> Reply:
+    allow = {"X-Allow-Cancelable-Status": "at_terminal"}
+    assert (await attempt.service.cancel(_order_of(attempt), headers=allow)).status == 202
     return await attempt.send(body={**attempt.body, "done": False})
 
 
@@ -123,7 +123,7 @@ async def _unreadable(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("device_result/order_finished")
-async def _another_result(attempt: Attempt) -> Reply:
+async def _second_result(attempt: Attempt) -> Reply:
     await _approve(attempt)
     return await attempt.send()
 

@@ -418,7 +418,7 @@ def test_a_version_that_decreases_is_detected() -> None:
 @pytest.mark.parametrize(
     ("log", "complaints"),
     [
-        ('{"event": "webhook sent", "level": "info"}', 0),
+        ('{"event": "webhook_sent", "level": "info"}', 0),
         ('{"operation": "get_order", "event": "defect", "level": "error"}', 1),
         ('{"error": "x", "event": "undeclared"}', 1),
         ('{"timestamp":"2026-01-31T14:26:42.109Z","level":"error","event":"defect","operation":"get_order"}', 1),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from paydesk.device.verdicts import Standing, judge
+from paydesk.device.verdicts import OrderState, judge
 from paydesk.orders import status
 from paydesk.orders.status import FAILED, LIVE, State
 
@@ -305,7 +305,7 @@ def _hello(world: World, op: Op, at: Moment) -> Iterator[Outcome]:
         if not one or (last_step is None and one == remembered):
             continue
         standing = _standing(one, at)
-        if last_step is None and standing not in ("granted", "unknown"):
+        if last_step is None and standing not in ("permitted", "unknown"):
             continue
         verdict, effect = judge("authorizing" if last_step is None else last_step, standing, has_result=False)
         verdicts.append(f"{one.order_id[3:]}:{verdict}")
@@ -313,7 +313,7 @@ def _hello(world: World, op: Op, at: Moment) -> Iterator[Outcome]:
     yield after, Told(200, names=tuple(verdicts))
 
 
-def _standing(order: Order, at: Moment) -> Standing:
+def _standing(order: Order, at: Moment) -> OrderState:
     if not order.live:
         return "ended"
     if order.state == status.CREATED:
@@ -321,7 +321,7 @@ def _standing(order: Order, at: Moment) -> Standing:
     if order.state == status.CHECK_ON_TERMINAL:
         return "unknown"
     if order.permitted_ms:
-        return "granted"
+        return "permitted"
     if order.expires_ms <= at.now_ms:
         return "overdue"
     return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"

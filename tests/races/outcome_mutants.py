@@ -26,7 +26,7 @@ OUTCOME_MUTANTS = (
         LOST,
         "A terminal's approval is taken while the payment is being undone",
         "device/results.py",
-        'report.outcome == "approved" and await _is_being_undone(call, order)',
+        'report.outcome == "approved" and await _is_being_reversed(call, order)',
         "False",
         UNKNOWN,
         "being_undone",

@@ -92,6 +92,6 @@ SECURITY_MUTANTS = (
         '        database.signals.listen("applications", self._anything_changed)\n',
         "",
         "tests/races/test_nodes_parties.py",
-        "narrowed_application_is_heard",
+        "scope_change_takes_effect and notification",
     ),
 )

@@ -1,4 +1,4 @@
-"""What must hold when a terminal and others act at once: the grant, the cancel, the expiry, the mode, the results."""
+"""Concurrent calls of a terminal and others: permit, cancel, expiry, mode, results."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ FEW = 40
 
 @pytest.fixture
 async def desk(database: Database) -> Desk:
-    """A seller with a terminal that has said hello."""
+    """Return a desk whose terminal has sent a hello."""
     desk = await open_desk(database)
     await desk.hello()
     return desk
 
 
 def done(outcome: object) -> bool:
-    """Whether a handler said yes."""
+    """Return whether the outcome is a 200."""
     return isinstance(outcome, Answer) and outcome.status == 200
 
 
-async def test_ack_and_cancel_never_both(desk: Desk) -> None:
-    """Whichever is first, the other is refused, and the history has one of them."""
+async def test_ack_and_cancel_exclude_each_other(desk: Desk) -> None:
+    """The second one is refused, and the history has one of them."""
     for _ in range(ROUNDS):
         order = await desk.order()
         acked, canceled = await asyncio.gather(desk.acknowledge(order), desk.move(status.CANCEL, order))
@@ -47,19 +47,19 @@ async def test_ack_and_cancel_never_both(desk: Desk) -> None:
 
 
 async def test_authorizing_excludes_cancel_and_expiry(desk: Desk) -> None:
-    """The grant and what would end the order never both succeed."""
+    """The permit and a cancel request or expiry never both succeed."""
     for number in range(FEW):
         order = await desk.order(seconds=30)
         await desk.acknowledge(order)
         other = status.REQUEST_CANCEL if number % 2 else status.EXPIRE
-        granted, ended = await asyncio.gather(desk.progress(order, "authorizing"), desk.move(other, order))
-        assert done(granted) != (ended is not None)
-        assert ((await desk.now(order)).permitted_ms is not None) == done(granted)
+        permitted, ended = await asyncio.gather(desk.progress(order, "authorizing"), desk.move(other, order))
+        assert done(permitted) != (ended is not None)
+        assert ((await desk.now(order)).permitted_ms is not None) == done(permitted)
         await desk.report(order, DECLINED)
 
 
 async def test_two_results_at_once_make_one_outcome(desk: Desk) -> None:
-    """One is taken, the other is recorded; an approval is the payment or a late approval, never nothing."""
+    """One is accepted, the other is recorded; an approval becomes the payment or is reversed."""
     for number in range(FEW):
         order = await desk.order()
         await desk.acknowledge(order)
@@ -72,8 +72,8 @@ async def test_two_results_at_once_make_one_outcome(desk: Desk) -> None:
         assert (processed, len(reversals)) in ((True, 0), (False, 1))
 
 
-async def test_the_same_result_many_times_is_one(desk: Desk) -> None:
-    """Every repeat has the same answer."""
+async def test_a_result_repeated_concurrently_is_recorded_once(desk: Desk) -> None:
+    """Every repetition gets the same answer."""
     order = await desk.granted()
     result_id = new_boot()
     outcomes = await asyncio.gather(*(desk.report(order, APPROVED, result_id) for _ in range(10)))
@@ -82,7 +82,7 @@ async def test_the_same_result_many_times_is_one(desk: Desk) -> None:
 
 
 async def test_an_approval_against_the_expiry_is_never_lost(desk: Desk) -> None:
-    """Without a grant: processed, or expired with a reversal."""
+    """Without a permit the order is processed, or expired with a reversal."""
     for number in range(FEW):
         order = await desk.order()
         await desk.acknowledge(order)
@@ -93,8 +93,8 @@ async def test_an_approval_against_the_expiry_is_never_lost(desk: Desk) -> None:
         assert (processed, len(reversals)) in ((True, 0), (False, 1))
 
 
-async def test_of_two_starts_one_is_the_newest(desk: Desk) -> None:
-    """Sessions are numbered without a gap or a double, and only the newest may speak."""
+async def test_concurrent_hellos_leave_one_newest_session(desk: Desk) -> None:
+    """Sessions are numbered without gaps or duplicates, and only the newest is valid."""
     boots = [new_boot() for _ in range(8)]
 
     async def start(boot_id: str) -> Answer | Refusal:
@@ -105,40 +105,40 @@ async def test_of_two_starts_one_is_the_newest(desk: Desk) -> None:
     numbers = await desk.rows("SELECT session FROM terminal_sessions ORDER BY session")
     assert [row[0] for row in numbers] == list(range(1, 10))
     order = await desk.order()
-    speaking = [boot_id for boot_id in boots if done(await desk.acknowledge(order, boot_id=boot_id))]
-    assert len(speaking) == 1
+    valid = [boot_id for boot_id in boots if done(await desk.acknowledge(order, boot_id=boot_id))]
+    assert len(valid) == 1
 
 
-async def test_a_takeover_and_a_grant_end_in_one_session(desk: Desk) -> None:
-    """When the new session is told to resume, the old one was not granted."""
+async def test_resume_and_permit_exclude_each_other(desk: Desk) -> None:
+    """If the new session gets `resume`, the old one got no permit."""
     for _ in range(FEW):
         order = await desk.order()
         await desk.acknowledge(order)
         earlier = desk.boot_id
         entry = {"lease_id": order.ulid, "last_step": "acknowledged"}
-        granted, hello = await asyncio.gather(
+        permitted, hello = await asyncio.gather(
             desk.progress(order, "authorizing", boot_id=earlier), desk.hello(entry, boot_id=new_boot())
         )
         assert isinstance(hello, Answer)
-        assert [lease["verdict"] for lease in hello.body["leases"]] == ["hold" if done(granted) else "resume"]
+        assert [lease["verdict"] for lease in hello.body["leases"]] == ["hold" if done(permitted) else "resume"]
         await desk.report(order, DECLINED)
 
 
-async def test_no_grant_after_a_takeover_that_knows_nothing(desk: Desk) -> None:
-    """A terminal that lost its journal is told to hold whatever its earlier start was granted."""
+async def test_hello_without_a_journal_holds_a_permitted_order(desk: Desk) -> None:
+    """A terminal that lost its journal gets `hold` for an order that its earlier session was permitted."""
     for _ in range(ROUNDS):
         order = await desk.order()
         await desk.acknowledge(order)
-        granted, hello = await asyncio.gather(
+        permitted, hello = await asyncio.gather(
             desk.progress(order, "authorizing", boot_id=desk.boot_id), desk.hello(boot_id=new_boot())
         )
         assert isinstance(hello, Answer)
-        assert [lease["verdict"] for lease in hello.body["leases"]] == (["hold"] if done(granted) else [])
+        assert [lease["verdict"] for lease in hello.body["leases"]] == (["hold"] if done(permitted) else [])
         await desk.report(order, DECLINED)
 
 
 async def test_setup_and_create_leave_no_order_on_a_standalone_terminal(desk: Desk) -> None:
-    """Both lock the terminal's row; a mode change and a live order exclude each other."""
+    """Both lock the terminal's row, so a mode change and a live order exclude each other."""
 
     async def create(order: Order) -> bool:
         async def work(tx: Transaction) -> bool:
@@ -158,7 +158,7 @@ async def test_setup_and_create_leave_no_order_on_a_standalone_terminal(desk: De
 
 
 async def test_two_setups_make_one_pdv_terminal(desk: Desk) -> None:
-    """Of different terminals at one point of sale at most one becomes PDV."""
+    """At most one of several terminals at a point of sale becomes PDV."""
     others = [await desk.terminal() for _ in range(4)]
     for _ in range(10):
         await desk.setup((desk.terminal_id, "STANDALONE"), *((other, "STANDALONE") for other in others))

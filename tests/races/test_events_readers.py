@@ -1,4 +1,4 @@
-"""Who follows `next` sees every event exactly once, and an order's in order, whatever dies and whoever numbers them."""
+"""A client that follows `next` gets every event exactly once and in order, under crashes and concurrent numbering."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Seen = list[tuple[str, int]]
 
 @dataclass
 class Nodes:
-    """Node processes on one database, of which some are down at any time, and a client of each."""
+    """Node processes on one database, some of which may be down, with a client of each."""
 
     scene: Scene
     services: list[Service]
@@ -45,11 +45,11 @@ class Nodes:
     terminals: list[Terminal] = field(default_factory=list)
 
     def any(self) -> Service:
-        """A node, perhaps one that is down."""
+        """Return a random node, which may be down."""
         return random.choice(self.services)
 
     async def insist(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Reply:
-        """Ask one node after the other until one answers."""
+        """Repeat the request on random nodes until one answers."""
         while True:
             try:
                 reply = await self.any().request(method, path, body, key=key)
@@ -80,7 +80,7 @@ async def _nodes(database_url: str, folder: Path, terminals: int) -> AsyncIterat
 
 
 async def _write(nodes: Nodes, terminal: Terminal, stop: asyncio.Event) -> None:
-    """Orders one after the other, each brought to an end at a random pace."""
+    """Create orders one after the other and move each to its end at a random pace."""
     while not stop.is_set():
         made = await nodes.insist("POST", "/v1/orders", order_body(terminal.id), key=str(uuid.uuid4()))
         assert made.status == 201, made
@@ -88,14 +88,14 @@ async def _write(nodes: Nodes, terminal: Terminal, stop: asyncio.Event) -> None:
         status = random.choice(("processed", "failed", "canceled"))
         await asyncio.sleep(random.random() * 0.05)
         while (await nodes.insist("GET", path)).body["status"] in ("created", "at_terminal"):
-            # A node may have died between the two steps of a payment: who asks again goes on.
+            # A node may have crashed between the two steps of a payment: the repetition continues it.
             done = await nodes.insist("POST", f"{path}/events", {"status": status})
-            # Too late: an answer that got lost said 204.
+            # 400: the lost answer was 204.
             assert done.status in (204, 400), done
 
 
 async def _follow(nodes: Nodes, seen: Seen, after: str, written: asyncio.Event) -> str:
-    """Read until there is nothing more though everything has been written; the last `next`."""
+    """Read until everything is written and read; return the last `next`."""
     while True:
         was_written = written.is_set()
         query = f"?wait={random.choice((0, 1, 1))}" + (f"&after={after}" if after else "")
@@ -107,8 +107,8 @@ async def _follow(nodes: Nodes, seen: Seen, after: str, written: asyncio.Event) 
             return after
 
 
-async def test_every_event_once_and_in_order(database_url: str, tmp_path: Path) -> None:
-    """While sixteen write and nodes are killed and started again, two of them where the database takes two."""
+async def test_every_event_is_read_once_and_in_order(database_url: str, tmp_path: Path) -> None:
+    """16 clients write while nodes are killed and restarted; two nodes on PostgreSQL."""
     async with _nodes(database_url, tmp_path, WRITERS) as nodes:
         stop, written = asyncio.Event(), asyncio.Event()
         seen: Seen = []
@@ -124,12 +124,12 @@ async def test_every_event_once_and_in_order(database_url: str, tmp_path: Path) 
         await asyncio.gather(*writers)
         written.set()
         await asyncio.gather(*readers)
-        anew: Seen = []
-        await _follow(nodes, anew, "", written)
+        again: Seen = []
+        await _follow(nodes, again, "", written)
     events = await _events(database_url, nodes.scene)
     assert [row[2] for row in events] == list(range(1, len(events) + 1)), "numbers have no gaps"
     assert len(events) > WRITERS * 3
-    assert seen == other == anew == [(row[0], row[1]) for row in events]
+    assert seen == other == again == [(row[0], row[1]) for row in events]
     last: dict[str, int] = {}
     for order_id, version in seen:
         assert version == last.get(order_id, 0) + 1, "an order's events come in order of version"
@@ -137,7 +137,7 @@ async def test_every_event_once_and_in_order(database_url: str, tmp_path: Path) 
 
 
 async def _events(database_url: str, scene: Scene) -> list[Row]:
-    """All events; the ledger and the acquirer's book hold what they promise."""
+    """Check the invariants and the simulator ledger, and return all events."""
     database = await open_database(database_url)
     try:
         assert await check.check(database) == []
@@ -148,8 +148,8 @@ async def _events(database_url: str, scene: Scene) -> list[Row]:
 
 
 @pytest.mark.usefixtures("batching")
-async def test_several_number_at_once(database: Database, database_url: str) -> None:
-    """Two nodes, where the database takes two, each in many small steps: no number is left out or given twice."""
+async def test_nodes_number_at_once(database: Database, database_url: str) -> None:
+    """Two nodes on PostgreSQL number in many small steps: numbers have no gaps or duplicates."""
     async with AsyncExitStack() as stack:
         databases = [database]
         if database.name == "postgres":
@@ -167,7 +167,7 @@ async def test_several_number_at_once(database: Database, database_url: str) -> 
 
 
 async def number_of_events(database: Database) -> int:
-    """How many have a number."""
+    """Return the number of numbered events."""
     row = await database.read(lambda tx: tx.one("SELECT COUNT(*) FROM order_events WHERE number IS NOT NULL"))
     assert row is not None
     count: int = row[0]
@@ -175,17 +175,17 @@ async def number_of_events(database: Database) -> int:
 
 
 @pytest.mark.parametrize("label", ["intent_committed", "asked"])
-async def test_a_node_dies_while_an_order_is_brought_to_a_status(
+async def test_a_node_crashes_while_it_simulates_an_outcome(
     database_url: str, tmp_path: Path, label: StepLabel
 ) -> None:
-    """Asked again it goes on, and the order and the acquirer's book agree."""
+    """The repeated request continues, and the order and the simulator ledger agree."""
     async with _nodes(database_url, tmp_path, 1) as nodes:
         node, process = nodes.services[0], nodes.processes[0]
         order_id = (await node.create(nodes.terminals[0])).body["id"]
         path = f"/v1/orders/{order_id}"
 
-        async def asked(status: str) -> Reply:
-            """The request, of which the node dies; what it is answered when it is repeated."""
+        async def crash_and_repeat(status: str) -> Reply:
+            """Send a request that crashes the node; return the answer to its repetition."""
             body = {"status": status}
             with pytest.raises(aiohttp.ClientError):
                 await node.request("POST", f"{path}/events", body, key=None, headers={"X-Crash-At": label})
@@ -193,8 +193,8 @@ async def test_a_node_dies_while_an_order_is_brought_to_a_status(
             await asyncio.to_thread(process.start)
             return await node.request("POST", f"{path}/events", body, key=None)
 
-        assert (await asked("processed")).status == 204
+        assert (await crash_and_repeat("processed")).status == 204
         assert (await node.get(order_id))["status"] == "processed"
-        # What is under way is the worker's now, under the refund's own key.
-        assert (await asked("refunded")).status == 400
+        # The worker continues the refund, under the refund's own key.
+        assert (await crash_and_repeat("refunded")).status == 400
     await _events(database_url, nodes.scene)

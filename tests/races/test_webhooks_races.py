@@ -1,4 +1,4 @@
-"""Promise: every committed event is delivered to each subscription, in order per order, by however many workers."""
+"""Every committed event is delivered to each subscription, in order per order, by any number of workers."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ pytestmark = pytest.mark.usefixtures("batching")
 ORDERS, VERSIONS, WORKERS, CLAIMED = 12, 4, 3, 200
 
 
-async def test_workers_at_once_deliver_each_once(database: Database, database_url: str, clock: MovableClock) -> None:
-    """Three workers at once, on PostgreSQL each a node of its own, tell of every event once and in order."""
+async def test_concurrent_workers_deliver_each_event_once(
+    database: Database, database_url: str, clock: MovableClock
+) -> None:
+    """Three workers, on PostgreSQL on one node each, deliver every event once and in order."""
     got = await _race(database, database_url, clock, failures=0)
     assert set(got.values()) == {1}
 
 
 async def test_order_is_kept_while_attempts_fail(database: Database, database_url: str, clock: MovableClock) -> None:
-    """However often attempts fail, no version of an order arrives before the one before it."""
+    """No version of an order arrives before its predecessor, however often attempts fail."""
     await _race(database, database_url, clock, failures=0.3)
 
 
-async def test_one_delivery_has_one_claim(database: Database, database_url: str, clock: MovableClock) -> None:
-    """Of claims made at the same moment by several nodes, no two have the same delivery."""
+async def test_concurrent_claims_are_disjoint(database: Database, database_url: str, clock: MovableClock) -> None:
+    """No two nodes claim the same delivery."""
     subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
     for _ in range(CLAIMED):
         await scene.announce(database, clock.now_ms(), scene.order_id())
@@ -53,7 +55,7 @@ async def test_one_delivery_has_one_claim(database: Database, database_url: str,
 
 
 async def _nodes(stack: AsyncExitStack, database: Database, database_url: str, count: int) -> list[Database]:
-    """On PostgreSQL so many nodes; an SQLite file has one alone."""
+    """Open `count` nodes on PostgreSQL, one on SQLite."""
     nodes = [database]
     while len(nodes) < count:
         node = database
@@ -88,14 +90,14 @@ async def _race(
         await scene.subscribe(database, receiver.url)
         running = [asyncio.create_task(worker.run(stop)) for worker in workers]
         orders = [scene.order_id() for _ in range(ORDERS)]
-        await asyncio.gather(*(_tell(database, clock, order) for order in orders))
+        await asyncio.gather(*(_announce(database, clock, order) for order in orders))
 
-        def all_told() -> bool:
+        def all_delivered() -> bool:
             clock.advance(50)
             database.signals.notify(["clock"])
             return sum(len(versions) for versions in order_of_arrival.values()) >= ORDERS * VERSIONS
 
-        await scene.until(all_told, 30)
+        await scene.until(all_delivered, 30)
         stop.set()
         for node in nodes:
             node.signals.notify(["stop"])
@@ -106,6 +108,6 @@ async def _race(
     return Counter(one.order_and_version for one in receiver.got)
 
 
-async def _tell(database: Database, clock: MovableClock, order: str) -> None:
+async def _announce(database: Database, clock: MovableClock, order: str) -> None:
     for version in range(1, VERSIONS + 1):
         await scene.announce(database, clock.now_ms(), order, version)

@@ -33,7 +33,7 @@ ALLOWED = {
     "payments.inquiry_store.NEXT_DUE": _EVERYBODYS,
     "payments.reversal_store.SELLERS_DUE": _EVERYBODYS,
     "payments.reversal_store.NEXT_DUE": _EVERYBODYS,
-    "events.store.WAITING": _EVERYBODYS,
+    "events.store.UNNUMBERED": _EVERYBODYS,
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,

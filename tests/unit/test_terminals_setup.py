@@ -1,4 +1,4 @@
-"""List and setup, the rows they stand on, and device tokens; through the handlers, on both databases."""
+"""List and setup of terminals, their rows, and device tokens, through the handlers on both databases."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 async def desk(database: Database) -> Desk:
-    """A seller with a terminal in mode PDV."""
+    """Return a seller's desk with a terminal in mode PDV."""
     return await open_desk(database)
 
 
 async def modes(desk: Desk) -> dict[str, str]:
-    """The mode of every terminal."""
+    """Return the mode of every terminal."""
     return {row[0]: row[1] for row in await desk.rows("SELECT terminal_id, operating_mode FROM terminals")}
 
 
-async def test_list_shows_the_terminals_of_the_tokens_kind(desk: Desk) -> None:
-    """A live terminal is not among the test ones."""
+async def test_list_shows_terminals_of_the_tokens_live_mode(desk: Desk) -> None:
+    """A test token does not list a live terminal."""
     await desk.terminal(live=True)
     body = answered(await desk.handle(handlers.list_terminals))
     assert body["paging"] == {"total": 1, "offset": 0, "limit": 50}
@@ -43,7 +43,7 @@ async def test_list_shows_the_terminals_of_the_tokens_kind(desk: Desk) -> None:
 
 
 async def test_list_pages_and_filters(desk: Desk) -> None:
-    """The limit is clamped, pages don't overlap, an unknown store has none."""
+    """The limit is clamped, pages don't overlap, and an unknown store has no terminals."""
     for _ in range(3):
         await desk.terminal()
     pages = [
@@ -62,38 +62,38 @@ async def test_list_pages_and_filters(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["limit", "offset", "store_id", "pos_id"])
 @pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "²"])
-async def test_list_refuses_what_is_no_number(desk: Desk, name: str, text: str) -> None:
-    """Neither words nor negative numbers are counted with."""
+async def test_list_refuses_an_invalid_number(desk: Desk, name: str, text: str) -> None:
+    """Anything but a non-negative integer is `property_value`."""
     assert refused(await desk.handle(handlers.list_terminals, query={name: text})) == "property_value"
 
 
 async def test_setup_sets_all_or_none(desk: Desk) -> None:
-    """One unknown terminal undoes the whole call and is named by its path."""
+    """One unknown terminal refuses the whole request and is named by its path."""
     other = await desk.terminal()
     refusal = await desk.setup((other, "STANDALONE"), ("NO__SUCH", "PDV"))
     assert refused(refusal) == "terminal_not_found"
     assert isinstance(refusal, Refusal)
-    assert refusal.details == ("'$.terminals[1]' - is not known",)
+    assert refusal.details == ("'$.terminals[1]' - is unknown",)
     assert (await modes(desk))[other] == "UNDEFINED"
     answered(await desk.setup((other, "STANDALONE"), (desk.terminal_id, "SELF_SERVICE")))
     assert await modes(desk) == {other: "STANDALONE", desk.terminal_id: "SELF_SERVICE"}
 
 
-async def test_setup_knows_no_terminal_of_the_other_kind(desk: Desk) -> None:
-    """A live token does not see a test terminal."""
+async def test_setup_of_a_test_terminal_with_a_live_token_returns_404(desk: Desk) -> None:
+    """Live and test terminals are separate."""
     assert refused(await desk.setup((desk.terminal_id, "STANDALONE"), live=True)) == "terminal_not_found"
 
 
 async def test_setup_refuses_the_same_terminal_twice(desk: Desk) -> None:
-    """The second one is at fault."""
+    """The detail names the second item."""
     refusal = await desk.setup((desk.terminal_id, "PDV"), (desk.terminal_id, "STANDALONE"))
     assert refused(refusal) == "property_value"
     assert isinstance(refusal, Refusal)
     assert "$.terminals[1]" in refusal.details[0]
 
 
-async def test_one_pdv_terminal_for_each_pos_judged_on_the_end(desk: Desk) -> None:
-    """A second is refused, changing places in one call is not; live and test don't count together."""
+async def test_setup_allows_one_pdv_terminal_per_point_of_sale(desk: Desk) -> None:
+    """A second one is refused, a swap in one request is allowed; live and test terminals count separately."""
     other, live = await desk.terminal(), await desk.terminal(live=True)
     assert refused(await desk.setup((other, "PDV"))) == "precondition_failed"
     answered(await desk.setup((other, "PDV"), (desk.terminal_id, "STANDALONE")))
@@ -102,8 +102,8 @@ async def test_one_pdv_terminal_for_each_pos_judged_on_the_end(desk: Desk) -> No
     assert await modes(desk) == {desk.terminal_id: "STANDALONE", other: "PDV", live: "PDV"}
 
 
-async def test_a_terminal_that_holds_an_order_keeps_its_mode(desk: Desk) -> None:
-    """The mode it has is a no-op; once the order has ended it may change."""
+async def test_setup_of_a_terminal_with_a_live_order_returns_409(desk: Desk) -> None:
+    """Setting the current mode is allowed, and any mode once the order has ended."""
     order = await desk.order()
     assert refused(await desk.setup((desk.terminal_id, "STANDALONE"))) == "terminal_busy"
     answered(await desk.setup((desk.terminal_id, "PDV")))
@@ -111,16 +111,26 @@ async def test_a_terminal_that_holds_an_order_keeps_its_mode(desk: Desk) -> None
     answered(await desk.setup((desk.terminal_id, "STANDALONE")))
 
 
-async def test_an_overdue_order_holds_nothing_up(desk: Desk) -> None:
-    """It expires first."""
+async def test_an_overdue_order_does_not_block_setup(desk: Desk) -> None:
+    """The expiry worker ends the order; setup does not wait for it."""
     order = await desk.order(seconds=30)
     desk.clock.advance(30_000)
     answered(await desk.setup((desk.terminal_id, "STANDALONE")))
-    assert (await desk.now(order)).state == status.EXPIRED
+    assert (await desk.now(order)).state == status.CREATED
+
+
+async def test_an_overdue_order_with_permitted_authorization_blocks_setup(desk: Desk) -> None:
+    """It can't expire: the terminal may be charging the card."""
+    order = await desk.order(seconds=30)
+    await desk.hello()
+    await desk.acknowledge(order)
+    await desk.progress(order, "authorizing")
+    desk.clock.advance(30_000)
+    assert refused(await desk.setup((desk.terminal_id, "STANDALONE"))) == "terminal_busy"
 
 
 async def test_a_terminal_id_is_unique_over_all_sellers(desk: Desk) -> None:
-    """An id that somebody has can't be had again; neither can a place that is not the seller's."""
+    """A taken terminal id or external POS id returns None, and so does an unknown store."""
     again = await desk.database.write(
         lambda tx: store.create(
             tx,
@@ -138,8 +148,8 @@ async def test_a_terminal_id_is_unique_over_all_sellers(desk: Desk) -> None:
     assert (again, taken, nowhere) == (None, None, None)
 
 
-async def test_a_device_token_stands_for_its_terminal(desk: Desk) -> None:
-    """The token itself is nowhere in the database."""
+async def test_a_device_token_authenticates_its_terminal(desk: Desk) -> None:
+    """Only its digest is in the database."""
     bearers = DeviceBearers(desk.database, 5)
     token = await mint(desk)
     caller = await bearers.caller(token, START_MS)
@@ -152,26 +162,26 @@ async def test_a_device_token_stands_for_its_terminal(desk: Desk) -> None:
     assert token not in str([list(row) for row in await desk.rows("SELECT * FROM device_tokens")])
 
 
-async def test_a_replaced_device_token_reports_for_seven_days(desk: Desk) -> None:
-    """At once it is good for results alone, then for nothing."""
+async def test_a_replaced_device_token_is_accepted_for_results_for_7_days(desk: Desk) -> None:
+    """It is `revoked` at once and refused after 7 days."""
     bearers = DeviceBearers(desk.database, 5)
     token = await mint(desk)
     await bearers.caller(token, START_MS)
     assert not (await bearers.caller(await mint(desk), START_MS)).revoked
     assert (await bearers.caller(token, START_MS + 7 * DAY_MS - 1)).revoked
-    with pytest.raises(Refusal, match="revoked long ago"):
+    with pytest.raises(Refusal, match="revoked more than 7 days ago"):
         await bearers.caller(token, START_MS + 7 * DAY_MS)
 
 
 @pytest.mark.parametrize("token", [None, "", "PDT-", "PDT-00-1", "TG-00-1", "PDT-" + "0" * 40 + "-1"])
-async def test_no_device_token_is_nobody(desk: Desk, token: str | None) -> None:
-    """What was never minted opens nothing."""
+async def test_an_unknown_device_token_returns_401(desk: Desk, token: str | None) -> None:
+    """A missing, malformed or unknown token is `unauthorized`."""
     with pytest.raises(Refusal) as refusal:
         await DeviceBearers(desk.database, 5).caller(token, START_MS)
     assert refusal.value.kind.code == "unauthorized"
 
 
 async def mint(desk: Desk) -> str:
-    """A new device token of the terminal."""
+    """Mint a device token for the terminal."""
     secret = await desk.database.write(lambda tx: store.mint_token(tx, desk.seller_id, desk.terminal_id, START_MS))
     return secret.reveal()

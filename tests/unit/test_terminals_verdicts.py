@@ -1,4 +1,4 @@
-"""The table of verdicts."""
+"""Verdicts on journal entries: the decision table."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import get_args
 import pytest
 
 from paydesk.device.schemas import ProgressRequest
-from paydesk.device.verdicts import TABLE, Progress, Standing, judge, progress_of
+from paydesk.device.verdicts import TABLE, OrderState, Progress, judge, progress_of
 from paydesk.orders.response_schemas import PAYMENT
 from paydesk.orders.status import FAILED_DETAILS, ORIGINS
 
 STEPS = get_args(ProgressRequest.model_fields["step"].annotation)
 
 
-def test_the_table_has_a_verdict_for_everything() -> None:
-    """No pair of progress and standing is left open."""
-    assert set(TABLE) == {(progress, standing) for progress in get_args(Progress) for standing in get_args(Standing)}
+def test_table_is_complete() -> None:
+    """Every pair of progress and order state has a verdict."""
+    assert set(TABLE) == {(progress, state) for progress in get_args(Progress) for state in get_args(OrderState)}
 
 
-@pytest.mark.parametrize("standing", get_args(Standing))
+@pytest.mark.parametrize("state", get_args(OrderState))
 @pytest.mark.parametrize("step", ["", "offered", "acknowledged", *STEPS])
-def test_a_result_is_always_reported(step: str, standing: Standing) -> None:
-    """Whatever else is known, the result says more."""
-    assert judge(step, standing, has_result=True) == ("report", "none")
+def test_a_journaled_result_is_always_reported(step: str, state: OrderState) -> None:
+    """The verdict is `report` for every step and order state."""
+    assert judge(step, state, has_result=True) == ("report", "none")
 
 
 @pytest.mark.parametrize(
-    ("step", "standing", "verdict"),
+    ("step", "state", "verdict"),
     [
         ("offered", "created", "forget"),
         ("offered", "ended", "forget"),
@@ -37,25 +37,25 @@ def test_a_result_is_always_reported(step: str, standing: Standing) -> None:
         ("acknowledged", "overdue", "abort"),
         ("card_requested", "canceling", "abort"),
         ("authorizing", "open", "abort"),
-        ("authorizing", "granted", "hold"),
-        ("acknowledged", "granted", "hold"),
+        ("authorizing", "permitted", "hold"),
+        ("acknowledged", "permitted", "hold"),
         ("authorizing", "unknown", "hold"),
         ("authorizing", "ended", "forget"),
     ],
 )
-def test_the_verdicts(step: str, standing: Standing, verdict: str) -> None:
-    """As the protocol has them."""
-    assert judge(step, standing, has_result=False)[0] == verdict
+def test_verdict_of_step_and_order_state(step: str, state: OrderState, verdict: str) -> None:
+    """The verdicts match the documented protocol."""
+    assert judge(step, state, has_result=False)[0] == verdict
 
 
 @pytest.mark.parametrize("progress", get_args(Progress))
-def test_what_may_have_been_charged_is_never_resumed(progress: Progress) -> None:
-    """After the grant a terminal holds still."""
-    assert {TABLE[progress, standing][0] for standing in ("granted", "unknown")} == {"hold"}
+def test_a_possibly_charged_order_is_never_resumed(progress: Progress) -> None:
+    """Once authorization is permitted the verdict is `hold`."""
+    assert {TABLE[progress, "permitted"][0], TABLE[progress, "unknown"][0]} == {"hold"}
 
 
-def test_steps_after_the_grant_count_as_authorizing() -> None:
-    """Removing the card and printing come after asking the acquirer."""
+def test_steps_after_authorizing_count_as_authorizing() -> None:
+    """`card_removal` and `printing` follow the authorization at the acquirer."""
     assert {step for step in STEPS if progress_of(step) == "authorizing"} == {
         "authorizing",
         "card_removal",
@@ -64,5 +64,5 @@ def test_steps_after_the_grant_count_as_authorizing() -> None:
 
 
 def test_every_failed_detail_has_an_origin() -> None:
-    """An order that fails says where it broke, in a word that the interface has."""
+    """Every failed detail maps to an origin of the response schema."""
     assert {ORIGINS[detail] for detail in FAILED_DETAILS} <= set(PAYMENT["properties"]["origin"]["enum"])

@@ -1,4 +1,4 @@
-"""Where notifications may go: addresses and URLs, as tables."""
+"""Allowed addresses and URLs of webhooks, as tables."""
 
 from __future__ import annotations
 
@@ -66,29 +66,29 @@ PORTS = (443, 8443)
         "ff02::1",
     ],
 )
-def test_address_that_is_not_public_is_not_allowed(address: str) -> None:
-    """Nothing is sent to an address that is private, special, or carries another address within it."""
+def test_a_non_public_address_is_not_allowed(address: str) -> None:
+    """Private and special addresses, and those that embed another address."""
     assert not allowed(ip_address(address), loopback_allowed=False)
 
 
 @pytest.mark.parametrize(
     "address", ["93.184.216.34", "1.1.1.1", "100.63.255.255", "100.128.0.1", "172.32.0.1", "2606:4700::1111"]
 )
-def test_public_address_is_allowed(address: str) -> None:
-    """Public addresses are, up to the edges of what is not."""
+def test_a_public_address_is_allowed(address: str) -> None:
+    """Public addresses, up to the edges of the non-public networks."""
     assert allowed(ip_address(address), loopback_allowed=False)
 
 
 @pytest.mark.parametrize(
     ("address", "expected"), [("127.0.0.1", True), ("::1", True), ("10.0.0.1", False), ("169.254.169.254", False)]
 )
-def test_development_allows_loopback_alone(address: str, expected: bool) -> None:  # noqa: FBT001 - a row of a table
-    """With loopback allowed, what is private stays refused."""
+def test_development_also_allows_loopback_only(address: str, expected: bool) -> None:  # noqa: FBT001 - a row of a table
+    """Private addresses stay refused when loopback is allowed."""
     assert allowed(ip_address(address), loopback_allowed=True) is expected
 
 
-def _look_up(*addresses: str) -> Any:
-    def look_up(_host: str, port: int) -> Sequence[Any]:
+def _lookup(*addresses: str) -> Any:
+    def lookup(_host: str, port: int) -> Sequence[Any]:
         # As socket.getaddrinfo: a row for each kind of socket, and an IPv6 address with two more fields.
         return [
             (
@@ -102,12 +102,12 @@ def _look_up(*addresses: str) -> Any:
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
         ]
 
-    return look_up
+    return lookup
 
 
-async def test_resolver_hands_on_what_it_checked() -> None:
-    """The addresses of the answer, each once and as a number, so that nothing is looked up again."""
-    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34", "2606:4700::1111"))
+async def test_resolver_returns_the_checked_addresses() -> None:
+    """Each address once and as a literal, so that no second lookup happens."""
+    resolver = CheckedResolver(loopback_allowed=False, lookup=_lookup("93.184.216.34", "2606:4700::1111"))
     found = await resolver.resolve("shop.example", 443)
     await resolver.close()
     assert [(one["host"], one["port"], one["hostname"]) for one in found] == [
@@ -118,15 +118,15 @@ async def test_resolver_hands_on_what_it_checked() -> None:
 
 @pytest.mark.parametrize("addresses", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "fe80::1%eth0"]])
 async def test_resolver_refuses_the_whole_answer_for_one_address(addresses: list[str]) -> None:
-    """One address that is not public is enough to refuse the name."""
-    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up(*addresses))
+    """One non-public address is enough to refuse the name."""
+    resolver = CheckedResolver(loopback_allowed=False, lookup=_lookup(*addresses))
     with pytest.raises(AddressRefused, match=r"shop\.example is at .*, which is not a public address"):
         await resolver.resolve("shop.example", 443)
     await resolver.close()
 
 
 def test_socket_is_refused_for_an_address_in_the_url() -> None:
-    """What never met the resolver is checked when its socket is opened."""
+    """An IP literal bypasses the resolver and is checked when its socket is opened."""
     resolver = CheckedResolver(loopback_allowed=False)
     with pytest.raises(AddressRefused):
         resolver.open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443)))
@@ -138,17 +138,17 @@ def test_socket_is_refused_for_an_address_in_the_url() -> None:
         ("http://shop.example/", "must be https"),
         ("ftp://shop.example/", "must be https"),
         ("shop.example", "must be https"),
-        ("https://", "must name a host"),
-        ("https:///hooks", "must name a host"),
+        ("https://", "must have a host"),
+        ("https:///hooks", "must have a host"),
         ("https://shop example/", "must be at most 500 visible ASCII characters"),
         ("https://café.example/", "must be at most 500 visible ASCII characters"),
         ("https://shop.example\\@10.0.0.1/", "must be at most 500 visible ASCII characters"),
         ("https://shop.example/" + "x" * 500, "must be at most 500 visible ASCII characters"),
-        ("https://sh%6fp.example/", "must name a host"),
+        ("https://sh%6fp.example/", "must have a host"),
         ("https://[::1/", "must be a URL"),
         ("https://shop.example:99999/", "must be a URL"),
-        ("https://me:pw@shop.example/", "must not carry a user or a password"),
-        ("https://@shop.example/", "must not carry a user or a password"),
+        ("https://me:pw@shop.example/", "must not contain a user or a password"),
+        ("https://@shop.example/", "must not contain a user or a password"),
         ("https://shop.example/#top", "must not have a fragment"),
         ("https://shop.example/#", "must not have a fragment"),
         ("https://shop.example:8080/", "must have one of the ports 443, 8443"),
@@ -157,8 +157,8 @@ def test_socket_is_refused_for_an_address_in_the_url() -> None:
         ("https://shop.example/?a=1&type", "must not have a parameter type of its own"),
     ],
 )
-def test_url_with_a_fault(url: str, fault: str) -> None:
-    """In production a URL that breaks a rule is told which one."""
+def test_an_invalid_url_has_its_fault(url: str, fault: str) -> None:
+    """Each rule for production has a fault of its own."""
     (found,) = faults(url, ports=PORTS, loopback_allowed=False)
     assert found.startswith(fault)
 
@@ -173,19 +173,19 @@ def test_url_with_a_fault(url: str, fault: str) -> None:
         "https://[2606:4700::1111]/",
     ],
 )
-def test_url_without_a_fault(url: str) -> None:
-    """What keeps the rules is taken."""
+def test_a_valid_url_has_no_fault(url: str) -> None:
+    """URLs at the limits of the rules are valid."""
     assert faults(url, ports=PORTS, loopback_allowed=False) == []
 
 
-def test_development_takes_http_and_any_port() -> None:
-    """On a developer's machine a receiver is a plain server on a port of its own."""
+def test_development_allows_http_and_any_port() -> None:
+    """A receiver on a developer's machine is a plain server on any port."""
     assert faults("http://localhost:3000/hooks", ports=PORTS, loopback_allowed=True) == []
 
 
-async def test_address_of_a_url() -> None:
-    """Names are looked up, addresses in the URL go through the same check."""
-    resolver = CheckedResolver(loopback_allowed=False, look_up=_look_up("93.184.216.34"))
+async def test_address_fault_checks_names_and_literals() -> None:
+    """Names are resolved; IP literals get the same check."""
+    resolver = CheckedResolver(loopback_allowed=False, lookup=_lookup("93.184.216.34"))
     assert await address_fault("https://shop.example/", resolver) is None
     for url in ("https://10.0.0.1/", "https://[::1]/"):
         with pytest.raises(AddressRefused):
@@ -193,14 +193,14 @@ async def test_address_of_a_url() -> None:
     await resolver.close()
 
 
-async def test_name_that_cannot_be_found() -> None:
-    """A URL whose host nobody knows is refused."""
+async def test_a_name_that_cannot_be_resolved_is_a_fault() -> None:
+    """The lookup fails."""
 
-    def look_up(_host: str, _port: int) -> Sequence[Any]:
+    def lookup(_host: str, _port: int) -> Sequence[Any]:
         raise socket.gaierror("unknown")
 
-    resolver = CheckedResolver(loopback_allowed=False, look_up=look_up)
-    assert await address_fault("https://shop.example/", resolver) == "must name a host that can be found"
+    resolver = CheckedResolver(loopback_allowed=False, lookup=lookup)
+    assert await address_fault("https://shop.example/", resolver) == "must have a host that can be resolved"
     await resolver.close()
 
 
@@ -213,6 +213,6 @@ async def test_name_that_cannot_be_found() -> None:
         ("https://shop.example/a?b", "/a?b&data.id=ordx&type=order"),
     ],
 )
-def test_own_parameters_stay_as_they_are(url: str, expected: str) -> None:
-    """Our two parameters go behind the URL's own, which are not written anew."""
+def test_own_parameters_stay_unchanged(url: str, expected: str) -> None:
+    """Our two parameters are appended to the URL's own, byte for byte."""
     assert with_parameters(url, "ordx").raw_path_qs == expected

@@ -1,4 +1,4 @@
-"""The schedule of retries, as tables."""
+"""The retry schedule, as tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOMENT = 784_111_777.0  # 1994-11-06T08:49:37Z
 
 
 @pytest.mark.parametrize(
-    ("attempts", "chance", "asked", "pause_ms"),
+    ("attempts", "chance", "retry_after_s", "pause_ms"),
     [
         (1, 0.5, None, 15_000),
         (1, 0.0, None, 13_500),
@@ -29,9 +29,11 @@ MOMENT = 784_111_777.0  # 1994-11-06T08:49:37Z
         (11, 0.5, 60, None),
     ],
 )
-def test_next_attempt(attempts: int, chance: float, asked: int | None, pause_ms: int | None) -> None:
-    """The pause grows, is spread by ten percent, is as long as the receiver asks up to an hour, and ends."""
-    due = next_attempt_ms(attempts, now_ms=NOW_MS, pauses_seconds=PAUSES, chance=chance, retry_after_seconds=asked)
+def test_next_attempt(attempts: int, chance: float, retry_after_s: int | None, pause_ms: int | None) -> None:
+    """The pause follows the schedule with 10 % jitter; a longer `Retry-After` applies up to an hour."""
+    due = next_attempt_ms(
+        attempts, now_ms=NOW_MS, pauses_seconds=PAUSES, chance=chance, retry_after_seconds=retry_after_s
+    )
     assert due == (None if pause_ms is None else NOW_MS + pause_ms)
 
 
@@ -53,5 +55,5 @@ def test_next_attempt(attempts: int, chance: float, asked: int | None, pause_ms:
     ],
 )
 def test_retry_after(header: str | None, seconds: int | None) -> None:
-    """Seconds and dates are understood, anything else is ignored."""
+    """Seconds and dates are parsed, anything else is ignored."""
     assert retry_after_seconds(header, now_seconds=MOMENT) == seconds

@@ -1,4 +1,4 @@
-"""Signatures and bodies of notifications, against known values and the official validators."""
+"""Signatures and bodies of notifications, against fixed values and the official validators."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SECRET = Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 SECONDS = 1_742_505_638
 
 
-def test_secret_is_derived_and_never_shown() -> None:
-    """The same subscription and generation give the same secret, another of either another one; repr hides it."""
+def test_secret_is_derived_and_masked() -> None:
+    """It depends on subscription and generation, and `repr` masks it."""
     keys = Keys(1, {1: b"k" * 32})
     made = {signature.secret_of(keys, 1, *rest).reveal() for rest in [("a", 1), ("a", 1), ("a", 2), ("b", 1)]}
     assert len(made) == 3
@@ -26,8 +26,8 @@ def test_secret_is_derived_and_never_shown() -> None:
     assert repr(signature.secret_of(keys, 1, "a", 1)) == "***"
 
 
-def test_x_signature_is_what_the_vendors_validator_computes() -> None:
-    """The key is the whole secret as text; the id is the one of the query."""
+def test_x_signature_matches_the_vendors_validator() -> None:
+    """The key is the whole secret as text; the id is that of the query."""
     header = signature.x_signature(SECRET, data_id="ord01", request_id="r-1", seconds=SECONDS)
     assert header.startswith(f"ts={SECONDS},v1=")
     WebhookSignatureValidator.validate(
@@ -51,14 +51,14 @@ def test_x_signature_is_what_the_vendors_validator_computes() -> None:
     ],
 )
 def test_verification_of_x_signature(change: dict[str, object], valid: bool) -> None:  # noqa: FBT001 - a row of a table
-    """Any change of what is signed, and any time too far away, is found."""
+    """Any change of the signed text and a `ts` outside the tolerance are invalid."""
     header = signature.x_signature(SECRET, data_id="ord01", request_id="r-1", seconds=SECONDS)
     arguments = {"header": header, "data_id": "ord01", "request_id": "r-1", "now_seconds": SECONDS} | change
     assert signature.verify_x_signature(SECRET, **arguments) is valid  # type: ignore[arg-type] # a row of a table
 
 
 def test_each_secret_signs_for_standard_webhooks() -> None:
-    """While a secret is replaced, the holder of either accepts the notification; a changed body nobody."""
+    """Each of two secrets verifies the notification, and none verifies a changed body."""
     import time
 
     other = Secret("whsec_" + "QUJD" * 8)
@@ -69,8 +69,8 @@ def test_each_secret_signs_for_standard_webhooks() -> None:
         assert not signature.verify_standard(secret, headers, b"{}")
 
 
-def test_notification_has_the_fields_of_the_interface_in_their_order() -> None:
-    """Ids are strings, times have milliseconds, the data stands last, as it was given."""
+def test_notification_has_the_documented_fields_in_order() -> None:
+    """Ids are strings, times have milliseconds, and `data` is last and unchanged."""
     body = notification(
         event_id="e",
         action="order.created",
@@ -94,8 +94,8 @@ def test_notification_has_the_fields_of_the_interface_in_their_order() -> None:
 
 
 def test_actions_are_those_of_the_table_of_moves() -> None:
-    """What can be subscribed is what the moves of orders tell."""
+    """The actions that can be subscribed are those of the moves."""
     from paydesk.orders import status, status_labels
 
-    told = {f"order.{word}" for word in status_labels.EXTENDED.values()}
-    assert set(ACTIONS) == {*status.ACTIONS, *told}
+    extended = {f"order.{word}" for word in status_labels.EXTENDED.values()}
+    assert set(ACTIONS) == {*status.ACTIONS, *extended}

@@ -1,4 +1,4 @@
-"""How many notifications are under way at once, to each receiver and all in all."""
+"""Limits on concurrent deliveries, per receiver and in total."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ def _take_all(slots: Slots, receiver: str) -> int:
     return taken
 
 
-def test_share_grows_with_quick_successes() -> None:
-    """A receiver that answers gets more at once, up to an eighth of all."""
+def test_width_grows_with_fast_successes() -> None:
+    """It grows by one per fast success, up to an eighth of all slots."""
     slots = Slots(64)
     assert slots.free("a") == 2
     for _ in range(20):
         slots.take("a")
-        slots.give_back("a", delivered=True, seconds=0.1)
+        slots.release("a", delivered=True, seconds=0.1)
     assert slots.free("a") == 8
 
 
-def test_failure_and_slowness_close_it_to_one() -> None:
-    """One slot is left to a receiver that fails, and to one that answers but slowly; a quick success opens it again."""
+def test_a_failure_or_slow_success_reduces_the_width_to_one() -> None:
+    """A fast success restores it."""
     slots = Slots(64)
     for delivered, seconds, free in [(False, 0.1, 1), (True, 0.1, 1), (True, 0.1, 2), (True, 9.0, 1)]:
         slots.take("a")
-        slots.give_back("a", delivered=delivered, seconds=seconds)
+        slots.release("a", delivered=delivered, seconds=seconds)
         assert slots.free("a") == free
 
 
-def test_failing_receivers_share_half() -> None:
-    """However many receivers hang, half of the slots are for the others."""
+def test_failing_receivers_share_half_of_the_slots() -> None:
+    """The other half stays free for other receivers."""
     slots = Slots(16)
     hanging = [f"hanging {number}" for number in range(100)]
     for receiver in hanging:
         slots.take(receiver)
-        slots.give_back(receiver, delivered=False, seconds=22)
+        slots.release(receiver, delivered=False, seconds=22)
     assert sum(_take_all(slots, receiver) for receiver in hanging) == 8
     assert slots.free("new") == 2
 
 
 def test_total_is_never_exceeded() -> None:
-    """All receivers together have no more than the total, and what is given back is free again."""
+    """All receivers together have at most the total; a released slot is free again."""
     slots = Slots(5)
     assert sum(_take_all(slots, str(number)) for number in range(10)) == slots.used == 5
-    slots.give_back("0", delivered=True, seconds=0.1)
+    slots.release("0", delivered=True, seconds=0.1)
     assert slots.free("9") == 1

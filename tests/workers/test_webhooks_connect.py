@@ -1,4 +1,4 @@
-"""Notifications of topic `mp-connect`: who agreed and who withdrew, told like the moves of an order."""
+"""Notifications of topic `mp-connect`: consents of sellers and their withdrawal."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ from standardwebhooks import Webhook
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import connect
+from paydesk.webhooks import outbox
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
-from paydesk.webhooks.store import Delivery
 
 WITHDRAWN = "INSERT INTO authorizations VALUES ($1, '01', $2, 'read', 1, 2)"
 
 
-async def tell(
+async def announce(
     database: Database, clock: MovableClock, action: str, *, application_id: int = scene.APPLICATION
 ) -> None:
-    """Something happens between the seller and the application."""
+    """Insert an event between the seller and the application."""
     now_ms = clock.now_ms()
     await database.write(
-        partial(connect.announce, seller_id=scene.SELLER, application_id=application_id, action=action, now_ms=now_ms)
+        partial(
+            outbox.announce_connect, seller_id=scene.SELLER, application_id=application_id, action=action, now_ms=now_ms
+        )
     )
 
 
-async def told(database: Database, application_id: int = scene.APPLICATION) -> list[Delivery]:
-    """The notifications about the application."""
+async def deliveries(database: Database, application_id: int = scene.APPLICATION) -> list[scene.Delivery]:
+    """Return the deliveries of the application's events."""
     return await scene.deliveries(database, str(application_id))
 
 
-async def test_a_notification_is_what_official_clients_know(database: Database, clock: MovableClock) -> None:
-    """Numbers for `id` and `user_id`, the seller in `data.id`, and signatures that official validators accept."""
+async def test_official_clients_accept_the_notification(database: Database, clock: MovableClock) -> None:
+    """`id` and `user_id` are numbers, `data.id` is the seller, and official validators accept the signatures."""
     clock.freeze()
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         _, secret = await scene.subscribe(database, receiver.url, topic=CONNECT_TOPIC)
-        await tell(database, clock, AUTHORIZED)
+        await announce(database, clock, AUTHORIZED)
         assert await scene.step(worker) == 1
     (got,) = receiver.got
     document = json.loads(got.body)
@@ -68,7 +69,7 @@ async def test_a_notification_is_what_official_clients_know(database: Database, 
 
 
 async def test_events_of_a_seller_and_an_application_go_in_order(database: Database, clock: MovableClock) -> None:
-    """The second waits for the first, also while that fails; another application's do not wait."""
+    """The second waits for the first, also while that fails; another application's events don't wait."""
     clock.freeze()
     is_up = False
 
@@ -79,8 +80,8 @@ async def test_events_of_a_seller_and_an_application_go_in_order(database: Datab
         await scene.subscribe(database, receiver.url, topic=CONNECT_TOPIC)
         await scene.subscribe(database, f"{receiver.url}&other=1", topic=CONNECT_TOPIC, application_id=8)
         for action in (AUTHORIZED, DEAUTHORIZED, AUTHORIZED):
-            await tell(database, clock, action)
-        await tell(database, clock, DEAUTHORIZED, application_id=8)
+            await announce(database, clock, action)
+        await announce(database, clock, DEAUTHORIZED, application_id=8)
         assert await scene.step(worker) == 2
         is_up = True
         clock.advance(17_000)
@@ -88,61 +89,65 @@ async def test_events_of_a_seller_and_an_application_go_in_order(database: Datab
     arrived = [json.loads(got.body)["action"] for got in receiver.got if "other" not in got.url.query]
     assert arrived == [AUTHORIZED, AUTHORIZED, DEAUTHORIZED, AUTHORIZED], "the first one twice"
     assert len({got.body for got in receiver.got if "other" not in got.url.query}) == 3
-    assert [(one.version, one.status) for one in await told(database)] == [(n, "delivered") for n in (1, 2, 3)]
-    assert [(one.version, one.status) for one in await told(database, 8)] == [(1, "delivered")]
+    assert [(one.version, one.status) for one in await deliveries(database)] == [(n, "delivered") for n in (1, 2, 3)]
+    assert [(one.version, one.status) for one in await deliveries(database, 8)] == [(1, "delivered")]
 
 
-async def test_who_hears(database: Database, clock: MovableClock) -> None:
-    """Live and test subscriptions of the application alike, those that want the action, and none to `orders`."""
+async def test_events_go_to_matching_subscriptions(database: Database, clock: MovableClock) -> None:
+    """Live and test subscriptions of the application with this action, and none of topic `orders`."""
     url = "https://shop.example/hooks"
     both = [(await scene.subscribe(database, url, live=live, topic=CONNECT_TOPIC))[0] for live in (True, False)]
     picky, _ = await scene.subscribe(database, url, actions=(DEAUTHORIZED,), topic=CONNECT_TOPIC)
     await scene.subscribe(database, url)
     await scene.subscribe(database, url, topic=CONNECT_TOPIC, application_id=8)
-    await tell(database, clock, AUTHORIZED)
-    assert {one.subscription_id for one in await told(database)} == set(both)
-    await tell(database, clock, DEAUTHORIZED)
-    assert {one.subscription_id for one in await told(database) if one.version == 2} == {*both, picky}
+    await announce(database, clock, AUTHORIZED)
+    assert {one.subscription_id for one in await deliveries(database)} == set(both)
+    await announce(database, clock, DEAUTHORIZED)
+    assert {one.subscription_id for one in await deliveries(database) if one.version == 2} == {*both, picky}
     await scene.announce(database, clock.now_ms(), order := scene.order_id())
     assert len(await scene.deliveries(database, order)) == 1
-    assert await told(database, 8) == []
+    assert await deliveries(database, 8) == []
 
 
 @pytest.mark.parametrize("topic", ["orders", "mp-connect"])
-async def test_a_withdrawn_application_hears_only_of_that(database: Database, clock: MovableClock, topic: str) -> None:
-    """What it was to hear of orders ends unsent; that the seller agreed once and has withdrawn still arrives."""
+async def test_a_withdrawn_application_gets_only_mp_connect(
+    database: Database, clock: MovableClock, topic: str
+) -> None:
+    """Pending `orders` deliveries are withdrawn; `mp-connect` deliveries are still sent."""
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         await scene.subscribe(database, receiver.url, topic=topic)
-        await tell(database, clock, AUTHORIZED)
+        await announce(database, clock, AUTHORIZED)
         await scene.announce(database, clock.now_ms(), order := scene.order_id())
         await database.write(lambda tx: tx.run(WITHDRAWN, scene.SELLER, scene.APPLICATION))
-        await tell(database, clock, DEAUTHORIZED)
+        await announce(database, clock, DEAUTHORIZED)
         await scene.step(worker)
     if topic == CONNECT_TOPIC:
-        assert [one.status for one in await told(database)] == ["delivered", "delivered"]
+        assert [one.status for one in await deliveries(database)] == ["delivered", "delivered"]
         assert [json.loads(got.body)["action"] for got in receiver.got] == [AUTHORIZED, DEAUTHORIZED]
     else:
         assert [one.status for one in await scene.deliveries(database, order)] == ["withdrawn"]
         assert receiver.got == []
 
 
-async def test_nothing_goes_to_a_deleted_subscription(database: Database, clock: MovableClock) -> None:
-    """What was still open for it ends unsent."""
+async def test_a_deleted_subscription_gets_nothing(database: Database, clock: MovableClock) -> None:
+    """Its pending deliveries are withdrawn."""
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         subscription_id, _ = await scene.subscribe(database, receiver.url, topic=CONNECT_TOPIC)
-        await tell(database, clock, AUTHORIZED)
+        await announce(database, clock, AUTHORIZED)
         await database.write(lambda tx: tx.run("UPDATE subscriptions SET deleted_ms = 1"))
         await scene.step(worker)
-        assert [(one.subscription_id, one.status) for one in await told(database)] == [(subscription_id, "withdrawn")]
+        assert [(one.subscription_id, one.status) for one in await deliveries(database)] == [
+            (subscription_id, "withdrawn")
+        ]
         assert receiver.got == []
 
 
-async def test_an_event_is_undone_with_what_it_tells_of(database: Database, clock: MovableClock) -> None:
-    """It leaves no gap in the numbers either."""
+async def test_an_event_is_rolled_back_with_its_transaction(database: Database, clock: MovableClock) -> None:
+    """Versions have no gap afterwards."""
     await scene.subscribe(database, "https://shop.example/hooks", topic=CONNECT_TOPIC)
 
     async def refused(tx: Transaction) -> None:
-        await connect.announce(
+        await outbox.announce_connect(
             tx, seller_id=scene.SELLER, application_id=scene.APPLICATION, action=AUTHORIZED, now_ms=clock.now_ms()
         )
         raise ZeroDivisionError
@@ -150,5 +155,5 @@ async def test_an_event_is_undone_with_what_it_tells_of(database: Database, cloc
     with pytest.raises(ZeroDivisionError):
         await database.write(refused)
     assert await database.read(scene.pending_count) == 0
-    await tell(database, clock, AUTHORIZED)
-    assert [one.version for one in await told(database)] == [1]
+    await announce(database, clock, AUTHORIZED)
+    assert [one.version for one in await deliveries(database)] == [1]

@@ -1,4 +1,4 @@
-"""Notifications: claimed, sent, recorded, one step at a time, to a receiver that really listens."""
+"""Delivery of notifications, step by step, to a listening receiver."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from paydesk.webhooks.delivery import run
 HOUR_MS = 3_600_000
 
 
-async def test_notification_is_signed_so_that_official_clients_accept_it(
-    database: Database, clock: MovableClock
-) -> None:
-    """The vendor's own validator and the reference library of Standard Webhooks both accept a notification."""
+async def test_official_clients_accept_the_signatures(database: Database, clock: MovableClock) -> None:
+    """The vendor's validator and the reference library of Standard Webhooks both accept them."""
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         _, secret = await scene.subscribe(database, receiver.url)
         order = scene.order_id()
@@ -86,8 +84,8 @@ async def test_every_attempt_sends_the_same_bytes(database: Database, clock: Mov
     ]
 
 
-async def test_schedule_ends_visibly(database: Database, clock: MovableClock) -> None:
-    """A notification that no attempt delivers ends as exhausted, and the order's next one goes."""
+async def test_a_delivery_is_exhausted_at_the_end_of_the_schedule(database: Database, clock: MovableClock) -> None:
+    """The order's next delivery is sent then."""
     clock.freeze()
     async with (
         scene.receiver(scene.failing(404)) as receiver,
@@ -106,35 +104,35 @@ async def test_schedule_ends_visibly(database: Database, clock: MovableClock) ->
     assert (second.status, second.attempts) == ("pending", 1)
 
 
-async def test_versions_of_an_order_go_in_order(database: Database, clock: MovableClock) -> None:
+async def test_versions_of_an_order_are_sent_in_order(database: Database, clock: MovableClock) -> None:
     """Version 2 waits for version 1, also when that fails; another order does not wait."""
     clock.freeze()
 
     async def picky(request: web.BaseRequest) -> web.StreamResponse:
-        return web.Response(status=500 if request.query["data.id"] == held.lower() else 200)
+        return web.Response(status=500 if request.query["data.id"] == failing.lower() else 200)
 
     async with scene.receiver(picky) as receiver, scene.worker(database, clock) as worker:
         await scene.subscribe(database, receiver.url)
-        held, other = "", scene.order_id()
+        failing, other = "", scene.order_id()
         await scene.announce(database, clock.now_ms(), scene.order_id())
         await scene.step(worker)
-        held = scene.order_id()
+        failing = scene.order_id()
         for version in (1, 2, 3):
-            await scene.announce(database, clock.now_ms(), held, version)
+            await scene.announce(database, clock.now_ms(), failing, version)
             await scene.announce(database, clock.now_ms(), other, version)
         await scene.step(worker)
-        told = [got.order_and_version for got in receiver.got]
-        assert told.count((held, 1)) == 1
-        assert [one for one in told if one[0] == other] == [(other, 1), (other, 2), (other, 3)]
+        received = [got.order_and_version for got in receiver.got]
+        assert received.count((failing, 1)) == 1
+        assert [one for one in received if one[0] == other] == [(other, 1), (other, 2), (other, 3)]
         receiver.answer = scene.ok
         clock.advance(17_000)
         await scene.step(worker)
-    told = [got.order_and_version for got in receiver.got]
-    assert [one for one in told if one[0] == held] == [(held, 1), (held, 1), (held, 2), (held, 3)]
+    received = [got.order_and_version for got in receiver.got]
+    assert [one for one in received if one[0] == failing] == [(failing, 1), (failing, 1), (failing, 2), (failing, 3)]
 
 
-async def test_waiting_versions_are_not_looked_at_again_and_again(database: Database, clock: MovableClock) -> None:
-    """What stands behind a notification that waits for its retry is not due before it."""
+async def test_deliveries_behind_a_retry_are_not_due_before_it(database: Database, clock: MovableClock) -> None:
+    """Their next attempt has the time of the retry."""
     clock.freeze()
     async with scene.receiver(scene.failing(500)) as receiver, scene.worker(database, clock) as worker:
         await scene.subscribe(database, receiver.url)
@@ -147,8 +145,8 @@ async def test_waiting_versions_are_not_looked_at_again_and_again(database: Data
     assert second.next_ms == first.next_ms > clock.now_ms()
 
 
-async def test_first_success_pulls_open_deliveries_forward(database: Database, clock: MovableClock) -> None:
-    """When a receiver is back, what waits for it goes at once; what fails beside successes keeps its schedule."""
+async def test_the_first_success_makes_waiting_deliveries_due(database: Database, clock: MovableClock) -> None:
+    """A recovered receiver gets them at once; a delivery that failed beside successes keeps its schedule."""
     clock.freeze()
 
     async def picky(request: web.BaseRequest) -> web.StreamResponse:
@@ -174,7 +172,7 @@ async def test_first_success_pulls_open_deliveries_forward(database: Database, c
 
 
 async def test_retry_after_is_respected(database: Database, clock: MovableClock) -> None:
-    """A receiver that asks for five minutes is left alone for five minutes."""
+    """The next attempt is after the receiver's five minutes."""
     clock.freeze()
     answer = scene.failing(429, {"Retry-After": "300"})
     async with scene.receiver(answer) as receiver, scene.worker(database, clock) as worker:
@@ -198,8 +196,8 @@ async def test_redirect_is_a_failure(database: Database, clock: MovableClock) ->
     assert (delivery.status, elsewhere.got) == ("pending", [])
 
 
-async def test_huge_answer_is_not_read_to_its_end(database: Database, clock: MovableClock) -> None:
-    """Of an answer without end 64 KiB are read and 4 KiB kept; its status counts."""
+async def test_a_huge_answer_is_not_read_to_its_end(database: Database, clock: MovableClock) -> None:
+    """At most 64 KiB are read and 4 KiB stored; the status counts."""
 
     async def endless(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -227,7 +225,7 @@ async def test_huge_answer_is_not_read_to_its_end(database: Database, clock: Mov
     ids=["first", "3990", "4080", "4090", "4096", "many"],
 )
 async def test_card_data_in_an_answer_is_masked(database: Database, clock: MovableClock, note: str) -> None:
-    """Wherever it stands, also where the answer is cut: nothing of it is stored."""
+    """Nothing of it is stored, also at the end of the stored part."""
     number, cvv = "4509953566233704", "8294715"
 
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
@@ -248,7 +246,7 @@ async def test_card_data_in_an_answer_is_masked(database: Database, clock: Movab
 
 
 async def test_compressed_answer_is_not_decompressed(database: Database, clock: MovableClock) -> None:
-    """A gzip bomb stays as small as it came."""
+    """A gzip bomb is stored as received."""
     bomb = gzip.compress(b"\0" * 50_000_000)
 
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
@@ -268,7 +266,7 @@ async def test_compressed_answer_is_not_decompressed(database: Database, clock: 
 
 
 async def test_no_answer_in_time_is_a_failure(database: Database, clock: MovableClock) -> None:
-    """An answer whose last byte does not come in time is none, whatever its first line said."""
+    """The last byte must arrive in time, whatever the status line."""
 
     async def trickle(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -292,12 +290,12 @@ async def test_no_answer_in_time_is_a_failure(database: Database, clock: Movable
 
 @pytest.mark.parametrize("url", ["https://10.1.2.3/hooks", "https://[fd00::1]/hooks", "https://rebound.example/hooks"])
 async def test_private_address_is_refused_at_the_connection(database: Database, clock: MovableClock, url: str) -> None:
-    """A name that since leads to a private address, or such an address in the URL, is not connected to."""
+    """A name that resolves to a private address by now, or an IP literal, is refused."""
 
-    def look_up(_host: str, port: int) -> Sequence[Any]:
+    def lookup(_host: str, port: int) -> Sequence[Any]:
         return [(2, 1, 6, "", ("93.184.216.34", port)), (2, 1, 6, "", ("192.168.0.7", port))]
 
-    resolver = CheckedResolver(loopback_allowed=False, look_up=look_up)
+    resolver = CheckedResolver(loopback_allowed=False, lookup=lookup)
     async with scene.worker(database, clock, resolver=resolver) as worker:
         await scene.subscribe(database, url)
         order = scene.order_id()
@@ -310,8 +308,8 @@ async def test_private_address_is_refused_at_the_connection(database: Database, 
     assert "not a public address" in attempt.error
 
 
-async def test_refused_connection_is_an_error_that_is_kept(database: Database, clock: MovableClock) -> None:
-    """Where nobody listens, the attempt says so."""
+async def test_a_refused_connection_is_recorded_as_error(database: Database, clock: MovableClock) -> None:
+    """The attempt has the error."""
     async with scene.receiver() as receiver:
         url = receiver.url
     async with scene.worker(database, clock) as worker:
@@ -324,8 +322,8 @@ async def test_refused_connection_is_an_error_that_is_kept(database: Database, c
     assert "Cannot connect to host" in (attempt.error or "")
 
 
-async def test_actions_and_deletion_decide_who_hears(database: Database, clock: MovableClock) -> None:
-    """A subscription that names actions hears of those alone; a deleted one, or one for live orders, of nothing."""
+async def test_events_go_to_matching_subscriptions(database: Database, clock: MovableClock) -> None:
+    """A subscription gets its actions only; a deleted or live one gets nothing of a test order."""
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         await scene.subscribe(database, receiver.url, actions=("order.processed",))
         await scene.subscribe(database, receiver.url, live=True)
@@ -337,10 +335,8 @@ async def test_actions_and_deletion_decide_who_hears(database: Database, clock: 
 
 
 @pytest.mark.parametrize("ending", ["deleted", "withdrawn"])
-async def test_nothing_is_sent_to_who_may_not_hear_any_more(
-    database: Database, clock: MovableClock, ending: str
-) -> None:
-    """Once the subscription is deleted, or every authorization withdrawn, what is open ends as withdrawn, unsent."""
+async def test_pending_deliveries_are_withdrawn(database: Database, clock: MovableClock, ending: str) -> None:
+    """After deletion of the subscription or withdrawal of all authorizations they end without being sent."""
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         subscription_id, _ = await scene.subscribe(database, receiver.url)
         order = scene.order_id()
@@ -363,8 +359,8 @@ async def test_nothing_is_sent_to_who_may_not_hear_any_more(
     assert [one.status for one in await scene.deliveries(database, order)] == ["withdrawn"]
 
 
-async def test_one_authorization_that_stands_is_enough(database: Database, clock: MovableClock) -> None:
-    """A seller who has withdrawn one of two authorizations is still told of."""
+async def test_one_valid_authorization_is_enough(database: Database, clock: MovableClock) -> None:
+    """Deliveries continue after withdrawal of one of two authorizations."""
     insert = (
         "INSERT INTO authorizations (seller_id, authorization_id, application_id, scope, created_ms, withdrawn_ms) "
         "VALUES ($1, '01', $2, 'read', 1, 2), ($1, '02', $2, 'read', 1, NULL)"
@@ -377,7 +373,7 @@ async def test_one_authorization_that_stands_is_enough(database: Database, clock
 
 
 async def test_crash_between_sent_and_recorded_sends_again(database: Database, clock: MovableClock) -> None:
-    """A worker that dies before it records leaves a claim that runs out; then the notification is sent again."""
+    """The crashed worker's claim expires; then the notification is sent again."""
     wall = MovableClock()
     async with scene.receiver() as receiver, scene.worker(database, clock, wall=wall) as worker:
         await scene.subscribe(database, receiver.url)
@@ -387,7 +383,7 @@ async def test_crash_between_sent_and_recorded_sends_again(database: Database, c
         async def die(*_: object) -> None:
             raise SystemError("the process ends here")
 
-        worker._record_surely = die  # type: ignore[assignment,method-assign] # the crash
+        worker._record_with_retry = die  # type: ignore[assignment,method-assign] # the crash
         await worker.start_due()
         await worker.settle()
         async with scene.worker(database, clock, wall=wall) as successor:
@@ -400,7 +396,7 @@ async def test_crash_between_sent_and_recorded_sends_again(database: Database, c
 
 
 async def test_moving_the_clock_does_not_send_twice(database: Database, clock: MovableClock) -> None:
-    """The clock of the schedule may jump while a notification is under way: its claim holds."""
+    """The claim stays valid when the service's clock jumps during a delivery."""
     gate = asyncio.Event()
 
     async def wait(_: web.BaseRequest) -> web.StreamResponse:
@@ -418,8 +414,8 @@ async def test_moving_the_clock_does_not_send_twice(database: Database, clock: M
     assert len(receiver.got) == 1
 
 
-async def test_slow_receivers_do_not_delay_another(database: Database, clock: MovableClock) -> None:
-    """While a receiver hangs, with far more to be told than there are slots, the others are told at once."""
+async def test_slow_receivers_do_not_delay_others(database: Database, clock: MovableClock) -> None:
+    """Others get their notifications at once while receivers with many deliveries don't answer."""
     gate = asyncio.Event()
 
     async def hang(_: web.BaseRequest) -> web.StreamResponse:
@@ -444,8 +440,8 @@ async def test_slow_receivers_do_not_delay_another(database: Database, clock: Mo
             await running
 
 
-async def test_stop_gives_claims_back(database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that stops cancels what still hangs and gives its claim back, so that another sends it at once."""
+async def test_stop_releases_claims(database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopping worker cancels hanging deliveries and releases their claims, so another sends them at once."""
     monkeypatch.setattr("paydesk.webhooks.delivery.STOP_SECONDS_MAX", 0.05)
 
     async def hang(_: web.BaseRequest) -> web.StreamResponse:
@@ -468,8 +464,8 @@ async def test_stop_gives_claims_back(database: Database, clock: MovableClock, m
     assert [one.status for one in await scene.deliveries(database, order)] == ["delivered"]
 
 
-async def test_late_answer_counts_though_the_claim_ran_out(database: Database, clock: MovableClock) -> None:
-    """A success is taken from whoever has it; a late failure does not undo another's attempt."""
+async def test_a_late_success_counts_after_the_claim_expired(database: Database, clock: MovableClock) -> None:
+    """A late failure has no effect on a later attempt."""
     await scene.subscribe(database, "https://shop.example/hooks")
     order = scene.order_id()
     await scene.announce(database, clock.now_ms(), order)
@@ -502,8 +498,8 @@ async def test_late_answer_counts_though_the_claim_ran_out(database: Database, c
     assert await database.read(scene.pending_count) == 0
 
 
-async def test_worker_runs_by_itself(database: Database, clock: MovableClock) -> None:
-    """As the process runs it: told by a wake, it delivers; told to stop, it ends."""
+async def test_run_delivers_on_notification_and_stops(database: Database, clock: MovableClock) -> None:
+    """The worker is run as in a node process."""
     context = WorkerContext(database, Settings(), clock, scene.KEYS, loopback_allowed=True)
     async with scene.receiver() as receiver:
         await scene.subscribe(database, receiver.url)
@@ -516,8 +512,8 @@ async def test_worker_runs_by_itself(database: Database, clock: MovableClock) ->
         await running
 
 
-async def test_node_without_the_key_leaves_it_to_another(database: Database, clock: MovableClock) -> None:
-    """A node that lacks the server key of a subscription neither sends nor uses an attempt up."""
+async def test_a_node_without_the_key_claims_nothing(database: Database, clock: MovableClock) -> None:
+    """It neither sends nor uses an attempt up."""
     async with scene.receiver() as receiver, scene.worker(database, clock) as worker:
         await scene.subscribe(database, receiver.url)
         order = scene.order_id()

@@ -1,4 +1,4 @@
-"""A receiver whose name leads to an address that is not public: nothing is sent, and operators learn of it once."""
+"""A receiver whose name resolves to a non-public address: nothing is sent, and there is one operator event."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ EVENTS = "SELECT kind, subject, seller_id, body, occurrences FROM operator_event
 
 
 def resolver() -> CheckedResolver:
-    """A name server by which every name is at an address of the service's own network."""
+    """Return a resolver that resolves every name to a private address."""
 
-    def look_up(_host: str, port: int) -> Sequence[Any]:
+    def lookup(_host: str, port: int) -> Sequence[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("10.0.0.1", port))]
 
-    return CheckedResolver(loopback_allowed=False, look_up=look_up)
+    return CheckedResolver(loopback_allowed=False, lookup=lookup)
 
 
 async def events(database: Database) -> list[tuple[Any, ...]]:
-    """What is recorded, the oldest first."""
+    """Return the operator events, oldest first."""
     return [tuple(row) for row in await database.read(lambda tx: tx.all(EVENTS))]
 
 
-async def test_a_refused_delivery_is_one_event_an_hour(database: Database) -> None:
-    """With its attempt; every further one raises the count, and an hour later there is another event."""
+async def test_refused_deliveries_make_one_event_an_hour(database: Database) -> None:
+    """Further refusals increase its count; after an hour there is another event."""
     clock = MovableClock(frozen_ms=500_000 * HOUR_MS)
     with structlog.testing.capture_logs() as logged:
         async with scene.worker(database, clock, resolver=resolver()) as worker:
@@ -57,8 +57,8 @@ async def test_a_refused_delivery_is_one_event_an_hour(database: Database) -> No
     assert "secret-of-the-receiver" not in str(logged)
 
 
-async def test_a_receiver_that_is_away_is_no_event(database: Database, clock: MovableClock) -> None:
-    """A connection that is refused says nothing about the address."""
+async def test_a_refused_connection_makes_no_event(database: Database, clock: MovableClock) -> None:
+    """The address is public or loopback; only the connection fails."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
@@ -69,8 +69,8 @@ async def test_a_receiver_that_is_away_is_no_event(database: Database, clock: Mo
     assert await events(database) == []
 
 
-async def test_two_nodes_at_once_make_one_event(database: Database, database_url: str) -> None:
-    """However their transactions meet, the subscription has one row, and every attempt is counted."""
+async def test_two_nodes_make_one_event_concurrently(database: Database, database_url: str) -> None:
+    """The subscription has one event, and every attempt is counted."""
     clock = MovableClock(frozen_ms=500_000 * HOUR_MS)
     other = database if database.name == "sqlite" else await open_database(database_url)
     async with (

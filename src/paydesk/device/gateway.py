@@ -1,6 +1,7 @@
-"""The terminals' long poll: what each is to be told next, and what it was told, kept in this node's memory alone.
+"""The terminals' long poll: which message a terminal gets next, given the messages that it got in this session.
 
-What is forgotten here is told once more; nothing depends on it. The database has the truth, the memory the manners.
+The memory of sent messages is per node and in memory only. Losing it only causes repeated messages; the database is
+authoritative.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.signals import Signals, Waiter
-from paydesk.device.lease_store import Lease
-from paydesk.device.poll_query import View
+from paydesk.device.store import Lease, PollState
 from paydesk.orders import status
 from paydesk.orders.order import Order
 from paydesk.terminals.modes import TAKES_ORDERS
@@ -24,157 +24,165 @@ from paydesk.terminals.store import OperatingMode
 
 TERMINALS_MAX = 50_000
 SETTLED_SECONDS = 1.0
+"""A poll younger than this is not ended by a `moved` signal, which may be of an earlier poll."""
 
 Message = dict[str, Any]
 
 
 class Poll:
-    """One poll of a terminal: it goes on until it is answered, or a newer one ends it."""
+    """One poll of a terminal. It ends when it is answered or a newer poll begins."""
 
-    __slots__ = ("began", "number", "over", "terminal_id", "waiter")
+    __slots__ = ("began", "ended", "number", "terminal_id", "waiter")
 
     def __init__(self, terminal_id: str, number: int, began: float) -> None:
         self.terminal_id, self.number, self.began = terminal_id, number, began
-        self.over = False
+        self.ended = False
         self.waiter: Waiter | None = None
 
     def end(self) -> None:
-        """A newer one has begun."""
-        self.over = True
+        """End the poll because a newer one has begun."""
+        self.ended = True
         if self.waiter is not None:
             self.waiter.notify()
 
 
 @dataclass(slots=True)
-class Told:
-    """What a terminal was told in its session: the mode, and when which message about which lease went out."""
+class Memory:
+    """What this node remembers of a terminal's session: the mode it was sent, and when each message was sent."""
 
     session: int = 0
     operating_mode: OperatingMode | None = None
     sent: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By type of message and lease."""
     poll: Poll | None = None
-    """The newest one, open or answered, where it came to this node."""
+    """The newest poll on this node, open or answered."""
 
 
 class Gateway:
-    """What the terminals that poll this node were told, and which poll of each is the newest."""
+    """The terminals that poll this node: the messages sent to each, and the newest poll of each."""
 
     def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._terminals: dict[str, Told] = {}
+        self._terminals: dict[str, Memory] = {}
         self._numbers = itertools.count(1)
         if signals is not None:
             signals.listen("moved:", self._moved)
 
-    def greeted(self, terminal_id: str, session: int, operating_mode: OperatingMode) -> None:
-        """The terminal said hello and knows its mode."""
-        told = self._told(terminal_id, session)
-        told.operating_mode = operating_mode
+    def session_began(self, terminal_id: str, session: int, operating_mode: OperatingMode) -> None:
+        """Record that the answer to a hello contained the mode."""
+        self._memory(terminal_id, session).operating_mode = operating_mode
 
-    def arrived(self, terminal_id: str) -> Poll:
-        """A poll that has come; it ends no other before it has shown that it may."""
+    def open(self, terminal_id: str) -> Poll:
+        """Return a new poll. It ends no other poll until `begin`, which follows the check of its session."""
         return Poll(terminal_id, next(self._numbers), self._monotonic())
 
     def begin(self, poll: Poll) -> bool:
-        """The poll ends the ones that came before it here; True when those on other nodes are to be told too."""
-        told = self._terminals.get(poll.terminal_id) or self._told(poll.terminal_id, 0)
-        newest = told.poll
-        if poll.over or newest is poll:
+        """End the terminal's earlier polls on this node; return whether to signal the other nodes to do the same."""
+        memory = self._terminals.get(poll.terminal_id) or self._memory(poll.terminal_id, 0)
+        newest = memory.poll
+        if poll.ended or newest is poll:
             return False
         if newest is not None and newest.number > poll.number:
             poll.end()
             return False
-        told.poll = poll
+        memory.poll = poll
         if newest is not None:
             newest.end()
         return newest is None
 
     def _moved(self, topic: str) -> None:
-        """The terminal polls another node now.
+        """End the poll of a terminal that polls another node now.
 
-        Hints come late: a poll that has only just begun may be the newer one, and would be ended by the one before it.
-        Two that wait do no harm: in doubt both go on.
+        Signals may be late: a poll younger than `SETTLED_SECONDS` may be the newer one, so it continues. Two open polls
+        of a terminal do no harm.
         """
-        told = self._terminals.get(topic.removeprefix("moved:"))
-        if told is not None and told.poll is not None and self._monotonic() - told.poll.began >= SETTLED_SECONDS:
-            told.poll.end()
-            told.poll = None
+        memory = self._terminals.get(topic.removeprefix("moved:"))
+        if memory is None or memory.poll is None:
+            return
+        if self._monotonic() - memory.poll.began >= SETTLED_SECONDS:
+            memory.poll.end()
+            memory.poll = None
 
     def next(
-        self, terminal_id: str, session: int, view: View, now_ms: int, again_seconds: float
+        self, terminal_id: str, session: int, state: PollState, now_ms: int, resend_seconds: float
     ) -> tuple[Message | None, float | None]:
-        """The next message, noted as sent; else None and in how many seconds one is to be sent again."""
-        told = self._told(terminal_id, session)
-        if told.operating_mode != view.operating_mode:
-            told.operating_mode = view.operating_mode
-            return {"type": "mode", "operating_mode": view.operating_mode}, None
-        ended = self._ended(told, view.lease)
-        if ended is not None:
-            return ended, None
-        message = due(view, session, now_ms)
+        """Return the next message and record it as sent; or None, and the seconds until a message is due again."""
+        memory = self._memory(terminal_id, session)
+        if memory.operating_mode != state.operating_mode:
+            memory.operating_mode = state.operating_mode
+            return {"type": "mode", "operating_mode": state.operating_mode}, None
+        end = self._lease_end(memory, state.lease)
+        if end is not None:
+            return end, None
+        message = order_message(state, session, now_ms)
         if message is None:
             return None, None
-        wait_seconds = self._wait(told, message, again_seconds)
+        wait_seconds = self._wait_seconds(memory, message, resend_seconds)
         return (None, wait_seconds) if wait_seconds > 0 else (message, None)
 
-    def _ended(self, told: Told, lease: Lease | None) -> Message | None:
-        """The news, once in a session, that a lease ended without the terminal's doing."""
-        if lease is None or lease.session != told.session or lease.ended_by not in ("expiry", "detached"):
+    def _lease_end(self, memory: Memory, lease: Lease | None) -> Message | None:
+        """Return the message, once in a session, that a lease expired or was detached."""
+        if lease is None or lease.session != memory.session or lease.ended_by not in ("expiry", "detached"):
             return None
         kind = "expired" if lease.ended_by == "expiry" else "cancel"
-        if (kind, lease.lease_id) in told.sent:
+        if (kind, lease.lease_id) in memory.sent:
             return None
-        # Of earlier leases nothing more is said.
-        told.sent = {(kind, lease.lease_id): self._monotonic()}
+        memory.sent = {(kind, lease.lease_id): self._monotonic()}
         return {"type": kind, "lease_id": lease.lease_id}
 
-    def _wait(self, told: Told, message: Message, again_seconds: float) -> float:
+    def _wait_seconds(self, memory: Memory, message: Message, resend_seconds: float) -> float:
+        """Return the seconds until the message is due again; record it as sent and return 0 if it is due."""
         key, now = (message["type"], message["lease_id"]), self._monotonic()
-        sent = told.sent.get(key)
-        if sent is not None and now < sent + again_seconds:
-            return sent + again_seconds - now
-        if all(known != key for known in told.sent):
-            told.sent = {known: at for known, at in told.sent.items() if known[0] == "expired" or known[1] == key[1]}
-        told.sent[key] = now
+        sent = memory.sent.get(key)
+        if sent is not None and now < sent + resend_seconds:
+            return sent + resend_seconds - now
+        if sent is None:
+            memory.sent = {
+                (kind, lease_id): at
+                for (kind, lease_id), at in memory.sent.items()
+                if kind == "expired" or lease_id == message["lease_id"]
+            }
+        memory.sent[key] = now
         return 0
 
-    def _told(self, terminal_id: str, session: int) -> Told:
-        told = self._terminals.pop(terminal_id, None)
-        if told is None:
+    def _memory(self, terminal_id: str, session: int) -> Memory:
+        """Return the terminal's memory, cleared if the session is new. Evicts the least recently used of too many."""
+        memory = self._terminals.pop(terminal_id, None)
+        if memory is None:
             if len(self._terminals) >= TERMINALS_MAX:
                 del self._terminals[next(iter(self._terminals))]
-            told = Told(session)
-        elif told.session != session and session:
-            told.session, told.operating_mode = session, None
-            told.sent = {}
-        self._terminals[terminal_id] = told
-        return told
+            memory = Memory(session)
+        elif memory.session != session and session:
+            memory.session, memory.operating_mode = session, None
+            memory.sent = {}
+        self._terminals[terminal_id] = memory
+        return memory
 
 
-def due(view: View, session: int, now_ms: int) -> Message | None:
-    """What the terminal's live order asks for in this session, sent before or not."""
-    order = view.order
+def order_message(state: PollState, session: int, now_ms: int) -> Message | None:
+    """Return the message about the terminal's live order in this session, whether or not it was sent before."""
+    order = state.order
     if order is None or order.permitted_ms is not None or order.is_overdue(now_ms):
         return None
     if order.state == status.CREATED:
-        return offer(order, now_ms) if view.operating_mode in TAKES_ORDERS else None
+        return offer(order, now_ms) if state.operating_mode in TAKES_ORDERS else None
     if order.state == status.CANCELLATION_REQUESTED:
         return {"type": "cancel", "lease_id": order.ulid}
-    # The session that acknowledged it is over, and the terminal has lost it.
-    lost = view.lease is not None and view.lease.lease_id == order.ulid and view.lease.session != session
+    # Acknowledged in an earlier session, and missing from the journal of this one.
+    lost = state.lease is not None and state.lease.lease_id == order.ulid and state.lease.session != session
     return offer(order, now_ms) if order.state == status.AT_TERMINAL and lost else None
 
 
 def offer(order: Order, now_ms: int) -> Message:
-    """The order as the terminal needs it; `payment_id` is its reference at the acquirer.
+    """Return the message that offers the order; `payment_id` is its reference at the acquirer.
 
-    `time` is by which clock it expires: in development that one may have been moved since the hello.
+    `time` is the clock by which the order expires. In development it may have been moved since the hello.
     """
     config = msgspec.json.decode(order.config)
     point = config.get("point", {})
-    told = {
+    fields = {
         "id": order.order_id,
-        "payment_id": f"PAY{order.ulid}",
+        "payment_id": order.payment_id,
         "amount": order.amount,
         "currency": order.currency,
         "description": order.description,
@@ -189,5 +197,5 @@ def offer(order: Order, now_ms: int) -> Message:
         "lease_id": order.ulid,
         "expires_date": rfc3339(order.expires_ms),
         "time": rfc3339(now_ms),
-        "order": {name: value for name, value in told.items() if value is not None},
+        "order": {name: value for name, value in fields.items() if value is not None},
     }

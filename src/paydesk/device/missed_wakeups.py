@@ -1,9 +1,9 @@
-"""The worker that finds orders which their terminals have not taken, where the wake from another node was lost.
+"""The worker that notifies terminals of waiting orders when a notification from another node may have been lost.
 
-It walks over the few orders that still wait for their terminal, once a second while the nodes don't hear each other.
-That costs a node the same with ten terminals that poll and with fifty thousand: were each poll to look every five
-seconds by itself, these would be 10,000 statements a second for nothing. What is no order (a mode, the end of a lease)
-the next poll sees, 55 seconds later at most.
+It scans the live orders that terminals have yet to take or release: once a second while notifications from other nodes
+don't arrive, every 10 s otherwise. The cost does not depend on the number of polls; 50,000 terminals that each polled
+the database every 5 s would cost 10,000 statements a second. Mode changes and lease ends are not covered: the next poll
+finds them, after at most 55 s.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from paydesk.orders import store as orders
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
 
-WALK_SECONDS = 1.0
-BACKOFF_RESET_SECONDS = 10.0
-"""So often while wakes are carried, when there should be nothing to find."""
-REST = 10
-"""It rests ten times as long as a walk has taken: however much waits, a tenth of one connection at most is used."""
+SCAN_SECONDS = 1.0
+SCAN_CONNECTED_SECONDS = 10.0
+"""The interval while notifications from other nodes arrive, so that a scan should find nothing."""
+PAUSE_RATIO = 10
+"""A scan is followed by a pause at least 10 times as long, so it uses at most a tenth of one connection."""
 STEP_ORDERS_MAX = 500
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Wake the terminals whose orders wait, until told to stop. On SQLite there is no other node to miss a wake of."""
+    """Scan until `stop` is set. SQLite has one node, so no notification can be lost there."""
     if context.database.name == "sqlite":
         await stop.wait()
     while not stop.is_set():
         started = time.monotonic()
-        await walk(context, stop)
+        await scan(context, stop)
         signals = context.database.signals
         with signals.subscribe("stop", "unheard") as waiter:
-            pause = BACKOFF_RESET_SECONDS if signals.are_carried else WALK_SECONDS
-            await waiter.wait(max(pause, REST * (time.monotonic() - started)))
+            pause = SCAN_CONNECTED_SECONDS if signals.are_carried else SCAN_SECONDS
+            await waiter.wait(max(pause, PAUSE_RATIO * (time.monotonic() - started)))
 
 
-async def walk(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Wake, on this node, every terminal that has an order to take or to give back."""
+async def scan(context: WorkerContext, stop: asyncio.Event) -> None:
+    """Notify, on this node, every terminal that has an order to take or to release."""
     seller_id, terminal_id = 0, ""
     while not stop.is_set():
         step = partial(orders.missed_wakeups, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ORDERS_MAX)

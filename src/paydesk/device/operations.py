@@ -1,8 +1,6 @@
-"""The rows of the interface table for terminals (`/device/v1`)."""
+"""Operations of terminals (`/device/v1`)."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.device import leases, polling, results, sessions
@@ -17,23 +15,11 @@ from paydesk.device.errors import (
     STALE_SESSION,
 )
 from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
-from paydesk.operation import Operation, Query
+from paydesk.operation import DATE_TIME, TEXT, WAIT, Operation, Query, array_of, object_of
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, MODE
 
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
-MODE = {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]}
-TERMINAL_ID, LEASE_ID = "NEWLAND_N950__N950NCB801293324", "01J67CQQH5904WDBVZEM4JMEP3"
-
-
-def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
-
-
-def _array(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-ORDER_STANDS = _object({"order": _object({"id": TEXT, "status": TEXT, "status_detail": TEXT})})
+LEASE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
+ORDER = object_of({"order": object_of({"id": TEXT, "status": TEXT, "status_detail": TEXT})})
 AT_TERMINAL = {"order": {"id": f"ORD{LEASE_ID}", "status": "at_terminal", "status_detail": "at_terminal"}}
 
 HELLO = Operation(
@@ -45,22 +31,22 @@ HELLO = Operation(
     handler=sessions.hello,
     transaction="none",
     body=HelloRequest,
-    answer=_object(
+    answer=object_of(
         {
             "terminal_id": TEXT,
             "operating_mode": MODE,
             "seller_name": TEXT,
             "currency": TEXT,
-            "time": {"type": "string", "format": "date-time"},
-            "leases": _array(
-                _object(
+            "time": DATE_TIME,
+            "leases": array_of(
+                object_of(
                     {"lease_id": TEXT, "verdict": {"enum": ["resume", "forget", "abort", "report", "hold"]}},
                 )
             ),
         }
     ),
     example={
-        "terminal_id": TERMINAL_ID,
+        "terminal_id": EXAMPLE_TERMINAL_ID,
         "operating_mode": "PDV",
         "seller_name": "Corner shop",
         "currency": "BRL",
@@ -68,7 +54,7 @@ HELLO = Operation(
         "leases": [{"lease_id": LEASE_ID, "verdict": "resume"}],
     },
     errors=(STALE_SESSION,),
-    description="A new `boot_id` ends every session before it, for ever.",
+    description="A new `boot_id` ends all earlier sessions permanently.",
 )
 
 NEXT = Operation(
@@ -81,17 +67,13 @@ NEXT = Operation(
     handler=polling.next_message,
     transaction="none",
     query=(
-        Query("boot_id", {"type": "string", "format": "uuid"}, "The one of the session's hello.", required=True),
-        Query(
-            "wait",
-            {"type": "integer", "minimum": 0, "maximum": polling.WAIT_SECONDS_MAX, "default": 0},
-            "For how many seconds to wait.",
-        ),
+        Query("boot_id", {"type": "string", "format": "uuid"}, "The `boot_id` of the session's hello.", required=True),
+        WAIT,
     ),
-    answer=_object(
+    answer=object_of(
         {"type": {"enum": ["order", "cancel", "expired", "mode"]}},
         lease_id=TEXT,
-        expires_date={"type": "string", "format": "date-time"},
+        expires_date=DATE_TIME,
         order={"type": "object"},
         operating_mode=MODE,
     ),
@@ -108,19 +90,19 @@ NEXT = Operation(
         },
     },
     errors=(PROPERTY_VALUE, STALE_SESSION),
-    description="204 without a body where there is nothing to tell in time, and where a newer poll has begun.",
+    description="Answers 204 without a body if there is no message in time, or a newer poll has begun.",
 )
 
 ACKNOWLEDGE = Operation(
     method="POST",
     path="/device/v1/leases/{lease_id}/ack",
     name="device_acknowledge",
-    summary="Acknowledge an order: it is at the terminal",
+    summary="Acknowledge an order: it becomes at_terminal",
     surface="device",
     handler=leases.acknowledge,
-    conflict_keys=leases.lease_of,
+    conflict_keys=leases.conflict_keys,
     body=SessionRequest,
-    answer=ORDER_STANDS,
+    answer=ORDER,
     example=AT_TERMINAL,
     errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED, ORDER_FINISHED),
 )
@@ -129,17 +111,18 @@ PROGRESS = Operation(
     method="POST",
     path="/device/v1/leases/{lease_id}/progress",
     name="device_progress",
-    summary="Tell how far a payment came, and ask for the grant to authorize",
+    summary="Report a payment step, or request the permit to authorize",
     surface="device",
     handler=leases.progress,
-    conflict_keys=leases.lease_of,
+    conflict_keys=leases.conflict_keys,
     body=ProgressRequest,
-    answer=_object(
-        {}, go={"type": "boolean"}, until={"type": "string", "format": "date-time"}, **ORDER_STANDS["properties"]
-    ),
+    answer=object_of({}, go={"type": "boolean"}, until=DATE_TIME, **ORDER["properties"]),
     example={"go": True, "until": "2026-01-31T14:28:10.002Z"},
     errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED),
-    description="After the grant neither a cancel nor the expiry can win. Only with `go` may the acquirer be asked.",
+    description=(
+        "Only with `go` may the terminal send the payment to the acquirer. From then on neither a cancel nor the expiry"
+        " ends the order."
+    ),
 )
 
 CANCEL_RESULT = Operation(
@@ -149,9 +132,9 @@ CANCEL_RESULT = Operation(
     summary="Answer a cancel message",
     surface="device",
     handler=leases.answer_cancel,
-    conflict_keys=leases.lease_of,
+    conflict_keys=leases.conflict_keys,
     body=CancelResultRequest,
-    answer=ORDER_STANDS,
+    answer=ORDER,
     example={"order": {"id": f"ORD{LEASE_ID}", "status": "canceled", "status_detail": "canceled"}},
     errors=(STALE_SESSION, LEASE_NOT_FOUND, CANCEL_NOT_REQUESTED, ORDER_GRANTED, ORDER_NOT_GRANTED),
 )
@@ -163,17 +146,17 @@ RESULT = Operation(
     summary="Report a payment's outcome",
     surface="device",
     handler=results.report,
-    conflict_keys=leases.lease_of,
+    conflict_keys=leases.conflict_keys,
     raw_body=True,
-    answer=_object({**ORDER_STANDS["properties"], "print": {"type": "boolean"}}),
+    answer=object_of({**ORDER["properties"], "print": {"type": "boolean"}}),
     example={
         "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
         "print": True,
     },
     errors=(LEASE_NOT_FOUND, RESULT_CONFLICT, ORDER_FINISHED, TOO_MANY_REQUESTS),
     description=(
-        "A terminal reports until it is answered with 2xx, or with a 409 whose body says `recorded`. Earlier sessions"
-        " and revoked device tokens may report too."
+        "The terminal repeats a result until it gets a 2xx, or a 409 whose body has `recorded`. Earlier sessions and"
+        " revoked device tokens may report too."
     ),
 )
 

@@ -1,4 +1,4 @@
-"""`GET /device/v1/next`: wait until there is something to tell the terminal, without ever asking in a loop."""
+"""`GET /device/v1/next`: the long poll that waits for the terminal's next message."""
 
 from __future__ import annotations
 
@@ -7,70 +7,69 @@ import re
 from functools import partial
 
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED
-from paydesk.device import lease_store, poll_query
+from paydesk.device import store
 from paydesk.device.gateway import Gateway, Poll
-from paydesk.device.poll_query import View
 from paydesk.device.schemas import UUID_PATTERN
-from paydesk.device.sessions import refuse_revoked
-from paydesk.operation import Answer, Call, Handled
+from paydesk.device.sessions import refuse_revoked, stale
+from paydesk.device.store import PollState
+from paydesk.operation import Answer, Call, Handled, wait_seconds
 from paydesk.storage.database import Transaction
 
-WAIT_SECONDS_MAX = 55
 _UUID = re.compile(UUID_PATTERN)
 
 
 async def next_message(call: Call) -> Handled:
-    """The next message for the terminal: 200 with it, or 204 when none came in time or a newer poll began."""
+    """Return the next message for the terminal: 200, or 204 if there was none in time or a newer poll began."""
     refuse_revoked(call)
-    boot_id, wait_seconds = _boot_id(call), _wait_seconds(call)
+    boot_id, seconds = _boot_id(call), wait_seconds(call)
     gateway: Gateway = call.state["gateway"]
-    poll = gateway.arrived(call.caller.terminal_id)
+    poll = gateway.open(call.caller.terminal_id)
     try:
-        return await _wait(call, gateway, poll, boot_id, wait_seconds)
+        return await _wait(call, gateway, poll, boot_id, seconds)
     finally:
         poll.waiter = None
 
 
-async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_seconds: int) -> Answer:
+async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds: int) -> Answer:
     signals, loop = call.database.signals, asyncio.get_running_loop()
     topics = f"terminal:{poll.terminal_id}", f"device:{poll.terminal_id}", "stop"
-    deadline = loop.time() + wait_seconds
+    deadline = loop.time() + seconds
     has_waited = False
     while True:
         with signals.subscribe(*topics) as waiter:
             poll.waiter = waiter
-            # A poll that has no session of its own must not end the one that has.
-            look = partial(_look, call=call, boot_id=boot_id, has_waited=has_waited)
-            session, view = await call.database.read(look)
+            query = partial(_query, call=call, boot_id=boot_id, has_waited=has_waited)
+            session, state = await call.database.read(query)
             has_waited = True
+            # Only now: a poll without a valid session must not end the poll that has one.
             if gateway.begin(poll):
                 signals.publish((f"moved:{poll.terminal_id}",))
-            if poll.over or (call.gone is not None and call.gone()):
-                # Who has gone is told nothing, and so the next poll is told it at once.
+            if poll.ended or (call.gone is not None and call.gone()):
+                # A message to a closed connection would count as sent and delay the next one.
                 return Answer(204)
-            message, again_seconds = gateway.next(
-                poll.terminal_id, session, view, call.clock.now_ms(), call.settings.offer_again_seconds
+            message, resend_seconds = gateway.next(
+                poll.terminal_id, session, state, call.clock.now_ms(), call.settings.offer_again_seconds
             )
             if message is not None:
                 return Answer(200, message)
             left = deadline - loop.time()
             if left <= 0 or signals.stopping:
                 return Answer(204)
-            await waiter.wait(left if again_seconds is None else min(left, again_seconds))
+            await waiter.wait(left if resend_seconds is None else min(left, resend_seconds))
 
 
-async def _look(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) -> tuple[int, View]:
-    """Return this start's session and the message to send. Raises `unauthorized` and `stale_session`.
+async def _query(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) -> tuple[int, PollState]:
+    """Return the session of `boot_id` and the terminal's state. Raises `unauthorized` and `stale_session`.
 
-    A poll that `has_waited` was open when the terminal was started again.
+    A poll that `has_waited` was already open when the terminal restarted.
     """
     caller = call.caller
-    look = await poll_query.look(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
-    if look.revoked_ms is not None:
+    state = await store.poll(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
+    if state.revoked_ms is not None:
         raise UNAUTHORIZED.with_reason("revoked device token")
-    if look.own is None or look.own != look.newest:
-        raise lease_store.stale(call, look.own, look.newest, is_late=not has_waited)
-    return look.own, look.view
+    if state.own_session is None or state.own_session != state.newest_session:
+        raise stale(call, state.own_session, state.newest_session, is_late=not has_waited)
+    return state.own_session, state
 
 
 def _boot_id(call: Call) -> str:
@@ -78,10 +77,3 @@ def _boot_id(call: Call) -> str:
     if not _UUID.fullmatch(boot_id):
         raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
     return boot_id
-
-
-def _wait_seconds(call: Call) -> int:
-    text = call.query.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
-    return int(text)

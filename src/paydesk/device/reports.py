@@ -1,7 +1,7 @@
-"""What a terminal reports: the model of a result, and what is recorded of one that the service can't read.
+"""The results that terminals report: their model, and what is recorded of an unreadable one.
 
-Of that only fields that the service knows are recorded, each in its own strict form. Any other value may be a
-verification value, a PIN block or a stripe, which are never stored.
+Of an unreadable result only known, well-formed fields are recorded. Any other value may be a card verification value, a
+PIN block or magnetic stripe data, which are never stored.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MASK = card_numbers.MASK
 Outcome = Literal["approved", "declined", "canceled", "unknown"]
 DETAILS = frozenset({detail for state in STATES for detail in (state.detail, state.payment_detail)})
 
-# Letters, and no more digits than "track2" or "emv_57" has: no value can pass for a name.
+# Letters and at most two digits, as in "track2" or "emv_57": a value can't pass for a field name.
 _NAME = re.compile("[A-Za-z_-]{1,40}[0-9]{0,2}[A-Za-z_-]{0,20}")
 
 
 class PaymentMethod(Model):
-    """What was paid with."""
+    """The payment method."""
 
     id: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["visa"])]
     type: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["credit_card"])]
@@ -41,7 +41,7 @@ class PaymentMethod(Model):
 
 
 class Card(Model):
-    """As much of a card as may be kept: six digits and four."""
+    """The part of a card that may be stored: the first six and last four digits."""
 
     first_digits: Annotated[str, Field(pattern="^[0-9]{6}$", examples=["503175"])]
     last_digits: Annotated[str, Field(pattern="^[0-9]{4}$", examples=["6351"])]
@@ -62,11 +62,11 @@ class Report(Model):
     reference_id: Annotated[str, Field(pattern="^[0-9]{1,32}$", examples=["115019989861"])] | None = None
 
     @model_validator(mode="after")
-    def _fits_its_outcome(self) -> Report:
+    def _check_outcome(self) -> Report:
         if self.outcome == "approved" and (self.paid_amount is None or self.payment_method is None):
-            raise ValueError("an approval says what was paid, and with what")
+            raise ValueError("an approval has a paid_amount and a payment_method")
         if self.outcome == "declined" and self.status_detail not in FAILED_DETAILS:
-            raise ValueError("a decline has one of the failed details")
+            raise ValueError("a decline has a status_detail of status failed")
         if self._carries_the_card_number():
             raise ValueError("the reference is a card number")
         return self
@@ -80,17 +80,17 @@ class Report(Model):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A result: what is kept of it, the digest of that, and the report where it could be read."""
+    """A received result: the report, None if it is unreadable; the JSON that is recorded of it; and its digest."""
 
     report: Report | None
-    kept: str
+    recorded: str
     digest: bytes
 
 
-def received(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> Received:
-    """Read what a terminal sent.
+def parse(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> Received:
+    """Parse the body of a result.
 
-    `card_numbers_refused`: a reference that looks like a card number makes the result unreadable.
+    With `card_numbers_refused` a reference that looks like a card number makes the result unreadable.
     """
     try:
         document: Any = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
@@ -101,43 +101,43 @@ def received(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> R
     try:
         report = Report.model_validate(document)
     except ValidationError as error:
-        return _unreadable(_known_of(document, error))
+        return _unreadable(_known_part(document, error))
     if card_numbers_refused and card_numbers.carried_by_reference(report.reference_id or ""):
         return _unreadable({"known": _fields(document, Report, ()), "reason": "the reference is a card number"})
-    # Which start of the terminal says it makes no difference.
+    # A repetition after a restart has another boot_id and is the same result.
     content = report.model_dump(exclude_none=True, exclude={"boot_id"})
     if report.status_detail not in DETAILS:
         content.pop("status_detail", None)
-    kept = _json(content)
-    return Received(report, kept, _digest(kept))
+    recorded = _json(content)
+    return Received(report, recorded, _digest(recorded))
 
 
 def keyed_digest(keys: Keys, value: bytes) -> str:
-    """Return a digest that shows whether two values are the same, and that can't be searched without the server key."""
+    """Return a digest for comparing values. Without the server key the value can't be found by trial."""
     return keys.derive(keys.active, "reported value", value).hex()
 
 
-def _unreadable(kept: Mapping[str, Any]) -> Received:
-    text = _json(kept)
-    return Received(None, text, _digest(text))
+def _unreadable(content: Mapping[str, Any]) -> Received:
+    recorded = _json(content)
+    return Received(None, recorded, _digest(recorded))
 
 
 def _measured(raw: bytes, keys: Keys) -> dict[str, Any]:
-    """Return what is recorded of a body that is no JSON object."""
+    """Return what is recorded of a body that is not a JSON object."""
     return {"bytes": len(raw), "digest": keyed_digest(keys, raw)}
 
 
-def _known_of(document: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return what is recorded of a JSON object that is no result: well-formed known fields, and names of others."""
+def _known_part(document: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """Return what is recorded of an invalid JSON object: its well-formed known fields, and the names of the others."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
     malformed = [fault["loc"] for fault in faults if fault["loc"] and fault["type"] != "extra_forbidden"]
-    kept: dict[str, Any] = {"known": _fields(document, Report, malformed)}
-    for name, places in (("unknown", unknown), ("malformed", malformed)):
-        if places:
-            kept |= {name: [_name(place) for place in places[:NAMES_MAX]], f"{name}_count": len(places)}
+    content: dict[str, Any] = {"known": _fields(document, Report, malformed)}
+    for name, paths in (("unknown", unknown), ("malformed", malformed)):
+        if paths:
+            content |= {name: [_name(path) for path in paths[:NAMES_MAX]], f"{name}_count": len(paths)}
     reasons = [fault["msg"] for fault in faults if not fault["loc"]]
-    return kept | ({"reason": reasons[0].removeprefix("Value error, ")} if reasons else {})
+    return content | ({"reason": reasons[0].removeprefix("Value error, ")} if reasons else {})
 
 
 def _fields(
@@ -146,32 +146,32 @@ def _fields(
     malformed: Iterable[tuple[int | str, ...]],
     path: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Return the document's fields that the model knows and that are well-formed, without the terminal's boot id."""
-    kept: dict[str, Any] = {}
+    """Return the document's known and well-formed fields, without `boot_id`."""
+    fields: dict[str, Any] = {}
     for name in model.model_fields.keys() & document.keys() - {"boot_id"}:
-        place, value = (*path, name), document[name]
-        if place not in malformed and isinstance(value, dict):
-            kept[name] = _fields(value, _OBJECTS[name], malformed, place)
-        elif place not in malformed and value is not None and _may_be_kept(name, value):
-            kept[name] = value
-    return kept
+        field_path, value = (*path, name), document[name]
+        if field_path not in malformed and isinstance(value, dict):
+            fields[name] = _fields(value, _OBJECTS[name], malformed, field_path)
+        elif field_path not in malformed and value is not None and _may_be_recorded(name, value):
+            fields[name] = value
+    return fields
 
 
 _OBJECTS: Mapping[str, type[BaseModel]] = {"payment_method": PaymentMethod, "card": Card}
 
 
-def _may_be_kept(name: str, value: Any) -> bool:
+def _may_be_recorded(name: str, value: Any) -> bool:
     if name == "status_detail":
         return value in DETAILS
-    # Nor are as many digits as a card number has, whatever the check digit says.
+    # A number of digits as in a card number is enough: the check digit may be wrong.
     return not (isinstance(value, str) and card_numbers.could_carry(value))
 
 
-def _name(place: tuple[int | str, ...]) -> str:
-    return ".".join(_shown(str(step)) for step in place)
+def _name(path: tuple[int | str, ...]) -> str:
+    return ".".join(_masked(str(step)) for step in path)
 
 
-def _shown(name: str) -> str:
+def _masked(name: str) -> str:
     return name if _NAME.fullmatch(name) and redaction.redacted(name) == name else MASK
 
 
@@ -179,5 +179,5 @@ def _json(document: Mapping[str, Any]) -> str:
     return msgspec.json.encode(document, order="sorted").decode()
 
 
-def _digest(kept: str) -> bytes:
-    return hashlib.sha256(kept.encode()).digest()
+def _digest(recorded: str) -> bytes:
+    return hashlib.sha256(recorded.encode()).digest()

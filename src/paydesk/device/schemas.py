@@ -25,7 +25,7 @@ def _no_card_number(text: str) -> str:
 
 
 class JournalEntry(Model):
-    """A lease that the terminal remembers: the last step it wrote down, and the result if there is one."""
+    """A lease in the terminal's journal: the last step that it recorded, and the result if there is one."""
 
     lease_id: Annotated[str, Field(max_length=64)]
     last_step: Annotated[str, Field(max_length=40)] = ""
@@ -41,7 +41,7 @@ class HelloRequest(Model):
 
 
 class SessionRequest(Model):
-    """A call within a session that says nothing more."""
+    """A request that only names its session."""
 
     boot_id: BootId
 

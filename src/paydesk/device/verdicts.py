@@ -1,56 +1,73 @@
-"""What becomes of a lease that a terminal remembers when it starts: one table, no database."""
+"""Verdicts on the leases in a terminal's journal when it starts: one table, no database."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from paydesk.orders import status
+from paydesk.orders.order import Order
+
 Verdict = Literal["resume", "forget", "abort", "report", "hold"]
 Effect = Literal["none", "re_lease", "cancel", "inquire"]
-"""What the verdict does to the order: nothing · its lease goes to the new session · it is canceled, or expires ·
-it waits in `check_on_terminal` for the acquirer's word."""
+"""What the verdict does to the order: nothing · move its lease to the new session · cancel or expire it · move it to
+`check_on_terminal` and inquire at the acquirer."""
 
 Progress = Literal["offered", "acknowledged", "authorizing"]
-Standing = Literal["ended", "created", "open", "canceling", "overdue", "granted", "unknown"]
-"""How the order stands: final or not there · created · at_terminal before the grant: in time, cancel asked, out of
-time · granted · `check_on_terminal`."""
+OrderState = Literal["ended", "created", "open", "canceling", "overdue", "permitted", "unknown"]
+"""The order's state: final, detached or not found · created · at_terminal before authorization is permitted: in time,
+cancel requested, expired · authorization permitted · `check_on_terminal`."""
 
 _AFTER_AUTHORIZING = ("authorizing", "card_removal", "printing")
 
-TABLE: dict[tuple[Progress, Standing], tuple[Verdict, Effect]] = {
+TABLE: dict[tuple[Progress, OrderState], tuple[Verdict, Effect]] = {
     ("offered", "ended"): ("forget", "none"),
     ("offered", "created"): ("forget", "none"),
     ("offered", "open"): ("resume", "re_lease"),
     ("offered", "canceling"): ("abort", "cancel"),
     ("offered", "overdue"): ("abort", "cancel"),
-    ("offered", "granted"): ("hold", "inquire"),
+    ("offered", "permitted"): ("hold", "inquire"),
     ("offered", "unknown"): ("hold", "none"),
     ("acknowledged", "ended"): ("forget", "none"),
     ("acknowledged", "created"): ("forget", "none"),
     ("acknowledged", "open"): ("resume", "re_lease"),
     ("acknowledged", "canceling"): ("abort", "cancel"),
     ("acknowledged", "overdue"): ("abort", "cancel"),
-    ("acknowledged", "granted"): ("hold", "inquire"),
+    ("acknowledged", "permitted"): ("hold", "inquire"),
     ("acknowledged", "unknown"): ("hold", "none"),
     ("authorizing", "ended"): ("forget", "none"),
     ("authorizing", "created"): ("forget", "none"),
     ("authorizing", "open"): ("abort", "inquire"),
     ("authorizing", "canceling"): ("abort", "inquire"),
     ("authorizing", "overdue"): ("abort", "inquire"),
-    ("authorizing", "granted"): ("hold", "inquire"),
+    ("authorizing", "permitted"): ("hold", "inquire"),
     ("authorizing", "unknown"): ("hold", "none"),
 }
 
 
+def state_of(order: Order | None, now_ms: int) -> OrderState:
+    """Return the order's state for the table."""
+    if order is None or order.status not in status.LIVE or order.detached_ms is not None:
+        return "ended"
+    if order.status == "created":
+        return "created"
+    if order.state == status.CHECK_ON_TERMINAL:
+        return "unknown"
+    if order.permitted_ms is not None:
+        return "permitted"
+    if order.is_overdue(now_ms):
+        return "overdue"
+    return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"
+
+
 def progress_of(last_step: str) -> Progress:
-    """How far a terminal came, by the last step in its journal."""
+    """Return the progress that the last step in a journal entry stands for."""
     if last_step in ("", "none", "offered"):
         return "offered"
     return "authorizing" if last_step in _AFTER_AUTHORIZING else "acknowledged"
 
 
-def judge(last_step: str, standing: Standing, *, has_result: bool) -> tuple[Verdict, Effect]:
-    """The verdict on one entry of the journal, and what it does to the order."""
+def judge(last_step: str, state: OrderState, *, has_result: bool) -> tuple[Verdict, Effect]:
+    """Return the verdict on a journal entry and its effect on the order."""
     if has_result:
-        # Whatever else is known, the result says more.
         return "report", "none"
-    return TABLE[progress_of(last_step), standing]
+    return TABLE[progress_of(last_step), state]

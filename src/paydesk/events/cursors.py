@@ -1,4 +1,4 @@
-"""Cursors: a place in a feed as its readers carry it. Opaque to them, and good for the one feed alone."""
+"""Cursors: positions in a feed, opaque to clients and valid for one feed only."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CHARACTERS_MAX = 200
 _VERSION = "1"
 
 
-def cursor(feed: Feed, number: int) -> str:
-    """The place behind the event of this number; 0 is before the first."""
+def encode(feed: Feed, number: int) -> str:
+    """Return the cursor after the event with this number; 0 is the beginning of the feed."""
     text = ".".join((_VERSION, *map(str, feed.key), str(number)))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def number_of(text: str, feed: Feed) -> int | None:
-    """The number that the cursor of this feed stands behind; None where it is none, or another feed's."""
+def decode(text: str, feed: Feed) -> int | None:
+    """Return the event number of the feed's cursor; None if the cursor is malformed or another feed's."""
     if len(text) > CHARACTERS_MAX:
         return None
     try:
@@ -26,6 +26,6 @@ def number_of(text: str, feed: Feed) -> int | None:
     except (binascii.Error, ValueError):
         return None
     number = decoded.rpartition(".")[2]
-    if not (number.isascii() and number.isdigit()) or cursor(feed, int(number)) != text:
+    if not (number.isascii() and number.isdigit()) or encode(feed, int(number)) != text:
         return None
     return int(number)

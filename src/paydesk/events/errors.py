@@ -1,4 +1,4 @@
-"""The refusals of the feed, each declared once."""
+"""Errors of the event feed."""
 
 from __future__ import annotations
 
@@ -7,5 +7,6 @@ from paydesk.core.errors import ErrorKind
 EVENTS_NO_LONGER_KEPT = ErrorKind(
     "events_no_longer_kept",
     410,
-    "The events after this cursor are no longer kept; begin without `after`, and read the orders that you wait for.",
+    "The events after this cursor are no longer kept. Start again without `after`, and read each order that you still"
+    " track.",
 )

@@ -1,4 +1,4 @@
-"""The row of the interface table that the feed answers."""
+"""The operation of the event feed."""
 
 from __future__ import annotations
 
@@ -8,34 +8,23 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.events import handlers
 from paydesk.events.cursors import CHARACTERS_MAX
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.operation import Operation, Query
+from paydesk.operation import DATE_TIME, TEXT, WAIT, Operation, Query, array_of, object_of
 
-TEXT = {"type": "string"}
 EVENT: dict[str, Any] = {
-    "type": "object",
-    "description": "The same as a webhook's body.",
-    "required": [
-        "id",
-        "action",
-        "api_version",
-        "application_id",
-        "type",
-        "user_id",
-        "live_mode",
-        "date_created",
-        "data",
-    ],
-    "properties": {
-        "id": {"type": "string", "format": "uuid"},
-        "action": TEXT,
-        "api_version": {"const": "v1"},
-        "application_id": TEXT,
-        "type": {"const": "order"},
-        "user_id": TEXT,
-        "live_mode": {"type": "boolean"},
-        "date_created": {"type": "string", "format": "date-time"},
-        "data": {"type": "object"},
-    },
+    **object_of(
+        {
+            "id": {"type": "string", "format": "uuid"},
+            "action": TEXT,
+            "api_version": {"const": "v1"},
+            "application_id": TEXT,
+            "type": {"const": "order"},
+            "user_id": TEXT,
+            "live_mode": {"type": "boolean"},
+            "date_created": DATE_TIME,
+            "data": {"type": "object"},
+        }
+    ),
+    "description": "The body of the webhook of the same event.",
 }
 EXAMPLE: dict[str, Any] = {
     "data": [
@@ -76,11 +65,12 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/v1/events",
         name="read_events",
-        summary="Read what happened",
+        summary="Read events",
         description=(
-            "What webhooks tell, to be fetched instead: every event of the orders that the application made for the"
-            " seller, live or test as the token is, the oldest first, each exactly once to who follows `next`. An"
-            " order's events come in order of `version`. They are kept for 30 days."
+            "The events that webhooks deliver, for clients that poll instead: all events of the orders that the"
+            " application created for the seller, live or test as the token is, oldest first. A client that follows"
+            " `next` gets each event exactly once, and an order's events in order of `version`. Events are kept for"
+            " 30 days."
         ),
         surface="application",
         scope="read",
@@ -90,22 +80,16 @@ OPERATIONS: tuple[Operation, ...] = (
             Query(
                 "after",
                 {"type": "string", "maxLength": CHARACTERS_MAX},
-                "The `next` of an earlier answer; left out, the oldest event that is kept comes first.",
+                "The `next` of an earlier answer. Without it the page starts with the oldest event that is kept.",
             ),
-            Query(
-                "wait",
-                {"type": "integer", "minimum": 0, "maximum": handlers.WAIT_SECONDS_MAX, "default": 0},
-                "For how many seconds to wait where there is none yet.",
-            ),
+            WAIT,
         ),
-        answer={
-            "type": "object",
-            "required": ["data", "next"],
-            "properties": {
-                "data": {"type": "array", "items": EVENT, "maxItems": handlers.EVENTS_MAX},
-                "next": {"type": "string", "description": "Good for ever, or until what comes after it is too old."},
-            },
-        },
+        answer=object_of(
+            {
+                "data": array_of(EVENT, maxItems=handlers.EVENTS_MAX),
+                "next": {**TEXT, "description": "Does not expire until the events after it are no longer kept."},
+            }
+        ),
         example=EXAMPLE,
         errors=(PROPERTY_VALUE, EVENTS_NO_LONGER_KEPT),
     ),

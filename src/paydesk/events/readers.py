@@ -1,6 +1,6 @@
-"""Who waits for events on other nodes: they are told at once of what happens here, and nobody else is told anything.
+"""Notifications between nodes about feeds that clients wait on: only feeds with a waiting client are published.
 
-Hints alone, kept in memory: a reader that was not told looks again by itself, a little later.
+The state is in memory only. A reader that misses a notification finds the event with its next poll of the database.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ FEEDS_MAX = 10_000
 WAITING_PER_TOKEN_MAX = 16
 WAITING_RETRY_SECONDS = "5"
 INTEREST_SECONDS = 60.0
-"""A reader asks anew at the latest after 55 s."""
+"""How long a reader's announcement is valid. A reader announces itself again after at most 55 s."""
 
 
 def topics(feed: Feed) -> tuple[str, str]:
-    """What wakes its readers: an event that was committed on this node, or on another."""
+    """Return the topics of the feed: an event was committed on this node, or on another one."""
     name = ".".join(map(str, feed.key))
     return f"events:{name}", f"elsewhere:{name}"
 
 
 class Readers:
-    """The feeds that somebody reads on another node."""
+    """The feeds that clients read on other nodes, and the number of waiting requests of each token here."""
 
     def __init__(self, signals: Signals, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._signals, self._monotonic = signals, monotonic
         self._until: dict[str, float] = {}
         self._waiting: Counter[bytes] = Counter()
-        signals.listen("reads:", self._read_elsewhere)
-        signals.listen("events:", self._happened)
+        signals.listen("reads:", self._remote_read)
+        signals.listen("events:", self._local_event)
 
     @contextmanager
     def waiting(self, token_digest: bytes) -> Iterator[None]:
-        """Count a request of this token that waits. Raises `too_many_requests` where as many wait as may."""
+        """Count a waiting request of the token. Raises `too_many_requests` if the maximum is reached."""
         if self._waiting[token_digest] >= WAITING_PER_TOKEN_MAX:
             raise TOO_MANY_REQUESTS.with_reason(
-                f"{WAITING_PER_TOKEN_MAX} of the token wait",
-                message=f"{WAITING_PER_TOKEN_MAX} requests of this access token wait for events already. Send one after"
-                " another has been answered.",
+                f"{WAITING_PER_TOKEN_MAX} requests of the token wait",
+                message=f"{WAITING_PER_TOKEN_MAX} requests with this access token are already waiting for events. Send"
+                " the next request after one of them is answered.",
                 headers=(("retry-after", WAITING_RETRY_SECONDS),),
             )
         self._waiting[token_digest] += 1
@@ -56,16 +56,16 @@ class Readers:
                 del self._waiting[token_digest]
 
     def announce(self, feed: Feed) -> None:
-        """Somebody reads it on this node."""
+        """Publish to the other nodes that a client reads the feed here."""
         self._signals.publish((f"reads:{'.'.join(map(str, feed.key))}",))
 
-    def _read_elsewhere(self, topic: str) -> None:
+    def _remote_read(self, topic: str) -> None:
         name = topic.removeprefix("reads:")
         if self._until.pop(name, None) is None and len(self._until) >= FEEDS_MAX:
             del self._until[next(iter(self._until))]
         self._until[name] = self._monotonic() + INTEREST_SECONDS
 
-    def _happened(self, topic: str) -> None:
+    def _local_event(self, topic: str) -> None:
         if not self._until:
             return
         name = topic.removeprefix("events:")

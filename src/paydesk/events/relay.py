@@ -1,6 +1,6 @@
-"""The worker that numbers what nobody reads, at leisure: who reads a feed has its events numbered at once.
+"""The worker that numbers events of feeds that no client is reading. A read numbers the events of its feed at once.
 
-So an event costs the path of an order one entry in an index, and the feed of a busy seller hardly more than that.
+Numbering is therefore not part of the order's transaction: there an event costs one index entry.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
 
 STEP_EVENTS_MAX = 200
-LOOK_EVENTS_MAX = 500
-REST_RATIO = 50.0
-"""A step is followed by a rest fifty times as long: at most a fiftieth of what a node can do."""
-REST_SECONDS_MAX = 2.0
+QUERY_EVENTS_MAX = 500
+PAUSE_RATIO = 50.0
+"""A step is followed by a pause 50 times as long, so numbering uses at most 2 % of a node's time."""
+PAUSE_SECONDS_MAX = 2.0
 POLL_INTERVAL_SECONDS = 1.0
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Number events until told to stop."""
+    """Number events until `stop` is set."""
     while not stop.is_set():
         with context.database.signals.subscribe("stop") as waiter:
             if not await sweep(context, stop):
@@ -31,12 +31,12 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
 
 
 async def sweep(context: WorkerContext, stop: asyncio.Event) -> bool:
-    """One step for every feed with events that wait for a number; whether there may be more. Ends early when told."""
-    more, after, found = False, 0, LOOK_EVENTS_MAX
-    while found == LOOK_EVENTS_MAX and not stop.is_set():
-        look = partial(store.waiting, after_seller=after, limit=LOOK_EVENTS_MAX)
-        feeds = await context.database.read(look, heavy=True)
-        found = len(feeds)
+    """Run one step for every feed with unnumbered events; return whether there may be more."""
+    more, after, count = False, 0, QUERY_EVENTS_MAX
+    while count == QUERY_EVENTS_MAX and not stop.is_set():
+        query = partial(store.unnumbered_feeds, after_seller=after, limit=QUERY_EVENTS_MAX)
+        feeds = await context.database.read(query, heavy=True)
+        count = len(feeds)
         for feed in dict.fromkeys(feeds):
             more |= not stop.is_set() and await _step(context, feed) == STEP_EVENTS_MAX
             after = feed.seller_id
@@ -48,5 +48,5 @@ async def _step(context: WorkerContext, feed: store.Feed) -> int:
     began = loop.time()
     count = await context.database.write(partial(store.number, feed=feed, limit=STEP_EVENTS_MAX))
     with context.database.signals.subscribe("stop") as waiter:
-        await waiter.wait(min((loop.time() - began) * REST_RATIO, REST_SECONDS_MAX))
+        await waiter.wait(min((loop.time() - began) * PAUSE_RATIO, PAUSE_SECONDS_MAX))
     return count

@@ -1,8 +1,7 @@
-"""The SQL of the feeds: events get their numbers after their commit, and are read by them.
+"""SQL of the event feeds: events are numbered after their commit and read by number.
 
-Numbering is one transaction under the row of the feed's counter, so numbers are committed in their own order, without
-gaps, whichever node gives them; a node that dies in between has given none. An order's events get theirs in order of
-`version`: who sees a later one sees the earlier ones.
+Numbering locks the row of the feed's counter, so numbers are committed in ascending order without gaps, on any number
+of nodes. An order's events are numbered in order of `version`.
 """
 
 from __future__ import annotations
@@ -11,17 +10,20 @@ from dataclasses import dataclass
 
 from paydesk.storage.database import Transaction
 
-# Found by a worker, for all sellers: whose events wait for a number. Behind a seller ($1), in order.
-WAITING = """
-SELECT seller_id, application_id, live FROM order_events
+# For the worker: feeds of sellers after $1 with unnumbered events.
+UNNUMBERED = """
+SELECT seller_id, COALESCE(application_id, 0), COALESCE(live, 0) FROM order_events
  WHERE number IS NULL AND seller_id > $1 ORDER BY seller_id, application_id, live LIMIT $2"""
 
-# The feed's last and first numbers, and 1 if an event of it has no number yet.
-STANDING = """
+# The ends of the feed, and whether the seller has unnumbered events of this feed or without an application.
+STATE = """
 SELECT COALESCE(MAX(last_number), 0), COALESCE(MAX(first_number), 1),
        (SELECT COUNT(*) FROM (
                SELECT 1 FROM order_events e
                 WHERE e.seller_id = $1 AND e.application_id = $2 AND e.live = $3 AND e.number IS NULL LIMIT 1) AS own)
+       + (SELECT COUNT(*) FROM (
+               SELECT 1 FROM order_events e
+                WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT 1) AS unassigned)
   FROM event_counters WHERE seller_id = $1 AND application_id = $2 AND live = $3"""
 
 PAGE = """
@@ -29,15 +31,27 @@ SELECT number, body FROM order_events
  WHERE seller_id = $1 AND application_id = $2 AND live = $3 AND number IS NOT NULL AND number > $4
  ORDER BY number LIMIT $5"""
 
-HOLD = """
+LOCK_COUNTER = """
 SELECT last_number FROM event_counters WHERE seller_id = $1 AND application_id = $2 AND live = $3 FOR UPDATE"""
 
-OPEN = """
+INSERT_COUNTER = """
 INSERT INTO event_counters (seller_id, application_id, live, last_number, first_number) VALUES ($1, $2, $3, 0, 1)
 ON CONFLICT DO NOTHING"""
 
-# without a number -> the next numbers of the feed, an order's events in their order. Written so that no database needs
-# statistics to look for what waits once, and in the one index that has it in this order: ranges are no constants.
+# Events written by an earlier release have no application; they get the one of their order.
+ASSIGN = """
+UPDATE order_events
+   SET application_id = (SELECT o.application_id FROM orders o
+                          WHERE o.seller_id = $1 AND o.order_id = order_events.order_id),
+       live = (SELECT o.live FROM orders o WHERE o.seller_id = $1 AND o.order_id = order_events.order_id)
+ WHERE seller_id = $1 AND application_id IS NULL AND number IS NULL AND order_id IN (
+       WITH chosen AS MATERIALIZED (
+              SELECT e.order_id FROM order_events e
+               WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT $2)
+       SELECT * FROM chosen)"""
+
+# Numbers events of the feed, each order's in order of version. The ranges (instead of equality) make both databases use
+# the index on unnumbered events, in its order, without statistics.
 NUMBER = """
 UPDATE order_events SET number = fresh.number
   FROM (WITH next_ones AS MATERIALIZED (
@@ -50,7 +64,7 @@ UPDATE order_events SET number = fresh.number
  WHERE order_events.seller_id = $1 AND order_events.order_id = fresh.order_id
    AND order_events.version = fresh.version"""
 
-COUNT_ON = """
+ADVANCE_COUNTER = """
 UPDATE event_counters SET last_number = last_number + $4 WHERE seller_id = $1 AND application_id = $2 AND live = $3"""
 
 COUNTERS = "SELECT application_id, live, first_number FROM event_counters WHERE seller_id = $1"
@@ -60,14 +74,14 @@ SELECT number, created_ms FROM order_events
  WHERE seller_id = $1 AND application_id = $2 AND live = $3 AND number IS NOT NULL AND number >= $4
  ORDER BY number LIMIT $5"""
 
-BEGIN_AT = """
+SET_FIRST = """
 UPDATE event_counters SET first_number = $4
  WHERE seller_id = $1 AND application_id = $2 AND live = $3 AND first_number < $4"""
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Whose events: those of the orders that an application made for a seller, live or test."""
+    """The feed of the orders that an application created for a seller, live or test."""
 
     seller_id: int
     application_id: int
@@ -75,64 +89,62 @@ class Feed:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """The first three parameters of every statement about it."""
+        """The first three parameters of every statement on the feed."""
         return self.seller_id, self.application_id, self.live
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What stands in a feed behind a number: the feed's ends, and the events with their numbers, in order.
-
-    `waiting`: there are events that have no number yet.
-    """
+    """Events of a feed with their numbers, in order, and the feed's first and last numbers."""
 
     last_number: int
     first_number: int
-    waiting: bool
+    has_unnumbered: bool
     events: tuple[tuple[int, str], ...]
 
 
 async def page(tx: Transaction, feed: Feed, after: int, limit: int) -> Page:
-    """The feed behind `after`, or behind what is no longer told, up to `limit` events."""
-    row = await tx.one(STANDING, *feed.key)
+    """Return up to `limit` events after number `after`, or from the first one that is kept."""
+    row = await tx.one(STATE, *feed.key)
     assert row is not None, "an aggregate has a row"
-    last, first, waiting = row
-    found = await tx.all(PAGE, *feed.key, max(after, first - 1), limit)
-    return Page(last, first, bool(waiting), tuple((number, body) for number, body in found))
+    last, first, unnumbered = row
+    rows = await tx.all(PAGE, *feed.key, max(after, first - 1), limit)
+    return Page(last, first, bool(unnumbered), tuple((number, body) for number, body in rows))
 
 
 async def number(tx: Transaction, feed: Feed, limit: int) -> int:
-    """Give the next numbers to up to `limit` events that have none; how many."""
-    row = await tx.one(HOLD, *feed.key)
+    """Assign up to `limit` events to their feeds and number up to `limit` of this one; return the larger count."""
+    row = await tx.one(LOCK_COUNTER, *feed.key)
     if row is None:
-        await tx.run(OPEN, *feed.key)
-        row = await tx.one(HOLD, *feed.key)
-        assert row is not None, "it is there now, and is never deleted"
+        await tx.run(INSERT_COUNTER, *feed.key)
+        row = await tx.one(LOCK_COUNTER, *feed.key)
+        assert row is not None, "a counter is never deleted"
+    assigned = await tx.run(ASSIGN, feed.seller_id, limit)
     count = await tx.run(NUMBER, *feed.key, row[0], limit)
     if count:
-        await tx.run(COUNT_ON, *feed.key, count)
-    return count
+        await tx.run(ADVANCE_COUNTER, *feed.key, count)
+    return max(count, assigned)
 
 
-async def waiting(tx: Transaction, after_seller: int, limit: int) -> list[Feed]:
-    """The feeds of up to `limit` events without a number behind a seller, each of them once for each of its events."""
-    return [Feed(*row) for row in await tx.all(WAITING, after_seller, limit)]
+async def unnumbered_feeds(tx: Transaction, after_seller: int, limit: int) -> list[Feed]:
+    """Return the feed of each of up to `limit` unnumbered events, in order of seller, of sellers after this one."""
+    return [Feed(*row) for row in await tx.all(UNNUMBERED, after_seller, limit)]
 
 
-async def forget(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """Tell no more of up to `limit` events of before, the oldest ones first; of how many.
+async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Remove up to `limit` events from the seller's feeds that are older than `before_ms`; return how many.
 
     They stay in their orders' histories.
     """
-    forgotten = 0
+    removed = 0
     for application_id, live, first in await tx.all(COUNTERS, seller_id):
         key = seller_id, application_id, live
-        begin = first
-        for number_, created_ms in await tx.all(OLDEST, *key, first, limit - forgotten):
+        new_first = first
+        for number_, created_ms in await tx.all(OLDEST, *key, first, limit - removed):
             if created_ms >= before_ms:
                 break
-            begin = number_ + 1
-        if begin > first:
-            await tx.run(BEGIN_AT, *key, begin)
-            forgotten += begin - first
-    return forgotten
+            new_first = number_ + 1
+        if new_first > first:
+            await tx.run(SET_FIRST, *key, new_first)
+            removed += new_first - first
+    return removed

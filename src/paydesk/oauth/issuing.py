@@ -7,7 +7,7 @@ from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.scopes import canonical
 from paydesk.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import connect
+from paydesk.webhooks import outbox
 from paydesk.webhooks.schemas import AUTHORIZED
 
 FIRST_GENERATION = 1
@@ -39,7 +39,9 @@ async def mint_code(  # noqa: PLR0913 - what a consent consists of
     await store.add_code(
         tx, code, grant, redirect_uri=redirect_uri, challenge=challenge, now_ms=now_ms, expires_ms=expires_ms
     )
-    await connect.announce(tx, seller_id=seller_id, application_id=application_id, action=AUTHORIZED, now_ms=now_ms)
+    await outbox.announce_connect(
+        tx, seller_id=seller_id, application_id=application_id, action=AUTHORIZED, now_ms=now_ms
+    )
     return code
 
 

@@ -23,7 +23,7 @@ async def create(call: Call) -> Answer:
     body: SubscriptionRequest = call.body
     actions = body.actions or []
     try:
-        await subscriptions.refuse_unfit(
+        await subscriptions.refuse_invalid(
             topic=body.topic,
             url=body.url,
             actions=actions,

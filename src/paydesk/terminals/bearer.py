@@ -1,4 +1,4 @@
-"""Device bearers: which terminal a device token stands for. One SELECT, remembered for a few seconds."""
+"""Authentication of terminals by device token: one SELECT, cached for a few seconds."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ BY_DIGEST = """SELECT d.terminal_id, d.revoked_ms, t.live, s.currency, s.country
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A device token: the terminal that it stands for, and when it was revoked."""
+    """A device token: the terminal that it authenticates, and when it was revoked."""
 
     caller: Caller
     revoked_ms: int | None
 
 
 class DeviceBearers:
-    """The device tokens as this node knows them, at most `cache_seconds` behind the other nodes.
+    """A cache of device tokens, at most `cache_seconds` behind changes on other nodes.
 
-    A suspended seller's terminals go on: the order that is under way must come to its end, and no new one is made.
+    Terminals of a suspended seller are accepted: the current order must end, and no new order can be created.
     """
 
     def __init__(self, database: Database, cache_seconds: float) -> None:
         self._database = database
         self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
         self._changes = 0
-        database.signals.listen("device:", self._tokens_changed)
-        database.signals.listen(EVERYTHING, self._anything_changed)
+        database.signals.listen("device:", self._evict)
+        database.signals.listen(EVERYTHING, self._clear)
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
-        """Which terminal calls, `revoked` where its token is good for results alone. Raises UNAUTHORIZED."""
+        """Return the calling terminal; `revoked` if its token is accepted for results only. Raises `unauthorized`."""
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
-        bearer = self._cache.get(key) or await self._look_up(token, key)
+        bearer = self._cache.get(key) or await self._find(token, key)
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
-            refusal = UNAUTHORIZED.with_reason("revoked long ago", credential_was_valid=True)
+            refusal = UNAUTHORIZED.with_reason("revoked more than 7 days ago", credential_was_valid=True)
             refusal.facts = {"seller_id": bearer.caller.seller_id, "terminal_id": bearer.caller.terminal_id}
             raise refusal
         return replace(bearer.caller, revoked=True)
 
-    async def _look_up(self, token: str, key: bytes) -> Bearer:
+    async def _find(self, token: str, key: bytes) -> Bearer:
         seller_id = ids.seller_of(token) if token.startswith("PDT-") else None
         if seller_id is None:
             raise UNAUTHORIZED.with_reason("unknown token")
@@ -76,15 +76,15 @@ class DeviceBearers:
         )
         bearer = Bearer(caller, revoked_ms)
         if changes == self._changes:
-            # What was read before a change must not outlive it.
+            # No token changed during the read, so the row is current.
             self._cache.put(key, bearer)
         return bearer
 
-    def _tokens_changed(self, topic: str) -> None:
+    def _evict(self, topic: str) -> None:
         self._changes += 1
         terminal_id = topic.removeprefix("device:")
         self._cache.drop_where(lambda bearer: bearer.caller.terminal_id == terminal_id)
 
-    def _anything_changed(self, _topic: str) -> None:
+    def _clear(self, _topic: str) -> None:
         self._changes += 1
         self._cache.clear()

@@ -1,28 +1,12 @@
-"""The rows of the interface table that are about terminals: two for applications, the others for terminals alone."""
+"""Operations of applications on terminals."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operation import Operation, Query
+from paydesk.operation import COUNT, TEXT, Operation, Query, array_of, object_of
 from paydesk.terminals import handlers
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import ITEMS_MAX, SetupRequest
-
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
-MODE = {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]}
-TERMINAL_ID, LEASE_ID = "NEWLAND_N950__N950NCB801293324", "01J67CQQH5904WDBVZEM4JMEP3"
-
-
-def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
-
-
-def _array(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, ITEMS_MAX, MODE, SetupRequest
 
 LIST = Operation(
     method="GET",
@@ -37,18 +21,18 @@ LIST = Operation(
         Query(
             "limit",
             {"type": "integer", "minimum": 1, "default": ITEMS_MAX},
-            f"At most {ITEMS_MAX}; more is {ITEMS_MAX}.",
+            f"Page size. Values above {ITEMS_MAX} mean {ITEMS_MAX}.",
         ),
-        Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to skip."),
-        Query("store_id", COUNT, "Only those of this store."),
-        Query("pos_id", COUNT, "Only those of this point of sale."),
+        Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "Number of terminals to skip."),
+        Query("store_id", COUNT, "Only terminals of this store."),
+        Query("pos_id", COUNT, "Only terminals of this point of sale."),
     ),
-    answer=_object(
+    answer=object_of(
         {
-            "data": _object(
+            "data": object_of(
                 {
-                    "terminals": _array(
-                        _object(
+                    "terminals": array_of(
+                        object_of(
                             {
                                 "id": TEXT,
                                 "terminal_id": TEXT,
@@ -61,15 +45,15 @@ LIST = Operation(
                     )
                 }
             ),
-            "paging": _object({"total": COUNT, "offset": COUNT, "limit": COUNT}),
+            "paging": object_of({"total": COUNT, "offset": COUNT, "limit": COUNT}),
         }
     ),
     example={
         "data": {
             "terminals": [
                 {
-                    "id": TERMINAL_ID,
-                    "terminal_id": TERMINAL_ID,
+                    "id": EXAMPLE_TERMINAL_ID,
+                    "terminal_id": EXAMPLE_TERMINAL_ID,
                     "pos_id": 47792476,
                     "store_id": "47792478",
                     "external_pos_id": "SUC0101POS",
@@ -91,10 +75,10 @@ SETUP = Operation(
     handler=handlers.setup,
     scope="write",
     body=SetupRequest,
-    answer=_object({"terminals": _array(_object({"id": TEXT, "operating_mode": MODE}))}),
-    example={"terminals": [{"id": TERMINAL_ID, "operating_mode": "PDV"}]},
+    answer=object_of({"terminals": array_of(object_of({"id": TEXT, "operating_mode": MODE}))}),
+    example={"terminals": [{"id": EXAMPLE_TERMINAL_ID, "operating_mode": "PDV"}]},
     errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND, TERMINAL_BUSY, PRECONDITION_FAILED),
-    description="All of the modes are set, or none. A point of sale has at most one terminal in mode PDV.",
+    description="Sets all of the modes, or none. A point of sale can have at most one terminal in mode PDV.",
 )
 
 OPERATIONS: tuple[Operation, ...] = (LIST, SETUP)

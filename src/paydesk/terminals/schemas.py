@@ -1,4 +1,4 @@
-"""What terminals look like on the wire: for applications, and in what the terminals themselves say."""
+"""Requests and responses of applications about terminals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pydantic import AliasChoices, Field
 from paydesk.core.model import Model
 
 if TYPE_CHECKING:
-    from paydesk.terminals.store import Listed
+    from paydesk.terminals.store import ListedTerminal
 
 ITEMS_MAX = 50
+EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
+
+MODE = {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]}
 
 
 class ModeRequest(Model):
-    """A terminal and the mode it is to have; `terminal_id` is another name for `id`."""
+    """A terminal and its new mode; `terminal_id` is another name for `id`."""
 
     id: Annotated[
         str,
@@ -23,7 +26,7 @@ class ModeRequest(Model):
             min_length=1,
             max_length=80,
             validation_alias=AliasChoices("id", "terminal_id"),
-            examples=["NEWLAND_N950__N950NCB801293324"],
+            examples=[EXAMPLE_TERMINAL_ID],
         ),
     ]
     operating_mode: Literal["PDV", "STANDALONE", "SELF_SERVICE"]
@@ -35,8 +38,8 @@ class SetupRequest(Model):
     terminals: Annotated[list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX)]
 
 
-def shown(terminal: Listed) -> dict[str, Any]:
-    """A terminal as the list shows it."""
+def list_item(terminal: ListedTerminal) -> dict[str, Any]:
+    """Return a terminal as the list shows it."""
     return {
         "id": terminal.terminal_id,
         "terminal_id": terminal.terminal_id,

@@ -1,4 +1,4 @@
-"""The SQL of terminals and of their tokens."""
+"""SQL of terminals and device tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOKEN_BITS = 160
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """One row of `terminals`. Its columns in their order."""
+    """One row of `terminals`, its columns in order."""
 
     seller_id: int
     terminal_id: str
@@ -39,8 +39,8 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A terminal as applications see it."""
+class ListedTerminal:
+    """A terminal as `GET /terminals/v1/list` shows it."""
 
     terminal_id: str
     pos_id: int
@@ -49,8 +49,8 @@ class Listed:
     operating_mode: OperatingMode
 
 
-class ForOrder(msgspec.Struct, frozen=True):
-    """What creating an order needs of its terminal."""
+class OrderTerminal(msgspec.Struct, frozen=True):
+    """The columns of a terminal that creating an order depends on."""
 
     live: int
     operating_mode: OperatingMode
@@ -59,7 +59,7 @@ class ForOrder(msgspec.Struct, frozen=True):
 _TERMINAL = """seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode, script, session,
     last_seen_ms, created_ms"""
 
-# In: the owner of a terminal id, which is unique over all sellers.
+# Terminal ids are unique over all sellers.
 CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)
     ON CONFLICT DO NOTHING"""
 
@@ -77,14 +77,17 @@ OF_SELLER = f"SELECT {_TERMINAL} FROM terminals WHERE seller_id = $1 ORDER BY te
 
 VIRTUAL = f"SELECT {_TERMINAL} FROM terminals WHERE is_virtual = 1 ORDER BY created_ms, seller_id, terminal_id"
 
-# An order and a change of mode exclude each other by this lock.
+# The lock makes creating an order and changing the mode exclude each other.
 FOR_ORDER = "SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"
 
 ON_POS = "SELECT terminal_id, operating_mode FROM terminals WHERE seller_id = $1 AND live = $2 AND pos_id = $3"
 
 SET_MODE = "UPDATE terminals SET operating_mode = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
-SET_SCRIPT = "UPDATE terminals SET script = $3 WHERE seller_id = $1 AND terminal_id = $2"
+# An overdue order does not count: the expiry worker ends it, usually within 1 s.
+COUNT_LIVE_ORDERS = """SELECT COUNT(*) FROM orders
+    WHERE seller_id = $1 AND terminal_id = $2 AND status IN ('created', 'at_terminal')
+      AND (expires_ms > $3 OR permitted_ms IS NOT NULL OR payment_status_detail = 'check_on_terminal')"""
 
 _LISTED = """FROM terminals t JOIN pos p ON p.seller_id = t.seller_id AND p.pos_id = t.pos_id
     WHERE t.seller_id = $1 AND t.live = $2
@@ -98,17 +101,17 @@ LIST = f"""SELECT t.terminal_id, t.pos_id, t.store_id, p.external_pos_id, t.oper
 INSERT_DEVICE = """INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms, revoked_ms)
     VALUES ($1, $2, $3, $4, NULL)"""
 
-# good -> revoked, all that the terminal has; the first instant stays.
+# Revokes all tokens of the terminal. The time of the first revocation is kept.
 REVOKE_DEVICE = """UPDATE device_tokens SET revoked_ms = $3
     WHERE seller_id = $1 AND terminal_id = $2 AND revoked_ms IS NULL"""
 
 
 def virtual_id() -> str:
-    """The id of a new virtual terminal: its model and a random serial number."""
+    """Return an id for a new virtual terminal: its model and a random serial number."""
     return f"{VIRTUAL_MODEL}__{secrets.token_hex(6).upper()}"
 
 
-async def create(  # noqa: PLR0913  # a terminal is what it is
+async def create(  # noqa: PLR0913  # one parameter per column
     tx: Transaction,
     *,
     seller_id: int,
@@ -121,9 +124,9 @@ async def create(  # noqa: PLR0913  # a terminal is what it is
     operating_mode: OperatingMode = "UNDEFINED",
     script: str | None = None,
 ) -> Terminal | None:
-    """A new terminal; None where its id is taken, by whomever, or the seller has no such point of sale.
+    """Insert a terminal; return None if any seller has one of this id, or the seller has no such point of sale.
 
-    For the mode PDV the caller looks at `in_pdv` first, in the same transaction.
+    For mode PDV the caller checks `in_pdv` first, in the same transaction.
     """
     if await stores.find_pos(tx, seller_id, pos_id) is None or not await tx.run(CLAIM_ID, terminal_id, seller_id):
         return None
@@ -144,63 +147,62 @@ async def create(  # noqa: PLR0913  # a terminal is what it is
 
 
 async def find(tx: Transaction, seller_id: int, terminal_id: str) -> Terminal | None:
-    """The terminal, or None."""
+    """Return the terminal, or None."""
     row = await tx.one(FIND, seller_id, terminal_id)
     return Terminal(*row) if row else None
 
 
 async def lock(tx: Transaction, seller_id: int, terminal_id: str) -> Terminal | None:
-    """The terminal, held until the end of the transaction, or None."""
+    """Return the terminal, locked until the transaction ends, or None."""
     row = await tx.one(LOCK, seller_id, terminal_id)
     return Terminal(*row) if row else None
 
 
 async def of_seller(tx: Transaction, seller_id: int) -> list[Terminal]:
-    """All terminals of the seller, live and test."""
+    """Return all terminals of the seller, live and test."""
     return [Terminal(*row) for row in await tx.all(OF_SELLER, seller_id)]
 
 
 async def virtual(tx: Transaction) -> list[Terminal]:
-    """The virtual terminals of all sellers, the oldest first."""
+    """Return the virtual terminals of all sellers, oldest first."""
     return [Terminal(*row) for row in await tx.all(VIRTUAL)]
 
 
-async def for_order(tx: Transaction, seller_id: int, terminal_id: str) -> ForOrder | None:
-    """What creating an order needs to know, held until the end of the transaction; None: not this seller's."""
+async def for_order(tx: Transaction, seller_id: int, terminal_id: str) -> OrderTerminal | None:
+    """Return the terminal for a new order, locked until the transaction ends; None if the seller has no such one."""
     row = await tx.one(FOR_ORDER, seller_id, terminal_id)
-    return ForOrder(*row) if row else None
+    return OrderTerminal(*row) if row else None
 
 
 async def in_pdv(tx: Transaction, seller_id: int, pos_id: int, *, live: bool) -> list[str]:
-    """The terminals in mode PDV at the point of sale, which stays locked until the end of the transaction."""
+    """Return the ids of the terminals in mode PDV at the point of sale, which is locked until the transaction ends."""
     await stores.lock_pos(tx, seller_id, pos_id)
     rows = await tx.all(ON_POS, seller_id, int(live), pos_id)
     return sorted(terminal_id for terminal_id, mode in rows if mode == "PDV")
 
 
 async def lock_all(tx: Transaction, seller_id: int, terminal_ids: Sequence[str]) -> list[Terminal]:
-    """Those of the terminals that exist, held until the end of the transaction, in an order that avoids deadlocks.
+    """Return those of the terminals that exist, locked until the transaction ends, in an order that avoids deadlocks.
 
-    Their points of sale are held too, and before them: what stands at one can't change meanwhile.
+    Their points of sale are locked first, so that no other terminal there can change to mode PDV.
     """
-    known = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
-    for pos_id in sorted({terminal.pos_id for terminal in known}):
+    found = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
+    for pos_id in sorted({terminal.pos_id for terminal in found}):
         await stores.lock_pos(tx, seller_id, pos_id)
-    held = [
-        await lock(tx, seller_id, terminal_id) for terminal_id in sorted(terminal.terminal_id for terminal in known)
-    ]
-    return [terminal for terminal in held if terminal is not None]
+    locked = [await lock(tx, seller_id, found_id) for found_id in sorted(terminal.terminal_id for terminal in found)]
+    return [terminal for terminal in locked if terminal is not None]
 
 
 async def set_mode(tx: Transaction, seller_id: int, terminal_id: str, mode: OperatingMode) -> None:
-    """Another mode; the terminal is told with its next poll."""
+    """Set the mode. The terminal gets it with its next poll."""
     await tx.run(SET_MODE, seller_id, terminal_id, mode)
     tx.notify(f"terminal:{terminal_id}")
 
 
-async def set_script(tx: Transaction, seller_id: int, terminal_id: str, script: str) -> None:
-    """What a virtual terminal plays from the next start on."""
-    await tx.run(SET_SCRIPT, seller_id, terminal_id, script)
+async def has_live_order(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> bool:
+    """Return whether the terminal has a live order that is not overdue."""
+    row = await tx.one(COUNT_LIVE_ORDERS, seller_id, terminal_id, now_ms)
+    return row is not None and row[0] > 0
 
 
 async def page(
@@ -212,16 +214,16 @@ async def page(
     offset: int,
     store_id: int | None = None,
     pos_id: int | None = None,
-) -> tuple[int, list[Listed]]:
-    """How many terminals there are in all, and those of one page."""
+) -> tuple[int, list[ListedTerminal]]:
+    """Return the number of matching terminals, and one page of them."""
     which = (seller_id, int(live), store_id, pos_id)
     counted = await tx.one(COUNT, *which)
     rows = await tx.all(LIST, *which, limit, offset)
-    return counted[0] if counted else 0, [Listed(*row) for row in rows]
+    return counted[0] if counted else 0, [ListedTerminal(*row) for row in rows]
 
 
 async def mint_token(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> Secret:
-    """A new device token for the terminal; the ones before it are revoked. It is kept as a digest alone."""
+    """Insert a device token for the terminal and revoke its earlier ones. Only the digest is stored."""
     await revoke_tokens(tx, seller_id, terminal_id, now_ms)
     token = f"PDT-{new_hex(TOKEN_BITS)}-{seller_id}"
     await tx.run(INSERT_DEVICE, seller_id, digest(token), terminal_id, now_ms)
@@ -229,7 +231,7 @@ async def mint_token(tx: Transaction, seller_id: int, terminal_id: str, now_ms: 
 
 
 async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> bool:
-    """End what tokens the terminal has; whether there was one. Results of its leases are taken for a while still."""
+    """Revoke the terminal's tokens; return whether it had one. They are accepted for results for 7 more days."""
     revoked = await tx.run(REVOKE_DEVICE, seller_id, terminal_id, now_ms)
     tx.notify(f"device:{terminal_id}")
     return revoked > 0

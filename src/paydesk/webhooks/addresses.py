@@ -1,6 +1,6 @@
-"""Where a notification may be sent: to public addresses alone, checked at registration and at every connection.
+"""The check that webhooks go to public addresses only, at registration and at every connection.
 
-The list of what is not public is our own: that of the standard library lets some of it through.
+The list of non-public networks is our own, because `ipaddress.is_global` accepts some of them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
 
 Address = IPv4Address | IPv6Address
-LookUp = Callable[[str, int], Sequence[Any]]
-"""Blocking, as `socket.getaddrinfo`: a host and a port give rows whose last item is the socket's address."""
+Lookup = Callable[[str, int], Sequence[Any]]
+"""Like `socket.getaddrinfo`: blocks, and returns rows whose last item is the socket address."""
 
 NOT_PUBLIC = tuple(
     ip_network(text)
     for text in (
         "0.0.0.0/8",  # this network
         "10.0.0.0/8",  # private
-        "100.64.0.0/10",  # shared by a carrier's customers
+        "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",  # loopback
-        "169.254.0.0/16",  # link-local, the metadata of clouds too
+        "169.254.0.0/16",  # link-local, including cloud metadata
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
         "192.0.2.0/24",  # documentation
@@ -45,7 +45,7 @@ NOT_PUBLIC = tuple(
         "::/3",  # unspecified, loopback, IPv4-mapped and -compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), discard
         "2001::/23",  # protocol assignments: Teredo, benchmarking, ORCHID
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4, which carries any IPv4 address
+        "2002::/16",  # 6to4, which embeds any IPv4 address
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
         "4000::/2",  # not assigned, segment routing (5f00::/16)
@@ -55,14 +55,14 @@ NOT_PUBLIC = tuple(
 
 
 class AddressRefused(OSError):
-    """A host is, or resolves to, an address that nothing is sent to."""
+    """A host is, or resolves to, an address that is not public."""
 
     def __init__(self, host: str, address: Address) -> None:
         super().__init__(f"{host} is at {address}, which is not a public address")
         self.host, self.address = host, address
 
     def event(self, subject: str, application_id: int, **facts: Any) -> OperatorEvent:
-        """Return the operator event of this refusal; of the URL it has the host alone."""
+        """Return the operator event of this refusal. It contains the URL's host only."""
         return OperatorEvent(
             "webhook_address_refused",
             subject,
@@ -72,14 +72,14 @@ class AddressRefused(OSError):
 
 
 def allowed(address: Address, *, loopback_allowed: bool) -> bool:
-    """Whether something may be sent to `address`."""
+    """Return whether webhooks may be sent to `address`."""
     if loopback_allowed and address.is_loopback:
         return True
     return not any(address in network for network in NOT_PUBLIC)
 
 
 def literal(host: str) -> Address | None:
-    """The address that `host` is, or None when it is a name."""
+    """Return the address if `host` is an IP literal, or None if it is a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -87,37 +87,37 @@ def literal(host: str) -> Address | None:
 
 
 class CheckedResolver:
-    """Resolves a name, refuses it when *any* address of the answer is not allowed, and hands on what it checked.
+    """Resolves a name and refuses it if *any* of its addresses is not allowed.
 
-    aiohttp connects to these very addresses, so that a second answer of the name server can't change anything. The
-    look-ups have threads of their own: a name server that hangs holds nobody else up.
+    aiohttp connects to the addresses that it returns, so DNS rebinding has no effect. Lookups run in threads of their
+    own, so a name server that does not respond delays nothing else.
     """
 
-    def __init__(self, *, loopback_allowed: bool, look_ups_max: int = 8, look_up: LookUp = socket.getaddrinfo) -> None:
+    def __init__(self, *, loopback_allowed: bool, lookups_max: int = 8, lookup: Lookup = socket.getaddrinfo) -> None:
         self._loopback_allowed = loopback_allowed
-        self._look_up = look_up
-        self._threads = ThreadPoolExecutor(look_ups_max, "webhook-look-up")
+        self._lookup = lookup
+        self._threads = ThreadPoolExecutor(lookups_max, "webhook-lookup")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of `host`, all of them allowed. Raises `OSError`, of which `AddressRefused` is one."""
+        """Return the addresses of `host`. Raises `AddressRefused` unless all are allowed, `OSError` if it has none."""
         loop = asyncio.get_running_loop()
-        rows = await loop.run_in_executor(self._threads, self._look_up, host, port)
+        rows = await loop.run_in_executor(self._threads, self._lookup, host, port)
         found = dict.fromkeys(ip_address(str(row[4][0]).partition("%")[0]) for row in rows)
         self.check(host, list(found))
         return [_result(host, port, address) for address in found if family in {socket.AF_UNSPEC, _family(address)}]
 
     def check(self, host: str, addresses: Sequence[Address]) -> None:
-        """Raise `AddressRefused` unless every one of the addresses is allowed."""
+        """Raise `AddressRefused` unless all addresses are allowed."""
         for address in addresses:
             if not allowed(address, loopback_allowed=self._loopback_allowed):
                 raise AddressRefused(host, address)
 
     def open_socket(self, info: Any) -> socket.socket:
-        """The socket of a connection, for aiohttp's `socket_factory`.
+        """Return a socket for a connection (aiohttp's `socket_factory`). Raises `AddressRefused`.
 
-        The last check: an address that stands in the URL itself never meets the resolver.
+        This covers IP literals in the URL, which aiohttp does not pass to the resolver.
         """
         family, kind, protocol, _, destination = info
         self.check(destination[0], [ip_address(str(destination[0]).partition("%")[0])])
@@ -126,7 +126,7 @@ class CheckedResolver:
         return opened
 
     async def close(self) -> None:
-        """End the threads, without waiting for look-ups that hang."""
+        """End the threads without waiting for running lookups."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

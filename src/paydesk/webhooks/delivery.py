@@ -1,6 +1,6 @@
-"""The worker that delivers notifications: claimed, sent outside any transaction, recorded. At least once.
+"""The worker that delivers notifications at least once: claim, send outside any transaction, record.
 
-A crash between sent and recorded leaves a claim that runs out, and the notification is sent again.
+After a crash between sending and recording the claim expires, and the notification is sent again.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ CLAIM_MARGIN_SECONDS = 8
 POLL_INTERVAL_SECONDS = 1.0
 COALESCE_SECONDS = 0.005
 STOP_SECONDS_MAX = 3.0
-RECORD_AGAIN_SECONDS = 1.0
+RECORD_RETRY_SECONDS = 1.0
 
 log = structlog.get_logger("webhooks")
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Deliver until told to stop; what is under way then has three seconds to end."""
+    """Deliver until `stop` is set; then deliveries in progress have 3 s to end."""
     resolver = CheckedResolver(
-        loopback_allowed=context.loopback_allowed, look_ups_max=context.settings.webhook_concurrency_max
+        loopback_allowed=context.loopback_allowed, lookups_max=context.settings.webhook_concurrency_max
     )
     async with Sender(resolver, timeout_seconds=context.settings.webhook_timeout_seconds) as sender:
         await DeliveryWorker(context, sender).run(stop)
 
 
 class DeliveryWorker:
-    """Delivers what is due, as many at once as there are slots.
+    """Delivers due notifications, concurrently up to the number of slots.
 
-    `wall` is the machine's clock, for claims and signatures: the clock of the schedule may be moved in development,
-    which must neither end a claim that is under way nor make a signature that nobody accepts.
+    `wall` is the machine's clock, for claims and signatures. The service's clock may be moved in development, which
+    must neither expire a claim nor produce an invalid signature.
     """
 
     def __init__(self, context: WorkerContext, sender: Sender, *, wall: Clock | None = None) -> None:
@@ -61,7 +61,7 @@ class DeliveryWorker:
         self._wall = wall or SystemClock()
         self._sender = sender
         self._slots = Slots(context.settings.webhook_concurrency_max)
-        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        self._in_progress: dict[asyncio.Task[None], Claimed] = {}
         self._last_success_ms: dict[tuple[int, str], int] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -72,13 +72,13 @@ class DeliveryWorker:
                     await self.start_due()
                     if not stop.is_set():
                         await waiter.wait(await self._pause_seconds())
-                # Wakes come in swarms: a breath makes one look, and one claim, of many.
+                # Notifications come in bursts; the pause merges them into one query and one claim.
                 await asyncio.sleep(COALESCE_SECONDS)
         finally:
             await self._end()
 
     async def start_due(self) -> int:
-        """Claim what is due and begin to send it; how many."""
+        """Claim due deliveries and start to send them; return how many."""
         now_ms, wall_ms = self._clock.now_ms(), self._wall.now_ms()
         due = await self._database.read(lambda tx: store.subscriptions_due(tx, now_ms, wall_ms))
         started = 0
@@ -88,9 +88,9 @@ class DeliveryWorker:
         return started
 
     async def settle(self) -> None:
-        """Wait until nothing is under way."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
+        """Wait until no delivery is in progress."""
+        while self._in_progress:
+            await asyncio.wait(self._in_progress)
 
     async def _start_for(self, subscription_id: str, now_ms: int, wall_ms: int) -> int:
         started = 0
@@ -128,7 +128,7 @@ class DeliveryWorker:
             return 0
         if target.key_version not in self._keys.versions:
             if self._keys.is_news(target.key_version):
-                log.error("no server key to sign with", subscription=subscription_id, key_version=target.key_version)
+                log.error("webhook_key_missing", subscription=subscription_id, key_version=target.key_version)
             return 0
         secret = signature.secret_of(self._keys, target.key_version, subscription_id, target.secret_generation)
         for delivery in claimed:
@@ -140,17 +140,17 @@ class DeliveryWorker:
         task = asyncio.create_task(
             self._deliver(claimed, url, secret, started_ms), name=f"webhook {claimed.delivery_id}"
         )
-        self._under_way[task] = claimed
+        self._in_progress[task] = claimed
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        claimed = self._under_way.pop(task)
+        claimed = self._in_progress.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("delivery failed by a defect", delivery=claimed.delivery_id, exc_info=error)
+            log.error("delivery_failed", delivery=claimed.delivery_id, exc_info=error)
         self._database.signals.notify(["deliveries"])
 
     async def _deliver(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
-        # Started with its claim: the clock is not read again, as it may not be trusted meanwhile.
+        # `started_ms` is the time of the claim: the service's clock may be unusable by now.
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
@@ -158,9 +158,9 @@ class DeliveryWorker:
             outcome = await self._sender.send(address, headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
-            self._slots.give_back(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
+            self._slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
         log.info(
-            "webhook sent",
+            "webhook_sent",
             delivery=claimed.delivery_id,
             attempt=claimed.attempt,
             status=outcome.status,
@@ -170,19 +170,20 @@ class DeliveryWorker:
         attempt = Attempt(
             claimed.attempt, started_ms, round(seconds * 1000), outcome.status, outcome.body, outcome.error
         )
-        await self._record_surely(claimed, attempt, outcome)
+        await self._record_with_retry(claimed, attempt, outcome)
 
-    async def _record_surely(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
+    async def _record_with_retry(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
         until = time.monotonic() + CLAIM_MARGIN_SECONDS
         while True:
             try:
                 return await self._record(claimed, attempt, outcome)
             except (Unavailable, Locked):
-                # The outcome of the write may be unknown too: then the claim runs out, or the repeat finds its row.
+                # The write may have been applied: recording an attempt twice has no effect.
                 if time.monotonic() > until:
-                    log.warning("delivery not recorded, it is sent again", delivery=claimed.delivery_id)
+                    # It is sent again when its claim expires.
+                    log.warning("delivery_not_recorded", delivery=claimed.delivery_id)
                     return None
-                await asyncio.sleep(RECORD_AGAIN_SECONDS)
+                await asyncio.sleep(RECORD_RETRY_SECONDS)
 
     async def _record(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
         now_ms = self._clock.now_ms()
@@ -190,7 +191,7 @@ class DeliveryWorker:
             claimed.attempt,
             now_ms=now_ms,
             pauses_seconds=self._settings.webhook_retry_seconds,
-            chance=random.random(),  # noqa: S311 - jitter spreads load, it hides nothing
+            chance=random.random(),  # noqa: S311 - jitter needs no secure random numbers
             retry_after_seconds=schedule.retry_after_seconds(
                 outcome.retry_after, now_seconds=self._wall.now_ms() / 1000
             ),
@@ -217,7 +218,7 @@ class DeliveryWorker:
             self._last_success_ms[receiver] = now_ms
 
     async def _pause_seconds(self) -> float:
-        """Seconds until the next attempt is due, at most one: other nodes write too."""
+        """Return the seconds until the next attempt is due, at most 1: other nodes insert deliveries too."""
         now_ms = self._clock.now_ms()
         next_ms = await self._database.read(lambda tx: store.next_due_ms(tx, now_ms))
         if next_ms is None:
@@ -225,9 +226,9 @@ class DeliveryWorker:
         return min((next_ms - now_ms) / 1000, POLL_INTERVAL_SECONDS)
 
     async def _end(self) -> None:
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=STOP_SECONDS_MAX)
-        left = dict(self._under_way)
+        if self._in_progress:
+            await asyncio.wait(self._in_progress, timeout=STOP_SECONDS_MAX)
+        left = dict(self._in_progress)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
@@ -238,13 +239,13 @@ class DeliveryWorker:
         try:
             await self._database.write(lambda tx: store.release(tx, claimed))
         except (Unavailable, Locked):
-            log.info("claim left to run out", delivery=claimed.delivery_id)
+            log.info("claim_not_released", delivery=claimed.delivery_id)
 
 
 async def _record_refused(
     tx: Transaction, claimed: Claimed, refused: AddressRefused | None, now_ms: int
 ) -> OperatorEvent | None:
-    """Record for operators that the receiver's address was refused; return the first event of an hour."""
+    """Record an operator event if the receiver's address was refused; return it if it is the first within an hour."""
     target = await store.target(tx, claimed.seller_id, claimed.subscription_id) if refused is not None else None
     if refused is None or target is None:
         return None
@@ -253,7 +254,7 @@ async def _record_refused(
 
 
 def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:
-    """Where one attempt goes, and its headers, signed at `seconds` of the real clock."""
+    """Return the URL and the headers of one attempt, signed at `seconds` of the machine's clock."""
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
     headers = {
         "Content-Type": "application/json",

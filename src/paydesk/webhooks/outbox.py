@@ -1,10 +1,12 @@
-"""The outbox: a move announces itself, and its deliveries are committed with it or not at all."""
+"""The outbox: an event's deliveries are inserted in the event's own transaction, one per matching subscription."""
 
 from __future__ import annotations
 
+from paydesk.core import ids
 from paydesk.storage.database import Transaction
+from paydesk.webhooks.schemas import connect_notification
 
-# A subscription's actions are kept as the JSON array that msgspec writes, so an action stands in it within quotes.
+# `actions` is the JSON array that msgspec writes, so an action appears in it within quotes.
 ANNOUNCE = """
 INSERT INTO deliveries (seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms,
                         claimed_until_ms, created_ms)
@@ -13,6 +15,26 @@ SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscript
   FROM subscriptions
  WHERE topic = 'orders' AND application_id = $6 AND live = $7 AND deleted_ms IS NULL
    AND (actions = '[]' OR actions LIKE '%"' || CAST($8 AS text) || '"%')
+"""
+
+# Returns no row if a concurrent transaction took the version; the caller repeats it.
+ADD_APPLICATION_EVENT = """
+INSERT INTO application_events (seller_id, application_id, version, action, body, created_ms)
+SELECT CAST($1 AS bigint), CAST($2 AS bigint), COALESCE(MAX(version), 0) + 1, CAST($3 AS text), CAST($4 AS text),
+       CAST($5 AS bigint)
+  FROM application_events WHERE seller_id = $1 AND application_id = $2
+ON CONFLICT DO NOTHING RETURNING version
+"""
+
+# The application's id takes the place of the order's id, so these deliveries go in order of `version` too.
+ANNOUNCE_CONNECT = """
+INSERT INTO deliveries (seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms,
+                        claimed_until_ms, created_ms)
+SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscription_id,
+       CAST(application_id AS text), CAST($3 AS bigint), 'pending', 0, CAST($4 AS bigint), 0, CAST($4 AS bigint)
+  FROM subscriptions
+ WHERE topic = 'mp-connect' AND application_id = $5 AND deleted_ms IS NULL
+   AND (actions = '[]' OR actions LIKE '%"' || CAST($6 AS text) || '"%')
 """
 
 
@@ -28,7 +50,7 @@ def announce(  # noqa: PLR0913 - the event's columns, each by name
     action: str,
     now_ms: int,
 ) -> None:
-    """Make the event's deliveries, one for each subscription that matches, in the transaction of the move."""
+    """Insert the deliveries of an order's event."""
     tx.defer(
         ANNOUNCE,
         seller_id,
@@ -41,3 +63,15 @@ def announce(  # noqa: PLR0913 - the event's columns, each by name
         action,
         notify="deliveries",
     )
+
+
+async def announce_connect(tx: Transaction, *, seller_id: int, application_id: int, action: str, now_ms: int) -> None:
+    """Insert an event of topic `mp-connect` and its deliveries, to live and test subscriptions alike."""
+    event_id = ids.event_number()
+    body = connect_notification(
+        event_id=event_id, action=action, application_id=application_id, user_id=seller_id, now_ms=now_ms
+    ).decode()
+    row = None
+    while row is None:
+        row = await tx.one(ADD_APPLICATION_EVENT, seller_id, application_id, action, body, now_ms)
+    tx.defer(ANNOUNCE_CONNECT, seller_id, str(event_id), row[0], now_ms, application_id, action, notify="deliveries")

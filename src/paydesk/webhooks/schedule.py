@@ -1,4 +1,4 @@
-"""When a notification is sent again: pure functions over the configured pauses."""
+"""The retry schedule of notifications: pure functions over the configured pauses."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def next_attempt_ms(
     chance: float,
     retry_after_seconds: int | None = None,
 ) -> int | None:
-    """When to try again after `attempts` failed ones, or None when the schedule is at its end.
+    """Return the time of the next attempt after `attempts` failed ones, or None at the end of the schedule.
 
-    `chance` of 0 to 1 spreads the pause by ±10 %. A receiver that asks for a longer pause gets it, up to an hour.
+    `chance`, from 0 to 1, spreads the pause by ±10 %. A longer `Retry-After` of the receiver applies, up to one hour.
     """
     if attempts > len(pauses_seconds):
         return None
     pause_ms = round(pauses_seconds[attempts - 1] * 1000 * (1 - JITTER + 2 * JITTER * chance))
-    asked_ms = min(retry_after_seconds or 0, RETRY_AFTER_SECONDS_MAX) * 1000
-    return now_ms + max(pause_ms, asked_ms)
+    retry_after_ms = min(retry_after_seconds or 0, RETRY_AFTER_SECONDS_MAX) * 1000
+    return now_ms + max(pause_ms, retry_after_ms)
 
 
 def retry_after_seconds(header: str | None, *, now_seconds: float) -> int | None:
-    """What a `Retry-After` header asks for, as a number of seconds or as a date (RFC 9110 §10.2.3)."""
+    """Parse a `Retry-After` header, a number of seconds or a date (RFC 9110 §10.2.3); None if invalid."""
     if header is None:
         return None
     text = header.strip()

@@ -1,4 +1,4 @@
-"""What a notification says. It is written once, with the event, and kept: every attempt sends the same bytes."""
+"""The body of a notification. It is encoded once, with the event, and stored: every attempt sends the same bytes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TOPIC = "orders"
 """The topic of order notifications."""
 
 CONNECT_TOPIC = "mp-connect"
-"""The topic of what happens between sellers and the application itself."""
+"""The topic of sellers' consents to the application."""
 
 EARLIER_TOPIC = "point_integration_wh"
-"""What the topic was called before; it can't be subscribed any more."""
+"""The former name of `orders`; new subscriptions to it are refused."""
 
 ACTIONS = (
     "order.created",
@@ -29,15 +29,15 @@ ACTIONS = (
     "order.expired",
     "order.action_required",
 )
-"""The actions of an order; the last two are sent where statuses are extended, instead of `canceled`, `at_terminal`."""
+"""The actions of an order. The last two replace `canceled` and `at_terminal` if statuses are extended."""
 
 AUTHORIZED, DEAUTHORIZED = "application.authorized", "application.deauthorized"
 
 ACTIONS_OF = {TOPIC: ACTIONS, CONNECT_TOPIC: (AUTHORIZED, DEAUTHORIZED)}
-"""The actions that a subscription may name, by its topic."""
+"""The actions that a subscription may name, by topic."""
 
 TYPES = {TOPIC: "order", CONNECT_TOPIC: "mp-connect"}
-"""What a notification's `type` says, in its body and in the query, by its topic."""
+"""The `type` of a notification, in its body and in the query, by topic."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -52,7 +52,7 @@ def notification(
     now_ms: int,
     data: Mapping[str, Any],
 ) -> bytes:
-    """The body of a notification about an order; `data` is what it says of the order, in its own order of fields."""
+    """Encode a notification about an order; `data` is the order as notifications show it."""
     return _encoder.encode(
         {
             "id": event_id,
@@ -69,7 +69,7 @@ def notification(
 
 
 def connect_notification(*, event_id: int, action: str, application_id: int, user_id: int, now_ms: int) -> bytes:
-    """The body of a notification about a seller's consent, which is neither live nor test: it stands for both."""
+    """Encode a notification about a seller's consent. A consent covers live and test; `live_mode` is always true."""
     return _encoder.encode(
         {
             "id": event_id,

@@ -1,4 +1,4 @@
-"""One POST to a receiver, within its limits: what came back, never an exception."""
+"""One POST to a receiver, within limits of time and size. Failures are outcomes, not exceptions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from yarl import URL
 
 READ_BYTES_MAX = 64 * 1024
-KEPT_BYTES_MAX = 4 * 1024
-MASKED_BYTES_MORE = 512
-"""So much more is read before the answer is masked and cut: the cut must not hide part of a secret."""
+STORED_BYTES_MAX = 4 * 1024
+MASKING_BYTES_EXTRA = 512
+"""Read beyond the stored part, so that a secret at its end is whole when it is masked."""
 ERROR_CHARACTERS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The status and the beginning of the answer, or the reason why there was none."""
+    """The status and the beginning of the answer, or the error."""
 
     status: int | None
     body: str = ""
@@ -34,15 +34,15 @@ class Outcome:
 
     @property
     def delivered(self) -> bool:
-        """Any 2xx within the time, and nothing else: a redirect is a failure."""
+        """Whether the answer was a 2xx. A redirect is a failure."""
         return self.error is None and self.status is not None and 200 <= self.status < 300
 
 
 class Sender:
-    """Sends to checked addresses alone: no redirects, no proxies, no cookies, no decompression, each time anew.
+    """Sends to checked addresses only, without redirects, proxies, cookies or decompression. An async context manager.
 
-    An async context manager. Every notification has a connection of its own, so that each is to an address that was
-    checked for it, and none meets a connection that its receiver has just closed.
+    Every notification uses a new connection, so that its address is checked and it never meets a connection that the
+    receiver has just closed.
     """
 
     def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float) -> None:
@@ -50,7 +50,7 @@ class Sender:
         self._timeout_seconds = timeout_seconds
 
     async def __aenter__(self) -> Self:
-        # The service answers while this large library is read.
+        # In a thread, because the import takes long and would block the event loop.
         await asyncio.to_thread(import_module, "aiohttp")
         import aiohttp
 
@@ -75,7 +75,7 @@ class Sender:
         await self._resolver.close()
 
     async def send(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """POST `body`, and read the answer, all within the time that a receiver has."""
+        """POST `body` and read the answer within `timeout_seconds`."""
         from aiohttp import ClientError
 
         try:
@@ -88,24 +88,24 @@ class Sender:
 
     async def _post(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
         async with self._session.post(url, headers=headers, data=body, allow_redirects=False) as response:
-            kept, read = bytearray(), 0
+            stored, read = bytearray(), 0
             async for chunk in response.content.iter_any():
-                kept += chunk[: KEPT_BYTES_MAX + MASKED_BYTES_MORE - len(kept)]
+                stored += chunk[: STORED_BYTES_MAX + MASKING_BYTES_EXTRA - len(stored)]
                 read += len(chunk)
                 if read >= READ_BYTES_MAX:
                     response.close()
                     break
-            return Outcome(response.status, _text(bytes(kept)), retry_after=response.headers.get("Retry-After"))
+            return Outcome(response.status, _text(bytes(stored)), retry_after=response.headers.get("Retry-After"))
 
 
 def _text(raw: bytes) -> str:
-    """Return the beginning of an answer as it may be kept: masked, and without NUL, which PostgreSQL refuses."""
+    """Return the beginning of an answer for storage: masked, and without NUL, which PostgreSQL refuses."""
     text = redacted_answer(raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"))
     masked = text.encode()
-    if len(raw) == KEPT_BYTES_MAX + MASKED_BYTES_MORE:
-        # Masks are short: what was read last, perhaps the first part of a secret, may be within the limit.
-        masked = masked[:-MASKED_BYTES_MORE]
-    return masked[:KEPT_BYTES_MAX].decode("utf-8", "ignore")
+    if len(raw) == STORED_BYTES_MAX + MASKING_BYTES_EXTRA:
+        # Masking shortens the text, so an unmasked first part of a secret could move into the stored part.
+        masked = masked[:-MASKING_BYTES_EXTRA]
+    return masked[:STORED_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _failed(error: Exception) -> Outcome:

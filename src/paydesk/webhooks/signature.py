@@ -1,4 +1,4 @@
-"""How a notification proves where it comes from: `X-Signature` and the headers of Standard Webhooks.
+"""Signatures of notifications: `X-Signature` and the headers of Standard Webhooks.
 
 `X-Signature` covers the order's id, the request id and the time, but not the body; `webhook-signature` covers the body.
 """
@@ -20,26 +20,26 @@ TOLERANCE_SECONDS_MAX = 300
 
 
 def secret_of(keys: Keys, key_version: int, subscription_id: str, generation: int) -> Secret:
-    """A subscription's secret. It is stored nowhere: the server key and these three make it again.
+    """Derive a subscription's secret from the server key. It is not stored.
 
-    Raises `KeyMissing` where this node lacks the key.
+    Raises `KeyMissing` if this node lacks the key.
     """
     derived = keys.derive(key_version, "webhook", subscription_id, str(generation))
     return Secret("whsec_" + b64encode(derived).decode())
 
 
 def manifest(data_id: str, request_id: str, seconds: int | str) -> str:
-    """The text that `X-Signature` signs; `data_id` as it stands in the query, in lower case."""
+    """Return the text that `X-Signature` signs; `data_id` as in the query, in lower case."""
     return f"id:{data_id};request-id:{request_id};ts:{seconds};"
 
 
 def x_signature(secret: Secret, *, data_id: str, request_id: str, seconds: int) -> str:
-    """The value of `X-Signature`: one time and one `v1`, since official validators keep the last of several."""
+    """Return the value of `X-Signature`: one `ts` and one `v1`, since official validators read the last of several."""
     return f"ts={seconds},v1={_hex(secret, manifest(data_id, request_id, seconds))}"
 
 
 def standard_headers(secrets: Sequence[Secret], *, message_id: str, seconds: int, body: str) -> dict[str, str]:
-    """The three headers of Standard Webhooks, with a signature for each secret, the primary one first."""
+    """Return the three headers of Standard Webhooks, with one signature per secret, the primary secret first."""
     moment = datetime.fromtimestamp(seconds, UTC)
     signatures = [Webhook(secret.reveal()).sign(message_id, moment, body) for secret in secrets]
     return {
@@ -50,7 +50,7 @@ def standard_headers(secrets: Sequence[Secret], *, message_id: str, seconds: int
 
 
 def verify_x_signature(secret: Secret, header: str, *, data_id: str, request_id: str, now_seconds: float) -> bool:
-    """Whether `header` is what `secret` signs for this id and request, at most five minutes from now."""
+    """Return whether `header` is valid for this id and request, with a `ts` at most 5 minutes from now."""
     parts = dict(part.strip().partition("=")[::2] for part in header.split(","))
     moment, signature = parts.get("ts", ""), parts.get("v1", "")
     if not (moment.isascii() and moment.isdigit() and len(moment) <= 12):
@@ -60,7 +60,7 @@ def verify_x_signature(secret: Secret, header: str, *, data_id: str, request_id:
 
 
 def verify_standard(secret: Secret, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether one of the signatures in `webhook-signature` is what `secret` signs for this body, now."""
+    """Return whether one of the signatures in `webhook-signature` is valid for this body now."""
     try:
         Webhook(secret.reveal()).verify(body, dict(headers), json_parse=False)
     except (WebhookVerificationError, ValueError):

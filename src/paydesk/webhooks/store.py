@@ -1,4 +1,4 @@
-"""The SQL of deliveries: claimed, sent, recorded. A claim is a lease by the machine's clock, so that a node may die."""
+"""SQL of deliveries: claim, record, retry. A claim expires by the machine's clock, so that a node may crash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
 SELLERS_MAX = 200
 
-# Who is to be told something now. $1 is the time of the schedule, $2 that of the claims.
+# $1 is the service's time, for the schedule; $2 the machine's time, for claims.
 SUBSCRIPTIONS_DUE = """
 SELECT DISTINCT subscription_id FROM deliveries WHERE status = 'pending' AND next_ms <= $1 AND claimed_until_ms <= $2
 """
@@ -22,7 +22,7 @@ SELECT seller_id FROM deliveries
 
 NEXT_DUE = "SELECT min(next_ms) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
 
-# An application hears nothing of a seller who has withdrawn all that it was ever allowed, but that this is so.
+# `orders` end for an application when the seller has withdrawn all of its authorizations; `mp-connect` continues.
 TARGET = """
 SELECT url, application_id, topic, secret_generation, key_version,
        CASE WHEN deleted_ms IS NOT NULL
@@ -41,7 +41,7 @@ UPDATE deliveries SET status = 'withdrawn', ended_ms = $3
  WHERE seller_id = $1 AND subscription_id = $2 AND status = 'pending' AND claimed_until_ms <= $4
 """
 
-# In order per order and subscription: the next one goes when no earlier one of the same two is open.
+# In order per order and subscription: a delivery is claimed when no earlier one of both is pending.
 _CLAIM = """
 UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
  WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
@@ -58,7 +58,7 @@ RETURNING seller_id, delivery_id, subscription_id, order_id, version, attempts, 
               AND {same})
 """
 
-# By the topic of the subscription. Of `mp-connect` the application's id stands where otherwise that of an order does.
+# By topic. For `mp-connect`, `order_id` contains the application's id.
 CLAIM = {
     TOPIC: _CLAIM.format(events="order_events", same="e.order_id = deliveries.order_id"),
     CONNECT_TOPIC: _CLAIM.format(
@@ -66,7 +66,7 @@ CLAIM = {
     ),
 }
 
-# What stands behind one that waits for its next attempt waits as long: else it would be looked at again and again.
+# Deliveries behind one that waits for a retry wait as long; otherwise every claim would scan them again.
 DEFER = """
 UPDATE deliveries SET next_ms = (
        SELECT max(earlier.next_ms) FROM deliveries AS earlier
@@ -79,13 +79,13 @@ UPDATE deliveries SET next_ms = (
                   AND earlier.status = 'pending' AND earlier.next_ms > $3)
 """
 
-# Whoever gets to record it: a late answer counts though the claim ran out meanwhile.
+# Not bound to the claim: a 2xx after the claim expired counts.
 DELIVERED = """
 UPDATE deliveries SET status = 'delivered', ended_ms = $3
  WHERE seller_id = $1 AND delivery_id = $2 AND status = 'pending'
 """
 
-# A failure counts only while the claim is this attempt's own.
+# A failure counts only if no later attempt has begun.
 FAILED = """
 UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND status = 'pending'
@@ -101,7 +101,7 @@ UPDATE deliveries SET claimed_until_ms = 0
  WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND status = 'pending'
 """
 
-# The order's later ones, and what was first tried after `since`: that did not fail beside others that succeeded.
+# The order's later deliveries, and deliveries created after the receiver's last success ($4).
 PULL_FORWARD = """
 UPDATE deliveries SET next_ms = $5
  WHERE seller_id = $1 AND subscription_id = $2 AND status = 'pending' AND next_ms > $5
@@ -113,20 +113,12 @@ INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
 """
 
-DELIVERIES_OF = """
-SELECT delivery_id, subscription_id, version, status, attempts, next_ms, ended_ms
-  FROM deliveries WHERE seller_id = $1 AND order_id = $2 ORDER BY version, subscription_id
-"""
-
-ATTEMPTS_OF = """
-SELECT attempt, started_ms, duration_ms, answer_status, answer_body, error
-  FROM attempts WHERE seller_id = $1 AND delivery_id = $2 ORDER BY attempt
-"""
+PENDING = "SELECT count(*) FROM deliveries WHERE status = 'pending'"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a subscription's notifications go, and what their secret is derived from. `ended`: nothing goes there."""
+    """The target of a subscription's notifications and the inputs of its secret. `ended`: no deliveries any more."""
 
     url: str
     application_id: int
@@ -138,9 +130,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery that this worker has to itself for a while. `attempt` counts from 1, this one included.
+    """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
-    `order_id` is the application's id where the topic is `mp-connect`.
+    For topic `mp-connect`, `order_id` is the application's id.
     """
 
     topic: str
@@ -155,7 +147,7 @@ class Claimed:
 
     @property
     def data_id(self) -> str:
-        """What it is about, as the query and `X-Signature` have it: the order, in lower case, or the seller."""
+        """`data.id` in the query and in `X-Signature`: the order's id in lower case, or the seller's."""
         return str(self.seller_id) if self.topic == CONNECT_TOPIC else self.order_id.lower()
 
     @property
@@ -165,21 +157,8 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """One notification of an order for one subscription, and how far it has come."""
-
-    delivery_id: str
-    subscription_id: str
-    version: int
-    status: str
-    attempts: int
-    next_ms: int
-    ended_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt and what came of it: an answer, of which the beginning is kept, or an error."""
+    """One attempt with its outcome: the beginning of an answer, or an error."""
 
     attempt: int
     started_ms: int
@@ -190,29 +169,29 @@ class Attempt:
 
 
 async def subscriptions_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[str]:
-    """The subscriptions for which something is due and nobody's."""
+    """Return the subscriptions with due and unclaimed deliveries."""
     return [row[0] for row in await tx.all(SUBSCRIPTIONS_DUE, now_ms, wall_ms)]
 
 
 async def sellers_due(tx: Transaction, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:
-    """The sellers of whom this subscription is to hear, who waits longest first."""
+    """Return the sellers with due deliveries for this subscription, longest overdue first."""
     return [row[0] for row in await tx.all(SELLERS_DUE, subscription_id, now_ms, wall_ms, SELLERS_MAX)]
 
 
 async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
-    """When the next attempt after `now_ms` is due."""
+    """Return when the next attempt after `now_ms` is due, or None."""
     row = await tx.one(NEXT_DUE, now_ms)
     return row[0] if row else None
 
 
 async def target(tx: Transaction, seller_id: int, subscription_id: str) -> Target | None:
-    """Where to send what there is to tell of this seller."""
+    """Return the target of this seller's deliveries, or None."""
     row = await tx.one(TARGET, seller_id, subscription_id)
     return Target(*row) if row else None
 
 
 async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, now_ms: int, wall_ms: int) -> None:
-    """End all that is open: there is nobody any more who may hear of it."""
+    """Withdraw all unclaimed pending deliveries of a subscription that has ended for this seller."""
     await tx.run(WITHDRAW, seller_id, subscription_id, now_ms, wall_ms)
 
 
@@ -227,7 +206,7 @@ async def claim(
     until_ms: int,
     limit: int,
 ) -> list[Claimed]:
-    """Take up to `limit` due deliveries until `until_ms`, each for one attempt."""
+    """Claim up to `limit` due deliveries until `until_ms`, each for one attempt."""
     rows = await tx.all(CLAIM[topic], seller_id, subscription_id, now_ms, wall_ms, until_ms, limit)
     if len(rows) < limit:
         await tx.run(DEFER, seller_id, subscription_id, now_ms, wall_ms)
@@ -235,7 +214,7 @@ async def claim(
 
 
 async def add_attempt(tx: Transaction, claimed: Claimed, attempt: Attempt) -> None:
-    """Keep what an attempt came to."""
+    """Insert an attempt, unless it is recorded already."""
     await tx.run(
         ADD_ATTEMPT,
         claimed.seller_id,
@@ -250,35 +229,31 @@ async def add_attempt(tx: Transaction, claimed: Claimed, attempt: Attempt) -> No
 
 
 async def delivered(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:
-    """It arrived. The order's next one may go, and so may what came about after `since_ms` and waits for a retry."""
+    """Mark as delivered. Make due the order's later deliveries, and waiting ones created after `since_ms`."""
     await tx.run(DELIVERED, claimed.seller_id, claimed.delivery_id, now_ms)
     await _pull_forward(tx, claimed, now_ms, since_ms)
 
 
 async def failed(tx: Transaction, claimed: Claimed, next_ms: int) -> None:
-    """It did not arrive and is tried again."""
+    """Schedule the next attempt."""
     await tx.run(FAILED, claimed.seller_id, claimed.delivery_id, claimed.attempt, next_ms)
 
 
 async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
-    """It did not arrive and is given up. The order's next one may go."""
+    """Mark as exhausted. Make the order's later deliveries due."""
     if await tx.run(EXHAUSTED, claimed.seller_id, claimed.delivery_id, claimed.attempt, now_ms):
         await _pull_forward(tx, claimed, now_ms, since_ms=now_ms)
 
 
 async def release(tx: Transaction, claimed: Claimed) -> None:
-    """Give a claim back before it runs out."""
+    """Release a claim before it expires."""
     await tx.run(RELEASE, claimed.seller_id, claimed.delivery_id, claimed.attempt)
 
 
-async def deliveries_of(tx: Transaction, seller_id: int, order_id: str) -> list[Delivery]:
-    """The notifications of an order."""
-    return [Delivery(*row) for row in await tx.all(DELIVERIES_OF, seller_id, order_id)]
-
-
-async def attempts_of(tx: Transaction, seller_id: int, delivery_id: str) -> list[Attempt]:
-    """The attempts of one notification, the first one first."""
-    return [Attempt(*row) for row in await tx.all(ATTEMPTS_OF, seller_id, delivery_id)]
+async def pending_count(tx: Transaction) -> int:
+    """Return the number of pending deliveries of all sellers."""
+    row = await tx.one(PENDING)
+    return row[0] if row else 0
 
 
 async def _pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Subscriptions: which application hears of its orders, or of its sellers, where, and of which actions."""
+"""Subscriptions: the URL to which an application's notifications go, by topic and actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from paydesk.core.secrets import Secret
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import signature, urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
-from paydesk.webhooks.errors import SUBSCRIPTION_NOT_FOUND
 from paydesk.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
 
 CREATE = """
@@ -30,12 +29,10 @@ SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id > $1 AND deleted_ms I
  ORDER BY subscription_id LIMIT $2
 """
 
-DELETE = "UPDATE subscriptions SET deleted_ms = $2 WHERE subscription_id = $1 AND deleted_ms IS NULL"
-
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One application's address for notifications. Its secret is derived, see `signature.secret_of`."""
+    """One row of `subscriptions`. Its secret is derived, see `signature.secret_of`."""
 
     subscription_id: str
     application_id: int
@@ -49,34 +46,34 @@ class Subscription:
 
     @property
     def action_names(self) -> list[str]:
-        """The actions that it wants; an empty list means all."""
+        """The subscribed actions; an empty list means all."""
         names: list[str] = msgspec.json.decode(self.actions)
         return names
 
 
-async def refuse_unfit(
+async def refuse_invalid(
     *, topic: str, url: str, actions: Sequence[str], ports: Collection[int], loopback_allowed: bool
 ) -> None:
-    """Raise a refusal that names everything wrong with a subscription request.
+    """Raise `property_value` with all faults of a subscription request.
 
-    Looks the URL's host up, so it belongs before the unit of work, not within it. The refusal's cause is an
-    `AddressRefused` where the host has an address that is not public.
+    Resolves the URL's host, so call it before the transaction. The refusal's cause is an `AddressRefused` if the host
+    has an address that is not public.
     """
     refused: AddressRefused | None = None
     try:
         url_faults = await _url_faults(url, ports, loopback_allowed)
     except AddressRefused as error:
-        refused, url_faults = error, ["must lead to public addresses only"]
+        refused, url_faults = error, ["must resolve to public addresses only"]
     details = [*_topic_faults(topic), *(f"'$.url' - {fault}" for fault in url_faults)]
-    # Where the topic is none of ours the earlier one's successor is meant.
-    named = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
+    # The actions of an invalid topic are checked as those of `orders`.
+    valid = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
     details += [
-        f"'$.actions[{index}]' - must be one of {', '.join(named)}"
+        f"'$.actions[{index}]' - must be one of {', '.join(valid)}"
         for index, action in enumerate(actions)
-        if action not in named
+        if action not in valid
     ]
     if details:
-        raise PROPERTY_VALUE.with_reason("unfit subscription", *details) from refused
+        raise PROPERTY_VALUE.with_reason("invalid subscription", *details) from refused
 
 
 async def create(
@@ -90,9 +87,9 @@ async def create(
     now_ms: int,
     topic: str = TOPIC,
 ) -> tuple[Subscription, Secret]:
-    """Subscribe an application; its secret is told here and never again. `actions` empty: all of them.
+    """Insert a subscription and return it with its secret. Empty `actions` mean all.
 
-    Of `mp-connect` all of an application's subscriptions hear, `live` or not: a consent is neither.
+    Subscriptions to `mp-connect` get live and test events whatever `live` is, because a consent covers both.
     """
     subscription = Subscription(
         subscription_id=str(uuid.uuid4()),
@@ -121,29 +118,22 @@ async def create(
 
 
 async def listed(tx: Transaction, after: str, limit: int) -> list[Subscription]:
-    """Subscriptions that are not deleted, by id, from behind `after` on."""
+    """Return up to `limit` subscriptions with ids after `after`, in order of id."""
     return [Subscription(*row) for row in await tx.all(LISTED, after, limit)]
-
-
-async def delete(tx: Transaction, subscription_id: str, now_ms: int) -> None:
-    """End a subscription; what is still open for it is not sent any more."""
-    if not await tx.run(DELETE, subscription_id, now_ms):
-        raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown or deleted subscription")
-    tx.notify("subscriptions")
 
 
 def _topic_faults(topic: str) -> list[str]:
     if topic in ACTIONS_OF:
         return []
     if topic == EARLIER_TOPIC:
-        return [f"'$.topic' - {EARLIER_TOPIC} is no longer sent, its successor is {TOPIC}"]
+        return [f"'$.topic' - {EARLIER_TOPIC} is no longer supported; use {TOPIC}"]
     return [f"'$.topic' - must be {' or '.join(ACTIONS_OF)}"]
 
 
 async def _url_faults(url: str, ports: Collection[int], loopback_allowed: bool) -> list[str]:  # noqa: FBT001 - private
-    found = urls.faults(url, ports=ports, loopback_allowed=loopback_allowed)
-    if found:
-        return found
+    faults = urls.faults(url, ports=ports, loopback_allowed=loopback_allowed)
+    if faults:
+        return faults
     resolver = CheckedResolver(loopback_allowed=loopback_allowed)
     try:
         fault = await urls.address_fault(url, resolver)

@@ -1,4 +1,4 @@
-"""The rules for a subscription's URL, and the URL of one notification."""
+"""Validation of a subscription's URL, and the URL of one notification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OUR_PARAMETERS = {"data.id", "type"}
 
 
 def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[str]:
-    """What is wrong with `url` as it stands, each as the end of a sentence; an empty list when nothing is."""
+    """Return the faults of `url`, each as a phrase "must …". Its host is not resolved."""
     from yarl import URL
 
     if not _VISIBLE.fullmatch(url) or len(url) > URL_CHARACTERS_MAX or "\\" in url:
@@ -33,23 +33,23 @@ def faults(url: str, *, ports: Collection[int], loopback_allowed: bool) -> list[
     if parsed.scheme not in schemes:
         return [f"must be {' or '.join(schemes)}"]
     if not host or (literal(host) is None and not _HOST.fullmatch(host)):
-        return ["must name a host"]
-    found = []
+        return ["must have a host"]
+    problems = []
     if "@" in parsed.raw_authority:
-        found.append("must not carry a user or a password")
+        problems.append("must not contain a user or a password")
     if "#" in url:
-        found.append("must not have a fragment")
+        problems.append("must not have a fragment")
     if not loopback_allowed and port not in ports:
-        found.append(f"must have one of the ports {', '.join(str(one) for one in sorted(ports))}")
-    found.extend(
+        problems.append(f"must have one of the ports {', '.join(str(one) for one in sorted(ports))}")
+    problems.extend(
         f"must not have a parameter {name} of its own"
         for name in sorted(_OUR_PARAMETERS.intersection(dict(parse_qsl(parsed.raw_query_string, True))))
     )
-    return found
+    return problems
 
 
 async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
-    """Return what is wrong with where `url` leads, or None. `url` is one without `faults`. Raises `AddressRefused`."""
+    """Return the fault of a valid `url` whose host can't be resolved, or None. Raises `AddressRefused`."""
     from yarl import URL
 
     host = (URL(url, encoded=True).raw_host or "").lower()
@@ -62,13 +62,13 @@ async def address_fault(url: str, resolver: CheckedResolver) -> str | None:
     except AddressRefused:
         raise
     except (OSError, UnicodeError):
-        return "must name a host that can be found"
+        return "must have a host that can be resolved"
     return None
 
 
 def with_parameters(url: str, data_id: str, kind: str = "order") -> URL:
-    """`url` with our two parameters behind its own, which stay as they are, byte for byte."""
+    """Append our two parameters to `url`, whose own parameters stay the same byte for byte."""
     from yarl import URL
 
-    joint = "?" if "?" not in url else "" if url.endswith(("?", "&")) else "&"
-    return URL(f"{url}{joint}data.id={data_id}&type={kind}", encoded=True)
+    separator = "?" if "?" not in url else "" if url.endswith(("?", "&")) else "&"
+    return URL(f"{url}{separator}data.id={data_id}&type={kind}", encoded=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.oauth import authorizations
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import connect
+from paydesk.webhooks import outbox
 from paydesk.webhooks.schemas import DEAUTHORIZED
 
 
@@ -35,4 +35,6 @@ async def withdraw_all(tx: Transaction, *, seller_id: int, now_ms: int) -> list[
 
 async def _announce(tx: Transaction, seller_id: int, application_id: int, authorization_id: str, now_ms: int) -> None:
     tx.notify(authorizations.topic(authorization_id))
-    await connect.announce(tx, seller_id=seller_id, application_id=application_id, action=DEAUTHORIZED, now_ms=now_ms)
+    await outbox.announce_connect(
+        tx, seller_id=seller_id, application_id=application_id, action=DEAUTHORIZED, now_ms=now_ms
+    )
