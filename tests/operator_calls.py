@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from service import Reply, Service
 
 
@@ -50,8 +50,10 @@ class Audited:
 
 async def operator(service: Service, role: str = "owner") -> Operator:
     """A new operator."""
-    token, now_ms = tokens.new(), service.clock.now_ms()
-    operator_id = await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    token, now_ms = credentials.new_token(), service.clock.now_ms()
+    operator_id = await service.database.write(
+        lambda tx: credentials.add_operator(tx, token, f"a {role}", role, now_ms)
+    )
     return Operator(service, operator_id, token.reveal())
 
 

@@ -518,7 +518,7 @@ def test_data_in_use(tmp_path: Path) -> None:
         assert beside.returncode == 1
         assert "in use by another Paydesk process" in beside.stderr
         looked = command("doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=url)
-        assert (looked.returncode, looked.stdout) == (0, "Nothing is wrong.\n")
+        assert (looked.returncode, looked.stdout) == (0, "No problems found.\n")
 
 
 def test_stops_while_it_starts(tmp_path: Path) -> None:

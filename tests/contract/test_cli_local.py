@@ -29,7 +29,7 @@ def test_help_has_examples(arguments: tuple[str, ...], tmp_path: Path) -> None:
     [
         (("nonsense",), "No such command"),
         (("apps", "create"), "Missing option"),
-        (("terminals", "create"), "say --virtual"),
+        (("terminals", "create"), "Add --virtual"),
         (("operators", "create", "--name", "ana", "--role", "boss"), "There is no role boss"),
         (("dev", "--port", "70000"), "--port"),
         (("serve", "--settings", "missing.toml"), "missing.toml: cannot be read"),
@@ -72,7 +72,7 @@ def test_not_reachable(tmp_path: Path) -> None:
         assert "paydesk dev" in unknown.stderr
     away = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL="http://127.0.0.1:9")
     assert away.returncode == 3
-    assert "Nobody answers at http://127.0.0.1:9" in away.stderr
+    assert "Cannot connect to http://127.0.0.1:9" in away.stderr
 
 
 def test_a_token_stays_with_its_service(tmp_path: Path) -> None:

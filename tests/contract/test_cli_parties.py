@@ -128,11 +128,11 @@ def test_withdraw_all_and_how_many_authorizations_stay(folder: Path) -> None:
         assert status == 201
     kept = command("sellers", "password", user_id, "--json", folder=folder)
     assert (kept.returncode, json.loads(kept.stdout)["authorizations"]) == (0, 2)
-    assert "Authorizations of this seller that stay: 2." in kept.stderr
+    assert "Remaining authorizations of this seller: 2." in kept.stderr
     assert f"paydesk grants list --seller {user_id}" in kept.stderr
     ended = command("sellers", "password", user_id, "--withdraw-all", "--json", folder=folder)
     shown = json.loads(ended.stdout)
-    assert (shown["authorizations"], shown["withdrawn"], "stay" in ended.stderr) == (0, 2, False)
+    assert (shown["authorizations"], shown["withdrawn"], "Remaining" in ended.stderr) == (0, 2, False)
     grants = answer("grants", "list", "--seller", user_id, folder=folder)
     assert ["withdrawn_date" in one for one in grants] == [True, True]
 
@@ -192,7 +192,7 @@ def test_refused(folder: Path) -> None:
         (("apps", "show", "nobody"), "invalid_path_param"),
         (("apps", "show", "../sellers"), "not_found"),
         (("apps", "change", client_id, "--redirect-uri", "https://shop.example/#a"), "must not have a fragment"),
-        (("apps", "secrets", "add", client_id, "--others-expire-in", "soon"), "must be a time such as 0s"),
+        (("apps", "secrets", "add", client_id, "--others-expire-in", "soon"), "must be a duration such as 0s"),
         (("sellers", "suspend", "1"), "seller_not_found"),
     ):
         ended = command(*arguments, folder=folder)
@@ -204,10 +204,10 @@ def test_wrong_usage(tmp_path: Path) -> None:
     """A change of nothing, no password where one was promised, both a service and a database: exit code 2."""
     known = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
     for arguments, said in (
-        (("apps", "change", "1"), "Nothing is to be changed"),
+        (("apps", "change", "1"), "Nothing to change"),
         (("sellers", "password", "1", "--password-stdin"), "no password on standard input"),
         (("apps", "show", ""), "must not be empty"),
-        (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "Either"),
+        (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "either"),
         (("operators", "revoke"), "OPERATOR_ID"),
         (("grants", "revoke", ""), "must not be empty"),
     ):

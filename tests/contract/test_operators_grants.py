@@ -12,7 +12,7 @@ import pytest
 from oauth_scene import ALL_SCOPES, START_MS, frozen_clock
 from parties import other_seller
 from paydesk.core.clock import rfc3339
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Reply, Service, running
 
@@ -71,8 +71,8 @@ class Desk:
 
 async def operator(service: Service, role: str = "owner") -> str:
     """A new operator's token."""
-    token, now_ms = tokens.new(), service.clock.now_ms()
-    await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    token, now_ms = credentials.new_token(), service.clock.now_ms()
+    await service.database.write(lambda tx: credentials.add_operator(tx, token, f"a {role}", role, now_ms))
     return token.reveal()
 
 

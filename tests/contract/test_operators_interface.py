@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, running
 
@@ -17,8 +17,8 @@ SELLER = {"email": "ana@shop.example", "name": "Ana", "country": "ARG", "currenc
 
 async def operator(service: Service, role: str = "owner") -> str:
     """A new operator's token."""
-    token, now_ms = tokens.new(), service.clock.now_ms()
-    await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    token, now_ms = credentials.new_token(), service.clock.now_ms()
+    await service.database.write(lambda tx: credentials.add_operator(tx, token, f"a {role}", role, now_ms))
     return token.reveal()
 
 

@@ -168,7 +168,7 @@ async def test_a_common_password_is_refused(service: Service) -> None:
             refused = await owner.ask("POST", path, {**body, "password": password})
             assert (refused.status, refused.code) == (400, "property_value"), password
             assert refused.details[0].startswith("'$.password' - must not be a common word or name")
-            assert "use several words" in refused.details[0]
+            assert "use several unrelated words" in refused.details[0]
             assert password.encode() not in refused.raw
     assert len((await owner.did("GET", "sellers"))["data"]) == count
     assert len(await audited(service)) == 1
@@ -181,7 +181,7 @@ async def test_a_password_with_few_letters_is_refused(service: Service) -> None:
         refused = await owner.ask("POST", "sellers", {**SELLER, "password": password})
         assert (refused.status, refused.code) == (400, "property_value")
         assert refused.details[0].startswith(
-            "'$.password' - must contain at least 4 letters beside digits and signs; use several words"
+            "'$.password' - must contain at least 4 letters besides digits and symbols; use several unrelated words"
         )
     await owner.did("POST", "sellers", {**SELLER, "password": "Xkwq-9912-8831-0042"})
 

@@ -11,7 +11,7 @@ import pytest
 from operator_calls import Operator, operator
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
-from paydesk.operators.application_secrets import GOOD_SECRETS_MAX
+from paydesk.operators.applications import VALID_SECRETS_MAX
 from paydesk.storage.database import Transaction, Work
 from service import Service
 
@@ -72,7 +72,7 @@ async def test_a_change_does_not_undo_another(service: Service, owner: Operator)
 async def test_a_secret_too_many_is_not_made_meanwhile(service: Service, owner: Operator) -> None:
     """The one place that is left is taken by whoever came first."""
     path = f"applications/{(await owner.did('POST', 'applications', APPLICATION))['client_id']}"
-    for _ in range(GOOD_SECRETS_MAX - 2):
+    for _ in range(VALID_SECRETS_MAX - 2):
         await owner.did("POST", f"{path}/secrets")
     number, now_ms = int(path.rpartition("/")[2]), service.clock.now_ms()
 
@@ -82,7 +82,7 @@ async def test_a_secret_too_many_is_not_made_meanwhile(service: Service, owner: 
 
     refused = await while_it_is_committed(service, add, owner.refused("POST", f"{path}/secrets"))
     assert refused == (409, "too_many_secrets")
-    assert len((await owner.did("GET", path))["secrets"]) == GOOD_SECRETS_MAX
+    assert len((await owner.did("GET", path))["secrets"]) == VALID_SECRETS_MAX
 
 
 @pytest.mark.parametrize("rival", ["changed", "new"])
