@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parties import other_application, with_scope
+from accounts import other_application, with_scope
 from paydesk.core.clock import MovableClock
 from paydesk.operators import credentials
 from paydesk.storage.database import Database

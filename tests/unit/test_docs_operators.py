@@ -1,4 +1,4 @@
-"""The commands of docs/operators.md, run as they stand in a folder in which `paydesk dev` runs."""
+"""The commands of docs/operators.md, run unchanged in a folder in which `paydesk dev` runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from paydesk_process import PAYDESK, credentials, dev, environment, request
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 OPERATIONS = PAGE.with_name("operations.md")
-SHOWN_AT_THE_END = '\nprintf "%s\\n" "$CLIENT_ID" "$OLD_SECRET" "$NEW_SECRET" "$SELLER"\n'
+PRINT_VARIABLES = '\nprintf "%s\\n" "$CLIENT_ID" "$OLD_SECRET" "$NEW_SECRET" "$SELLER"\n'
 
 
 def test_every_command_works(tmp_path: Path) -> None:
-    """One after the other, in one shell; afterwards there is what they were to bring about."""
+    """In one shell, in order; the service has the expected state afterwards."""
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
     path = f"{Path(PAYDESK).parent}{os.pathsep}{os.environ['PATH']}"
     with dev(tmp_path):
@@ -27,7 +27,7 @@ def test_every_command_works(tmp_path: Path) -> None:
             ["sh", "-eu"],
             cwd=tmp_path,
             env=environment(PATH=path),
-            input=script + SHOWN_AT_THE_END,
+            input=script + PRINT_VARIABLES,
             capture_output=True,
             text=True,
             timeout=120,
@@ -35,8 +35,10 @@ def test_every_command_works(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         client_id, old_secret, new_secret, seller = done.stdout.splitlines()[-4:]
-        assert _answered(tmp_path, client_id, new_secret) == "invalid_grant", "known, and its code is none"
-        assert _answered(tmp_path, client_id, old_secret) == "invalid_client"
+        assert _token_error(tmp_path, client_id, new_secret) == "invalid_grant", (
+            "the client is authenticated, the code is unknown"
+        )
+        assert _token_error(tmp_path, client_id, old_secret) == "invalid_client"
         service = credentials(tmp_path)
         url, token = f"{service['base_url']}/operator/v1", service["operator"]["token"]
         _, application = request("GET", f"{url}/applications/{client_id}", token)
@@ -45,8 +47,8 @@ def test_every_command_works(tmp_path: Path) -> None:
         assert "suspended_date" not in application
         _, ana = request("GET", f"{url}/sellers/{seller}", token)
         assert (ana["email"], "suspended_date" in ana) == ("ana.maria@shop.example", False)
-        _, people = request("GET", f"{url}/operators", token)
-        assert [one["name"] for one in people["data"] if "revoked_date" in one] == ["bea"]
+        _, operators = request("GET", f"{url}/operators", token)
+        assert [one["name"] for one in operators["data"] if "revoked_date" in one] == ["bea"]
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -56,8 +58,8 @@ def test_every_kind_of_event_is_explained(kind: str) -> None:
     assert any(f"`{kind}`" in cell for cell in tables)
 
 
-def _answered(folder: Path, client_id: str, secret: str) -> str:
-    """The token endpoint's error for a code that is none, by an application with this secret."""
+def _token_error(folder: Path, client_id: str, secret: str) -> str:
+    """Return the error of the token endpoint for an unknown code and this secret."""
     body = {
         "client_id": client_id,
         "client_secret": secret,
