@@ -1,4 +1,4 @@
-"""GET /operator/v1/events: what operators are events, with its evidence."""
+"""GET /operator/v1/events: the operator events and their bodies."""
 
 from __future__ import annotations
 

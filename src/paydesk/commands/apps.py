@@ -24,10 +24,9 @@ ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="The applicat
 SecretId = Annotated[
     str, typer.Argument(metavar="SECRET_ID", help="The secret, see `paydesk apps secrets list CLIENT_ID`.")
 ]
-OnReplay = Annotated[
-    str,
-    typer.Option(metavar="revoke|refuse", help="On a replayed refresh token: revoke its family, or only refuse it."),
-]
+ON_REPLAY = typer.Option(
+    metavar="revoke|refuse", help="On a replayed refresh token: revoke its family, or only refuse it."
+)
 
 
 @app.command(
@@ -50,7 +49,7 @@ def create(
     ] = "offline_access read write",
     *,
     pkce_required: Annotated[bool, typer.Option("--pkce-required", help="Refuse codes without a challenge.")] = False,
-    on_replay: OnReplay = "revoke",
+    on_replay: Annotated[str, ON_REPLAY] = "revoke",
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
@@ -98,7 +97,7 @@ def change(
     pkce_required: Annotated[
         bool | None, typer.Option("--pkce-required/--pkce-optional", help="Whether codes need a challenge.")
     ] = None,
-    on_replay: OnReplay | None = None,
+    on_replay: Annotated[str | None, ON_REPLAY] = None,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:

@@ -18,7 +18,7 @@ DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
 PORTS = {"http": 80, "https": 443}
 HOW_TO_START = (
-    "Start it with `paydesk dev`, or name a running service: --credentials FILE, or PAYDESK_BASE_URL and"
+    "Start a service with `paydesk dev`, or name a running one: --credentials FILE, or PAYDESK_BASE_URL and"
     " PAYDESK_OPERATOR_TOKEN."
 )
 HOW_TO_AUTHENTICATE = (
@@ -120,13 +120,16 @@ class Service:
         sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
+        failure = f"Cannot connect to {self._base_url}"
         try:
+            connection.connect()
+            failure = f"No response from {self._base_url}; the request may or may not have been applied"
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"Cannot connect to {self._base_url}: {reason}.", HOW_TO_START) from None
+            raise Unreachable(f"{failure}: {reason}.", HOW_TO_START) from None
         finally:
             connection.close()
         return answer.status, _document(raw)
