@@ -1,4 +1,4 @@
-"""`paydesk …` within the test's own process: the same command line, without the time that an interpreter takes."""
+"""Run `paydesk …` in the test's process, which is faster than a new interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paydesk import cli
 
 
 def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `paydesk …` in `folder` to its end, with none of Paydesk's variables but `variables`."""
+    """Run `paydesk …` in `folder`; of the PAYDESK_* environment only `variables` are set."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name in filter(lambda name: name.startswith("PAYDESK_"), tuple(os.environ)):

@@ -1,4 +1,4 @@
-"""An operator at the service: their token, what they ask for, and what was written down of it."""
+"""Requests of an operator, and the audit trail."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from service import Reply, Service
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who operates a running service, with a token of their own."""
+    """An operator of a running service with a token."""
 
     service: Service
     operator_id: str
     token: str
 
     async def ask(self, method: str, path: str, body: Any = None, *, data: bytes | None = None) -> Reply:
-        """One request below `/operator/v1/`."""
+        """Send a request below `/operator/v1/`."""
         return await self.service.request(method, f"/operator/v1/{path}", body, token=self.token, key=None, data=data)
 
     async def did(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """The answer's body of a request that must succeed."""
+        """Return the body of the response to a request that must succeed."""
         reply = await self.ask(method, path, body)
         assert reply.status in (200, 201), (reply.status, reply.body)
-        answered: dict[str, Any] = reply.body
-        return answered
+        document: dict[str, Any] = reply.body
+        return document
 
     async def refused(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
-        """The status and the code of a request that must be refused."""
+        """Return status and code of a request that must be refused."""
         reply = await self.ask(method, path, body)
         assert reply.status >= 400, reply.body
         return reply.status, reply.code
@@ -38,7 +38,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One line of the audit trail."""
+    """An entry of the audit trail."""
 
     operator_id: str
     action: str
@@ -49,14 +49,16 @@ class Audited:
 
 
 async def operator(service: Service, role: str = "owner") -> Operator:
-    """A new operator."""
-    token, now_ms = tokens.new(), service.clock.now_ms()
-    operator_id = await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    """Add an operator."""
+    token, now_ms = credentials.new_token(), service.clock.now_ms()
+    operator_id = await service.database.write(
+        lambda tx: credentials.add_operator(tx, token, f"a {role}", role, now_ms)
+    )
     return Operator(service, operator_id, token.reveal())
 
 
 async def audited(service: Service) -> list[Audited]:
-    """The audit trail, the oldest first."""
+    """Return the audit trail, oldest first."""
     rows = await service.database.read(
         lambda tx: tx.all(
             "SELECT operator_id, action, subject, address, before, after FROM operator_audit"

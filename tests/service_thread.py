@@ -12,7 +12,7 @@ from typing import Any
 import refund_scene
 from page_scene import PASSWORD, browser
 from paydesk.core.clock import MovableClock
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from paydesk.storage.connect import open_database
 from service import REDIRECT_URI, Service, running
 
@@ -76,9 +76,9 @@ class _Thread(threading.Thread):
 
 
 async def _served(service: Service) -> Served:
-    operator = tokens.new()
+    operator = credentials.new_token()
     now_ms = service.clock.now_ms()
-    await service.database.write(lambda tx: tokens.issue(tx, operator, "anna", "owner", now_ms))
+    await service.database.write(lambda tx: credentials.add_operator(tx, operator, "anna", "owner", now_ms))
     device = await service.device(await service.terminal())
     order_id = (await service.create(device.terminal)).body["id"]
     paid_id = await refund_scene.paid(service)

@@ -29,7 +29,7 @@ from paydesk.oauth.clients.authentication_cache import AuthenticationCache
 from paydesk.oauth.clients.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
-from paydesk.operators.bearer import OperatorBearers
+from paydesk.operators.credentials import OperatorBearers
 from paydesk.orders import status_labels
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.simulator.acquirer import create_acquirers

@@ -1,4 +1,4 @@
-"""The command line: every noun and verb in one place. Heavy imports wait until a command needs them."""
+"""The command line `paydesk`. Commands import heavy modules when they run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ from paydesk.commands import (
     apps,
     authorize,
     development,
-    grants,
     maintenance,
     operators,
     orders,
-    outcomes,
     pay,
     running,
     sellers,
-    stores,
-    subscriptions,
     terminals,
 )
 from paydesk.commands.failure import Failure, WrongUsage
@@ -29,7 +25,7 @@ from paydesk.commands.failure import Failure, WrongUsage
 app = typer.Typer(
     name="paydesk",
     help="In-person payments on your own machines: tokens, orders for card terminals, webhooks.",
-    epilog="Begin with `paydesk dev`, and in another terminal `paydesk pay 24.90`.",
+    epilog="Start with `paydesk dev`, then run `paydesk pay 24.90` in another terminal.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -47,24 +43,24 @@ app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
-app.add_typer(grants.app, name="grants")
-app.add_typer(stores.app, name="stores")
-app.add_typer(stores.pos, name="pos")
+app.add_typer(apps.grants, name="grants")
+app.add_typer(terminals.stores, name="stores")
+app.add_typer(terminals.pos, name="pos")
 app.add_typer(terminals.app, name="terminals")
-app.add_typer(subscriptions.app, name="subscriptions")
+app.add_typer(apps.subscriptions, name="subscriptions")
 app.add_typer(orders.app, name="orders")
 app.add_typer(orders.deliveries, name="deliveries")
-app.add_typer(outcomes.inquiries, name="inquiries")
-app.add_typer(outcomes.reversals, name="reversals")
-app.add_typer(outcomes.refunds, name="refunds")
+app.add_typer(orders.inquiries, name="inquiries")
+app.add_typer(orders.reversals, name="reversals")
+app.add_typer(orders.refunds, name="refunds")
 app.add_typer(orders.events, name="events")
 app.add_typer(development.clock, name="clock")
 app.add_typer(operators.app, name="operators")
 app.add_typer(maintenance.keys, name="keys")
 
 
-def _print_version(*, wanted: bool) -> None:
-    if wanted:
+def _print_version(*, requested: bool) -> None:
+    if requested:
         typer.echo(f"paydesk {__version__}")
         raise typer.Exit
 
@@ -74,14 +70,14 @@ def _every_command(
     *,
     _version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and end."),
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Nothing is common to all commands but what ends before them."""
+    """Accept the options of `paydesk` itself."""
 
 
 def main() -> None:
-    """Run a command. Exit codes: 0 done, 1 refused or not as wished, 2 wrong usage, 3 not reachable."""
+    """Run a command. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 service unreachable."""
     try:
         app()
     except Failure as failure:
@@ -90,11 +86,11 @@ def main() -> None:
     except UnicodeEncodeError as error:
         if error.reason != "surrogates not allowed":
             raise
-        # Bytes that are no text reach Python as lone surrogates.
-        sys.stderr.write("What was given is not UTF-8.\n")
+        # Arguments that are not UTF-8 reach Python as lone surrogates.
+        sys.stderr.write("An argument or a setting is not UTF-8.\n")
         sys.exit(WrongUsage.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`paydesk orders get … | head`).
+        # The reader of the output closed it (`paydesk orders get … | head`).
         sys.stderr.close()
         sys.exit(1)
 

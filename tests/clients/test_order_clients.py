@@ -17,8 +17,8 @@ from mercadopago.config.request_options import RequestOptions
 from mercadopago.errors import MercadoPagoError
 
 import node_clients
+from accounts import other_seller, with_scope
 from conftest import skip_unless_ci
-from parties import other_seller, with_scope
 from paydesk.core import errors as shared
 from paydesk.core.errors import ErrorKind
 from paydesk.core.ids import ulid

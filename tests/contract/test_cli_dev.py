@@ -1,4 +1,4 @@
-"""`paydesk dev` and what talks to it, all of them real processes: seeded, kept over restarts, stopped in time."""
+"""`paydesk dev` and its commands as processes: the demo data, restarts, and the stop."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ STOP_SECONDS_MAX = 5.0
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a running `paydesk dev`, which the tests of this module share."""
+    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
     with dev(path):
         yield path
 
 
 def answer(*arguments: str, folder: Path) -> Any:
-    """What a command prints with `--json`."""
+    """Return what a command prints with `--json`."""
     ended = command(*arguments, "--json", folder=folder)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
-def test_credentials_file(folder: Path) -> None:
-    """The file has all that a client needs, and is for its owner alone."""
+def test_credentials_file_is_complete_and_private(folder: Path) -> None:
+    """It has what clients need, and only the owner can read it."""
     found = credentials(folder)
     base_url = found["base_url"]
     assert (folder / ".paydesk" / "credentials.json").stat().st_mode & 0o777 == 0o600
@@ -55,8 +55,8 @@ def test_credentials_file(folder: Path) -> None:
     assert re.fullmatch("PDO-[0-9a-f]{40}", found["operator"]["token"])
 
 
-def test_pay(folder: Path) -> None:
-    """A payment is shown a line a move with its time, down to the delivered webhook."""
+def test_pay_prints_each_status_change_and_webhook(folder: Path) -> None:
+    """Each line has its time; the last one is the delivered webhook."""
     paid = command("pay", "24.90", folder=folder)
     assert paid.returncode == 0, paid.stderr
     moves = re.findall(r"^\d\d:\d\d:\d\d\.\d{3}  (created|at_terminal|processed) ", paid.stdout, re.MULTILINE)
@@ -68,26 +68,26 @@ def test_pay(folder: Path) -> None:
     assert all(one["signature_valid"] for one in inbox["data"])
 
 
-def test_pay_declined(folder: Path) -> None:
-    """A payment that is not processed is exit code 1, with the reason on standard error."""
+def test_declined_payment_exits_1(folder: Path) -> None:
+    """The reason is on standard error."""
     terminal = answer("terminals", "create", "--virtual", "--script", "decline:card_disabled:0.1s", folder=folder)
     declined = command("pay", "5", "--terminal", terminal["id"], folder=folder)
     assert declined.returncode == 1
     assert "failed: card_disabled" in declined.stderr
 
 
-def test_pay_refused(folder: Path) -> None:
-    """What the service refuses is told in its own words."""
+def test_refused_payment_prints_the_message_of_the_service(folder: Path) -> None:
+    """For an invalid amount and another seller's terminal."""
     refused = command("pay", "0", folder=folder)
     assert refused.returncode == 1
     assert "'$.transactions.payments[0].amount' - must be above zero" in refused.stderr
-    elsewhere = command("pay", "1", "--terminal", "NOBODYS__1", folder=folder)
+    elsewhere = command("pay", "1", "--terminal", "UNKNOWN__1", folder=folder)
     assert elsewhere.returncode == 1
     assert "forbidden_checking_terminal_owner" in elsewhere.stderr
 
 
-def test_terminal_is_there_at_once(folder: Path) -> None:
-    """A virtual terminal is made at a point of sale of its own, and applications see it at once."""
+def test_virtual_terminal_is_available_at_once(folder: Path) -> None:
+    """It has a new point of sale, and applications see it."""
     made = answer("terminals", "create", "--virtual", "--script", "ignore", folder=folder)
     assert set(made) == {"id", "operating_mode", "script", "seller_id", "store_id", "pos_id"}
     assert (made["operating_mode"], made["script"]) == ("PDV", "ignore")
@@ -99,15 +99,15 @@ def test_terminal_is_there_at_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["dance", "decline:nothing_like_it"])
-def test_unknown_script(script: str, folder: Path) -> None:
-    """A script that there is not is refused, and those that there are are named."""
+def test_unknown_script_is_refused(script: str, folder: Path) -> None:
+    """The message lists the scripts."""
     refused = command("terminals", "create", "--virtual", "--script", script, folder=folder)
     assert refused.returncode == 1
     assert "decline:<detail>" in refused.stderr
 
 
-def test_code(folder: Path) -> None:
-    """A minted code stands alone on standard output, and is good for tokens."""
+def test_code_can_be_exchanged(folder: Path) -> None:
+    """Standard output has only the code."""
     minted = command("code", folder=folder)
     found = credentials(folder)
     assert re.fullmatch(rf"TG-[0-9a-f]{{40}}-{found['seller']['user_id']}\n", minted.stdout)
@@ -124,36 +124,36 @@ def test_code(folder: Path) -> None:
 
 
 def callback(folder: Path, **query: str) -> str:
-    """The demo application's page for what the authorization page sent."""
+    """Return the demo application's callback page for an authorization response."""
     address = f"{credentials(folder)['redirect_uri']}?{urllib.parse.urlencode(query)}"
     with urllib.request.urlopen(address, timeout=30) as page:  # noqa: S310 - to the test's own service
         shown: str = page.read().decode()
     return shown
 
 
-def test_the_callback_exchanges_the_code(folder: Path) -> None:
-    """What the page offers to paste gets tokens for the code, and shows no secret."""
+def test_callback_page_has_a_working_exchange_command(folder: Path) -> None:
+    """The command on the page gets tokens, and the page has no secret."""
     page = callback(folder, code=command("code", folder=folder).stdout.strip(), state="x")
     offered = re.search("<pre[^>]*>(.*?)</pre>", page, re.DOTALL)
     assert offered is not None, page
     assert credentials(folder)["client_secret"] not in page
-    told = subprocess.run(
+    printed = subprocess.run(
         ["sh", "-eu"], cwd=folder, input=html.unescape(offered[1]), capture_output=True, text=True, check=True
     )
-    tokens = json.loads(told.stdout)
+    tokens = json.loads(printed.stdout)
     assert (tokens["live_mode"], tokens["user_id"]) == (False, credentials(folder)["seller"]["user_id"])
 
 
 @pytest.mark.parametrize("code", ["$(touch pwned)", "TG-1", f"TG-{'0' * 40}-1;ls", f"TG-{'0' * 40}-1\n"])
-def test_the_callback_offers_a_code_alone(folder: Path, code: str) -> None:
-    """What is no code is shown, but never offered to be pasted into a shell."""
+def test_callback_page_has_no_command_for_an_invalid_code(folder: Path, code: str) -> None:
+    """An invalid code is shown but is in no shell command."""
     page = callback(folder, code=code)
     assert html.escape(code.strip()) in page
     assert "<pre" not in page
 
 
 def test_code_with_a_challenge(folder: Path) -> None:
-    """A challenge needs its method, and the address must be the application's."""
+    """A challenge needs its method, and the redirect URI must be registered."""
     challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     both = ("--code-challenge", challenge, "--code-challenge-method", "S256")
     assert answer("code", *both, "--scope", "read", folder=folder)["scope"] == "read"
@@ -164,12 +164,12 @@ def test_code_with_a_challenge(folder: Path) -> None:
     assert "application_not_found" in unknown.stderr
 
 
-def test_the_address_of_the_authorization_page(folder: Path) -> None:
-    """It stands alone on standard output, complete for the demo application, with a state of its own each time."""
+def test_authorize_url_for_the_demo_application(folder: Path) -> None:
+    """Standard output has only the URL, with a new state each time."""
     found = credentials(folder)
-    told = command("authorize-url", folder=folder)
-    assert (told.returncode, told.stderr, told.stdout.count("\n")) == (0, "", 1)
-    page, _, query = told.stdout.strip().partition("?")
+    printed = command("authorize-url", folder=folder)
+    assert (printed.returncode, printed.stderr, printed.stdout.count("\n")) == (0, "", 1)
+    page, _, query = printed.stdout.strip().partition("?")
     asked = dict(urllib.parse.parse_qsl(query))
     assert page == f"{found['base_url']}/authorization"
     assert asked.pop("state") not in command("authorize-url", folder=folder).stdout
@@ -180,32 +180,32 @@ def test_the_address_of_the_authorization_page(folder: Path) -> None:
     }
 
 
-def test_the_address_with_a_challenge(folder: Path) -> None:
-    """With a challenge its verifier is told beside it, and the two belong together."""
-    told = answer("authorize-url", "--pkce", "--scope", "read write", "--state", "a b&c", folder=folder)
-    asked = dict(urllib.parse.parse_qsl(told["url"].partition("?")[2]))
-    digest = hashlib.sha256(told["code_verifier"].encode()).digest()
+def test_authorize_url_with_pkce_prints_the_verifier(folder: Path) -> None:
+    """The verifier matches the challenge in the URL."""
+    printed = answer("authorize-url", "--pkce", "--scope", "read write", "--state", "a b&c", folder=folder)
+    asked = dict(urllib.parse.parse_qsl(printed["url"].partition("?")[2]))
+    digest = hashlib.sha256(printed["code_verifier"].encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     assert (asked["code_challenge"], asked["code_challenge_method"]) == (challenge, "S256")
-    assert (asked["scope"], asked["state"], told["state"]) == ("read write", "a b&c", "a b&c")
+    assert (asked["scope"], asked["state"], printed["state"]) == ("read write", "a b&c", "a b&c")
     plain = command("authorize-url", "--pkce", folder=folder)
     assert "code_verifier" in plain.stderr
     assert "code_verifier" not in plain.stdout
 
 
-def test_the_address_of_another_application(folder: Path) -> None:
-    """For another application its redirect address is asked for, and the service may be elsewhere."""
+def test_authorize_url_for_another_application_needs_a_redirect_uri(folder: Path) -> None:
+    """The base URL can be another one."""
     elsewhere = ("--client-id", "1", "--base-url", "https://pay.example/")
     refused = command("authorize-url", *elsewhere, folder=folder)
     assert refused.returncode == 2
     assert "--redirect-uri" in refused.stderr
-    told = command("authorize-url", *elsewhere, "--redirect-uri", "https://shop.example/cb?a=1", folder=folder)
-    assert told.stdout.startswith("https://pay.example/authorization?")
-    assert "redirect_uri=https%3A%2F%2Fshop.example%2Fcb%3Fa%3D1" in told.stdout
+    printed = command("authorize-url", *elsewhere, "--redirect-uri", "https://shop.example/cb?a=1", folder=folder)
+    assert printed.stdout.startswith("https://pay.example/authorization?")
+    assert "redirect_uri=https%3A%2F%2Fshop.example%2Fcb%3Fa%3D1" in printed.stdout
 
 
-def test_applications(folder: Path) -> None:
-    """An application's secret is in the answer that creates it, and in no list."""
+def test_client_secret_is_printed_only_at_creation(folder: Path) -> None:
+    """No list has it."""
     uri = "https://shop.example/callback"
     made = answer("apps", "create", "--name", "Shop", "--redirect-uri", uri, "--pkce-required", folder=folder)
     assert made["pkce_required"]
@@ -219,7 +219,7 @@ def test_applications(folder: Path) -> None:
 
 
 def test_sellers_stores_and_pos(folder: Path) -> None:
-    """A seller gets a password, a store and a point of sale; an e-mail address and an external id belong to one."""
+    """A seller gets a password, a store and a point of sale; e-mail addresses and external ids are unique."""
     arguments = ("sellers", "create", "--email", "Ana@Shop.example", "--name", "Ana", "--country", "ARG")
     seller = answer(*arguments, "--currency", "ARS", folder=folder)
     assert seller["email"] == "ana@shop.example"
@@ -243,7 +243,7 @@ def test_sellers_stores_and_pos(folder: Path) -> None:
 
 
 def test_subscriptions(folder: Path) -> None:
-    """A subscription's secret is shown once; the earlier topic names its successor; loopback is allowed here."""
+    """The secret is printed once; the retired topic names its successor; loopback URLs are allowed."""
     url = "http://127.0.0.1:9/hooks"
     made = answer("subscriptions", "create", "--url", url, "--action", "order.failed", "--live", folder=folder)
     assert made["secret"].startswith("whsec_")
@@ -255,10 +255,10 @@ def test_subscriptions(folder: Path) -> None:
     assert "its successor is orders" in earlier.stderr
 
 
-def test_grants(folder: Path) -> None:
-    """Who acts for whom; a consent that is withdrawn is told to whoever subscribed, and shown in the inbox."""
+def test_revoked_grant_is_notified(folder: Path) -> None:
+    """The inbox has one notification of the authorization and one of its withdrawal."""
     url = credentials(folder)["webhook"]["inbox_url"]
-    hears = answer("subscriptions", "create", "--topic", "mp-connect", "--url", url, folder=folder)
+    subscription = answer("subscriptions", "create", "--topic", "mp-connect", "--url", url, folder=folder)
     before = {one["id"] for one in answer("grants", "list", folder=folder)}
     assert command("code", folder=folder).returncode == 0
     (made,) = [one for one in answer("grants", "list", folder=folder) if one["id"] not in before]
@@ -270,16 +270,16 @@ def test_grants(folder: Path) -> None:
     unknown = command("grants", "revoke", f"01J67CQQH5904WDBVZEM4JMEP3-{made['seller_id']}", folder=folder)
     assert unknown.returncode == 1
     assert "grant_not_found" in unknown.stderr
-    sent = [one for one in answer("deliveries", "list", folder=folder) if one["subscription_id"] == hears["id"]]
+    sent = [one for one in answer("deliveries", "list", folder=folder) if one["subscription_id"] == subscription["id"]]
     assert {(one["topic"], one["client_id"]) for one in sent} == {("mp-connect", made["client_id"])}
     first, second = sorted(one["version"] for one in sent)
     assert second == first + 1
     assert not any("order_id" in one for one in sent)
-    assert _told(url) == ["application.authorized", "application.deauthorized"]
+    assert _consent_actions(url) == ["application.authorized", "application.deauthorized"]
 
 
-def _told(url: str) -> list[str]:
-    """What the inbox has of consents, once both have arrived."""
+def _consent_actions(url: str) -> list[str]:
+    """Return the actions about consents in the inbox, once both have arrived."""
     until = time.monotonic() + 20
     while True:
         _, inbox = request("GET", url)
@@ -290,7 +290,7 @@ def _told(url: str) -> list[str]:
         time.sleep(0.05)
 
 
-def test_order_with_its_history(folder: Path) -> None:
+def test_order_has_its_history(folder: Path) -> None:
     """An operator sees an order with each of its moves and notifications, by its id in whatever case."""
     order_id = command("pay", "3.00", folder=folder).stdout.split()[0]
     order = answer("orders", "get", order_id.lower(), folder=folder)
@@ -306,7 +306,7 @@ def test_order_with_its_history(folder: Path) -> None:
 
 
 def test_orders_are_listed_and_found(folder: Path) -> None:
-    """The latest first, by status or reference; a line an order, or with `--json` the whole of each."""
+    """Newest first, by status or reference; one line per order, or with `--json` the whole orders."""
     order_id = command("pay", "3.10", folder=folder).stdout.split()[0]
     body = {
         "type": "point",
@@ -326,15 +326,15 @@ def test_orders_are_listed_and_found(folder: Path) -> None:
     line = found.stdout.rstrip("\n").split("\t")
     assert (line[0], line[2], line[5], line[7]) == (created["id"], "test", "3.20 BRL", "cli_ref_1")
     assert [order["id"] for order in answer("orders", "search", "cli_ref_1", folder=folder)] == [created["id"]]
-    none = command("orders", "search", "nobodys", "--json", folder=folder)
+    none = command("orders", "search", "missing", "--json", folder=folder)
     assert (none.returncode, json.loads(none.stdout)) == (1, [])
-    assert "No order has the reference nobodys" in none.stderr
+    assert "No order has the reference missing" in none.stderr
     refused = command("orders", "list", "--status", "open", folder=folder)
     assert (refused.returncode, "must be one of created" in refused.stderr) == (1, True)
 
 
-def test_an_order_is_shown_to_people(folder: Path) -> None:
-    """What it is, what was paid, each move and each notification, without a brace of JSON."""
+def test_order_is_printed_without_json(folder: Path) -> None:
+    """With its payment, status changes and notifications."""
     order_id = command("pay", "3.30", folder=folder).stdout.split()[0]
     shown = command("orders", "get", order_id, folder=folder)
     assert shown.returncode == 0, shown.stderr
@@ -344,8 +344,8 @@ def test_an_order_is_shown_to_people(folder: Path) -> None:
     assert '"created_date"' not in shown.stdout
 
 
-def test_pages(folder: Path) -> None:
-    """A list that is longer than asked for says how to go on, and the pages together are the whole."""
+def test_incomplete_list_prints_its_cursor(folder: Path) -> None:
+    """The pages together are the whole list."""
     whole = answer("pos", "list", folder=folder)
     ids: list[int] = []
     after: tuple[str, ...] = ()
@@ -361,21 +361,21 @@ def test_pages(folder: Path) -> None:
     assert "'after'" in command("pos", "list", "--after", "x", folder=folder).stderr
 
 
-def test_plain_lists(folder: Path) -> None:
-    """Where nobody looks, a list is a line a row with tabs between."""
+def test_list_is_tab_separated_without_a_terminal(folder: Path) -> None:
+    """One line per row."""
     listed = command("terminals", "list", folder=folder)
     assert all(len(line.split("\t")) == 8 for line in listed.stdout.splitlines())
 
 
-def test_unknown_operator(folder: Path) -> None:
-    """A wrong operator's token is refused, and says nothing more."""
+def test_unknown_operator_token_is_refused(folder: Path) -> None:
+    """The command exits 1."""
     refused = command("apps", "list", folder=folder, PAYDESK_OPERATOR_TOKEN="PDO-" + "0" * 40)
     assert refused.returncode == 1
     assert "unauthorized" in refused.stderr
 
 
-def test_clock(tmp_path: Path) -> None:
-    """The clock is stopped, moved and let go; an order that waits too long is gone."""
+def test_clock_is_stopped_advanced_and_resumed(tmp_path: Path) -> None:
+    """An order expires when the clock passes its expiration time."""
     with dev(tmp_path):
         frozen = answer("clock", "freeze", folder=tmp_path)
         assert frozen["frozen"]
@@ -394,7 +394,7 @@ def test_clock(tmp_path: Path) -> None:
         assert moved["offset_seconds"] > 50
         _, seen = request("GET", f"{found['base_url']}/v1/orders/{order['id']}", found["test"]["access_token"])
         if seen["status"] == "created":
-            # The worker is woken by the move; a look a moment later finds what it did.
+            # The clock change notifies the worker; a later read sees the expired order.
             seen = answer("orders", "get", order["id"], folder=tmp_path)
         assert (seen["status"], seen["status_detail"]) == ("canceled", "expired")
         assert not answer("clock", "resume", folder=tmp_path)["frozen"]
@@ -402,7 +402,7 @@ def test_clock(tmp_path: Path) -> None:
 
 
 def works(found: dict[str, Any]) -> None:
-    """Each of the credentials opens its door."""
+    """Check that each of the credentials is accepted."""
     base_url = found["base_url"]
     for kind in ("test", "live"):
         status, _ = request("GET", f"{base_url}/terminals/v1/list", found[kind]["access_token"])
@@ -419,13 +419,13 @@ def works(found: dict[str, Any]) -> None:
 
 
 def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
-    """The credentials but for where the service listens."""
+    """Return the credentials without the addresses of the service."""
     kept = {name: value for name, value in found.items() if name not in ("base_url", "redirect_uri")}
     return {**kept, "webhook": found["webhook"]["secret"]}
 
 
-def test_restart(database_url: str, tmp_path: Path) -> None:
-    """Started again, on another port, it has everything, and its credentials still work."""
+def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -> None:
+    """Also on another port."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:
         before = credentials(tmp_path)
         assert command("pay", "24.90", folder=tmp_path).returncode == 0
@@ -444,8 +444,8 @@ def test_restart(database_url: str, tmp_path: Path) -> None:
         assert [one["redirect_uris"] for one in found] == [[after["redirect_uri"]]]
 
 
-def test_lost_credentials(database_url: str, tmp_path: Path) -> None:
-    """A lost file is minted anew: new secrets for the same application, seller and terminals."""
+def test_lost_credentials_file_is_created_again(database_url: str, tmp_path: Path) -> None:
+    """New secrets for the same application, seller and terminals."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:
         before = credentials(tmp_path)
         running.end()
@@ -463,8 +463,8 @@ def test_lost_credentials(database_url: str, tmp_path: Path) -> None:
         works({**before, "base_url": after["base_url"]})
 
 
-def test_lost_folder_of_terminals(tmp_path: Path) -> None:
-    """Terminals whose journals are lost get new tokens, and take orders again."""
+def test_terminals_with_lost_journals_get_new_tokens(tmp_path: Path) -> None:
+    """They take orders again."""
     with dev(tmp_path) as running:
         running.end()
     (folder,) = (tmp_path / ".paydesk" / "terminals").iterdir()
@@ -474,8 +474,8 @@ def test_lost_folder_of_terminals(tmp_path: Path) -> None:
         assert command("pay", "1", folder=tmp_path).returncode == 0
 
 
-def test_broken_credentials_file(tmp_path: Path) -> None:
-    """What in the file no longer works is replaced, and nothing else."""
+def test_invalid_values_in_the_credentials_file_are_replaced(tmp_path: Path) -> None:
+    """Valid values are kept."""
     with dev(tmp_path) as running:
         before = credentials(tmp_path)
         running.end()
@@ -488,8 +488,8 @@ def test_broken_credentials_file(tmp_path: Path) -> None:
         assert after["live"] != before["live"]
 
 
-def test_port_in_use(tmp_path: Path) -> None:
-    """A taken port is said, without a traceback, before anything is made."""
+def test_port_in_use_exits_1(tmp_path: Path) -> None:
+    """There is no traceback, and nothing is created."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = command("dev", "--port", str(port), folder=tmp_path)
@@ -499,16 +499,16 @@ def test_port_in_use(tmp_path: Path) -> None:
     assert not (tmp_path / ".paydesk" / "paydesk.db").exists()
 
 
-def test_data_folder_cannot_be_made(tmp_path: Path) -> None:
-    """A data folder that can't be made is said."""
+def test_data_folder_that_cannot_be_created_exits_1(tmp_path: Path) -> None:
+    """The message names the folder."""
     (tmp_path / "file").touch()
     ended = command("dev", "--port", "0", "--data", "file/data", folder=tmp_path)
     assert ended.returncode == 1
     assert "file/data cannot be made" in ended.stderr
 
 
-def test_data_in_use(tmp_path: Path) -> None:
-    """A second service on one SQLite file is refused, and so are operators made beside it; looking is allowed."""
+def test_second_process_on_an_sqlite_file_is_refused(tmp_path: Path) -> None:
+    """`doctor` is read-only and is allowed."""
     with dev(tmp_path):
         second = command("dev", "--port", "0", folder=tmp_path)
         assert second.returncode == 1
@@ -517,12 +517,12 @@ def test_data_in_use(tmp_path: Path) -> None:
         beside = command("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=url)
         assert beside.returncode == 1
         assert "in use by another Paydesk process" in beside.stderr
-        looked = command("doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=url)
-        assert (looked.returncode, looked.stdout) == (0, "Nothing is wrong.\n")
+        checked = command("doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=url)
+        assert (checked.returncode, checked.stdout) == (0, "No problems found.\n")
 
 
-def test_stops_while_it_starts(tmp_path: Path) -> None:
-    """Stopped right at its start it ends as quickly, and the next start is whole."""
+def test_stop_during_the_start(tmp_path: Path) -> None:
+    """It stops within the limit, and the next start is complete."""
     for _ in range(3):
         starting = Dev(tmp_path, "--port", "0")
         try:

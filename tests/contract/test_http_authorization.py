@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from parties import other_application, with_scope
+from accounts import other_application, with_scope
 from paydesk.core.clock import MovableClock
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, running
@@ -48,8 +48,10 @@ async def test_the_scheme_has_no_case(service: Service) -> None:
 
 async def test_a_token_of_another_surface(service: Service) -> None:
     """A terminal's and an operator's token open no door of applications, nor does an application's open theirs."""
-    terminal, operator = await service.terminal(), tokens.new()
-    await service.database.write(lambda tx: tokens.issue(tx, operator, "anna", "owner", service.clock.now_ms()))
+    terminal, operator = await service.terminal(), credentials.new_token()
+    await service.database.write(
+        lambda tx: credentials.add_operator(tx, operator, "anna", "owner", service.clock.now_ms())
+    )
     for token in (terminal.token, operator.reveal()):
         for method, path in (("GET", ORDER), ("POST", "/v1/orders"), ("GET", "/terminals/v1/list")):
             _refused(await service.request(method, path, token=token), INVALID)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from paydesk.api import OPERATIONS
 from paydesk.core.secrets import digest
 from paydesk.http.shared import takes_body

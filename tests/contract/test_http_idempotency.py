@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, Terminal, order_body, running

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from paydesk.core.secrets import digest
 from service import Reply, Service, access_token, order_body
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import structlog
 
+from accounts import other_seller, with_scope
 from hand_clock import HandClock
-from parties import other_seller, with_scope
 from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth import bearer
 from paydesk.settings import Settings

@@ -1,4 +1,4 @@
-"""Applications as operators keep them, over HTTP: looked at, changed, given secrets, suspended."""
+"""Applications over the operator interface: read, changed, rotated, suspended."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HOUR_MS = 3_600_000
 
 
 async def registered(owner: Operator) -> dict[str, Any]:
-    """A new application, with its secret."""
+    """Return a new application with its secret."""
     return await owner.did("POST", "applications", APPLICATION)
 
 
 async def asks_for_tokens(service: Service, client_id: str, secret: str) -> Reply:
-    """What the token endpoint says to a code that nobody has: `invalid_grant` to a client whom it knows."""
+    """Send an unknown code: `invalid_grant` means that the client was authenticated."""
     body = {
         "client_id": client_id,
         "client_secret": secret,
@@ -35,27 +35,27 @@ async def asks_for_tokens(service: Service, client_id: str, secret: str) -> Repl
     return await service.request("POST", "/oauth/token", body, token=None, key=None)
 
 
-async def knows(service: Service, client_id: str, secret: str) -> bool:
-    """Whether the secret proves who the application is."""
+async def authenticates(service: Service, client_id: str, secret: str) -> bool:
+    """Return whether the secret authenticates the application."""
     reply = await asks_for_tokens(service, client_id, secret)
     assert reply.code in ("invalid_grant", "invalid_client"), reply.body
     return reply.code == "invalid_grant"
 
 
-async def test_one_is_shown_with_what_is_known_of_its_secrets(service: Service) -> None:
-    """As it was registered; of the secret, when it was made."""
+async def test_get_returns_ids_and_dates_of_secrets(service: Service) -> None:
+    """The application is as registered; a secret has its id and creation date only."""
     owner = await operator(service)
     made = await registered(owner)
     secret = made.pop("client_secret")
     seen = await owner.ask("GET", f"applications/{made['client_id']}")
-    (known,) = seen.body.pop("secrets")
+    (secret_listed,) = seen.body.pop("secrets")
     assert seen.body == made
-    assert set(known) == {"id", "created_date"}
+    assert set(secret_listed) == {"id", "created_date"}
     assert secret.encode() not in seen.raw
 
 
-async def test_only_what_is_sent_changes(service: Service) -> None:
-    """Field by field; each change is written down with before and after, and one to the same value is none."""
+async def test_patch_changes_only_the_fields_sent(service: Service) -> None:
+    """Each change is audited with before and after; a change to the same value is not audited."""
     owner = await operator(service)
     made = await registered(owner)
     made.pop("client_secret")
@@ -83,8 +83,8 @@ async def test_only_what_is_sent_changes(service: Service) -> None:
     assert len(await audited(service)) == lines
 
 
-async def test_two_changes_at_once_lose_nothing(service: Service) -> None:
-    """Each changes its own field, and both are there afterwards, however they overlap."""
+async def test_concurrent_changes_of_different_fields_all_apply(service: Service) -> None:
+    """Three concurrent requests change one field each, ten times."""
     owner = await operator(service)
     path = f"applications/{(await registered(owner))['client_id']}"
     for number in range(10):
@@ -128,8 +128,8 @@ WRONG_CHANGES: list[tuple[Any, str, str]] = [
 ]
 
 
-async def test_a_wrong_change_changes_nothing(service: Service) -> None:
-    """It is named by its path, and neither the application nor the audit trail knows of it."""
+async def test_invalid_change_returns_400_and_has_no_effect(service: Service) -> None:
+    """The detail names the path; neither the application nor the audit trail changes."""
     owner = await operator(service)
     path = f"applications/{(await registered(owner))['client_id']}"
     before = await owner.did("GET", path)
@@ -141,8 +141,8 @@ async def test_a_wrong_change_changes_nothing(service: Service) -> None:
     assert len(await audited(service)) == 1
 
 
-async def test_an_address_that_was_registered_with_a_reserved_parameter_goes_on(service: Service) -> None:
-    """Consents are given and other fields change; it is refused once the list of addresses is sent again."""
+async def test_registered_uri_with_reserved_parameter_keeps_working(service: Service) -> None:
+    """Consents and other changes succeed; the URI is refused when the list of URIs is sent again."""
     owner, seller = await operator(service), await browser(service)
     path = f"applications/{service.scene.application.application_id}"
     address = f"{REDIRECT_URI}?state=shop-7"
@@ -159,8 +159,8 @@ async def test_an_address_that_was_registered_with_a_reserved_parameter_goes_on(
     assert await owner.refused("PATCH", path, {"redirect_uris": [address, URI]}) == (400, "property_value")
 
 
-async def test_loopback_addresses_are_for_development(database: Database) -> None:
-    """`http` on the own machine is taken where the service is for development, and nowhere else."""
+async def test_loopback_uris_are_accepted_in_development_only(database: Database) -> None:
+    """Plain http to this machine is refused in production."""
     uris = ["http://127.0.0.1:3000/cb", "http://localhost/cb", "http://[::1]:3000/cb"]
     async with running(database, workers=False) as service:
         owner = await operator(service)
@@ -174,8 +174,8 @@ async def test_loopback_addresses_are_for_development(database: Database) -> Non
         assert made["redirect_uris"] == uris
 
 
-async def test_a_secret_beside_the_first(database: Database) -> None:
-    """Both are good for the chosen time, then the new one alone; what is written down says neither."""
+async def test_old_secret_stays_valid_for_the_overlap(database: Database) -> None:
+    """Both secrets are valid for the overlap, then only the new one; the audit trail contains neither."""
     clock = MovableClock()
     async with running(database, clock=clock, workers=False) as service:
         owner = await operator(service)
@@ -186,15 +186,15 @@ async def test_a_secret_beside_the_first(database: Database) -> None:
         assert [one["id"] for one in added["secrets"]][1] == added["id"]
         assert ["expires_date" in one for one in added["secrets"]] == [True, False]
         assert (await owner.did("GET", f"applications/{client_id}"))["secrets"] == added["secrets"]
-        assert await knows(service, client_id, first)
-        assert await knows(service, client_id, second)
+        assert await authenticates(service, client_id, first)
+        assert await authenticates(service, client_id, second)
         clock.advance(24 * HOUR_MS)
-        assert not await knows(service, client_id, first)
-        assert await knows(service, client_id, second)
+        assert not await authenticates(service, client_id, first)
+        assert await authenticates(service, client_id, second)
         third = await owner.did("POST", f"applications/{client_id}/secrets", {"others_expire_in": "0s"})
-        assert [one["id"] for one in third["secrets"]] == [third["id"]], "what has ended is forgotten"
-        assert not await knows(service, client_id, second)
-        assert await knows(service, client_id, third["client_secret"])
+        assert [one["id"] for one in third["secrets"]] == [third["id"]], "expired secrets are deleted"
+        assert not await authenticates(service, client_id, second)
+        assert await authenticates(service, client_id, third["client_secret"])
         lines = (await audited(service))[1:]
         assert [(line.action, line.subject) for line in lines] == [("applications.secrets.add", client_id)] * 2
         assert [len(line.before["secrets"]) for line in lines] == [1, 2]
@@ -203,8 +203,8 @@ async def test_a_secret_beside_the_first(database: Database) -> None:
         assert not any(secret in str([list(row) for row in rows]) for secret in (first, second))
 
 
-async def test_without_an_end_the_others_stay(service: Service) -> None:
-    """A body is not needed; a second rotation never makes a secret live longer than the first one said."""
+async def test_rotation_without_overlap_keeps_other_secrets(service: Service) -> None:
+    """The body is optional; a second rotation never extends an earlier expiry."""
     owner = await operator(service)
     made = await registered(owner)
     path = f"applications/{made['client_id']}/secrets"
@@ -216,8 +216,8 @@ async def test_without_an_end_the_others_stay(service: Service) -> None:
     assert "expires_date" in later[2]
 
 
-async def test_a_wrong_overlap(service: Service) -> None:
-    """Is refused, with examples of what it may be, and makes no secret."""
+async def test_invalid_overlap_returns_400(service: Service) -> None:
+    """The detail names the field, and no secret is created."""
     owner = await operator(service)
     path = f"applications/{(await registered(owner))['client_id']}"
     wrong: list[Any] = ["", "soon", "24", "-1h", "1w", "91d", "PT", 3600, None, "٣h"]
@@ -228,8 +228,8 @@ async def test_a_wrong_overlap(service: Service) -> None:
     assert len((await owner.did("GET", path))["secrets"]) == 1
 
 
-async def test_at_most_five_secrets_however_many_ask(service: Service) -> None:
-    """Of many at once as many are made as there is room for, and room is made by removing one."""
+async def test_concurrent_secrets_are_limited_to_five(service: Service) -> None:
+    """Of twelve concurrent requests four succeed; removing a secret allows another one."""
     owner = await operator(service)
     path = f"applications/{(await registered(owner))['client_id']}"
     replies = await asyncio.gather(*(owner.ask("POST", f"{path}/secrets", {}) for _ in range(12)))
@@ -241,39 +241,39 @@ async def test_at_most_five_secrets_however_many_ask(service: Service) -> None:
     await owner.did("POST", f"{path}/secrets")
 
 
-async def test_a_removed_secret_ends_at_once(service: Service) -> None:
-    """For whoever has proven themselves a moment ago too; also the last one; removing it twice finds nothing."""
+async def test_removed_secret_is_refused_at_once(service: Service) -> None:
+    """Also while its authentication is cached, and also the last one; removing it twice returns 404."""
     owner = await operator(service)
     made = await registered(owner)
     client_id, path = made["client_id"], f"applications/{made['client_id']}"
     second = await owner.did("POST", f"{path}/secrets")
-    assert await knows(service, client_id, made["client_secret"])
+    assert await authenticates(service, client_id, made["client_secret"])
     first_id = second["secrets"][0]["id"]
     left = await owner.did("DELETE", f"{path}/secrets/{first_id.lower()}")
     assert [one["id"] for one in left["secrets"]] == [second["id"]]
-    assert not await knows(service, client_id, made["client_secret"])
-    assert await knows(service, client_id, second["client_secret"])
+    assert not await authenticates(service, client_id, made["client_secret"])
+    assert await authenticates(service, client_id, second["client_secret"])
     assert await owner.refused("DELETE", f"{path}/secrets/{first_id}") == (404, "secret_not_found")
     assert (await owner.did("DELETE", f"{path}/secrets/{second['id']}"))["secrets"] == []
-    assert not await knows(service, client_id, second["client_secret"])
+    assert not await authenticates(service, client_id, second["client_secret"])
     again = await owner.did("POST", f"{path}/secrets")
-    assert await knows(service, client_id, again["client_secret"])
+    assert await authenticates(service, client_id, again["client_secret"])
     actions = [line.action for line in await audited(service)]
     assert actions.count("applications.secrets.remove") == 2
 
 
-async def test_a_secret_belongs_to_its_application(service: Service) -> None:
-    """By the path of another application it is unknown, and stays good."""
+async def test_secret_of_another_application_returns_404(service: Service) -> None:
+    """The secret stays valid."""
     owner = await operator(service)
     one, other = [await registered(owner) for _ in range(2)]
     secret_id = (await owner.did("GET", f"applications/{one['client_id']}"))["secrets"][0]["id"]
     path = f"applications/{other['client_id']}/secrets/{secret_id}"
     assert await owner.refused("DELETE", path) == (404, "secret_not_found")
-    assert await knows(service, one["client_id"], one["client_secret"])
+    assert await authenticates(service, one["client_id"], one["client_secret"])
 
 
-async def test_suspended_and_resumed(service: Service) -> None:
-    """Its tokens stop at once and are good again afterwards; twice is as good as once, and is written down once."""
+async def test_suspended_application_is_refused_until_resumed(service: Service) -> None:
+    """Its tokens are refused at once and accepted after `resume`; repeated calls are not audited."""
     owner = await operator(service)
     path, secret = f"applications/{service.scene.application.application_id}", service.scene.secret
     client_id = path.rpartition("/")[2]
@@ -287,20 +287,20 @@ async def test_suspended_and_resumed(service: Service) -> None:
     assert await owner.did("POST", f"{path}/resume") == resumed
     assert "suspended_date" not in resumed
     assert (await service.request("GET", "/terminals/v1/list")).status == 200
-    assert await knows(service, client_id, secret)
+    assert await authenticates(service, client_id, secret)
     lines = await audited(service)
     assert [line.action for line in lines] == ["applications.suspend", "applications.resume"]
     assert "suspended_date" in lines[0].after
     assert lines[0].before == lines[1].after
 
 
-async def test_a_removed_address_ends_its_codes(service: Service) -> None:
-    """A code that was sent there is good for nothing any more; once the address is back it is."""
+async def test_code_for_removed_redirect_uri_is_refused(service: Service) -> None:
+    """The code is accepted again when the URI is restored."""
     owner, scene = await operator(service), service.scene
     path = f"applications/{scene.application.application_id}"
     clock = MovableClock()
     scene.clock = clock
-    # The node has the application in its memory when the address goes.
+    # The node has the application in its cache when the URI is removed.
     used = scene.exchange(await scene.code())
     assert (await service.request("POST", "/oauth/token", used, token=None)).status == 200
     exchange = scene.exchange(await scene.code())
@@ -311,8 +311,8 @@ async def test_a_removed_address_ends_its_codes(service: Service) -> None:
     assert (await service.request("POST", "/oauth/token", exchange, token=None)).status == 200
 
 
-async def test_support_changes_nothing(service: Service) -> None:
-    """Support reads all of it; an operator may do everything here, as an owner may."""
+async def test_support_cannot_change_applications(service: Service) -> None:
+    """Support reads; the role operator may make every change here."""
     owner, support, other = [await operator(service, role) for role in ("owner", "support", "operator")]
     path = f"applications/{(await registered(owner))['client_id']}"
     seen = await support.did("GET", path)
@@ -332,8 +332,8 @@ async def test_support_changes_nothing(service: Service) -> None:
         await other.did(method, where, body)
 
 
-async def test_an_unknown_application(service: Service) -> None:
-    """Is said to be unknown, whatever is asked of it; an id that is none is malformed."""
+async def test_unknown_application_returns_404(service: Service) -> None:
+    """An invalid id returns 400."""
     owner, unknown = await operator(service), "1" * 16
     secret = "01J67CQQH5904WDBVZEM4JMEP3"
     for method, path, body in (
@@ -341,13 +341,13 @@ async def test_an_unknown_application(service: Service) -> None:
         ("PATCH", f"applications/{unknown}", {"name": "A"}),
         ("POST", f"applications/{unknown}/secrets", {}),
         ("DELETE", f"applications/{unknown}/secrets/{secret}", None),
-        ("DELETE", f"applications/nobody/secrets/{secret}", None),
+        ("DELETE", f"applications/x/secrets/{secret}", None),
         ("POST", f"applications/{unknown}/suspend", None),
         ("POST", f"applications/{unknown}/resume", None),
     ):
         assert await owner.refused(method, path, body) == (404, "application_not_found"), path
     for method, path in (
-        ("GET", "applications/nobody"),
+        ("GET", "applications/x"),
         ("GET", "applications/" + "1" * 19),
         ("GET", "applications/%D9%A3"),
         ("DELETE", f"applications/{unknown}/secrets/1"),
@@ -358,8 +358,8 @@ async def test_an_unknown_application(service: Service) -> None:
     assert await audited(service) == []
 
 
-async def test_the_audit_trail_has_one_spelling_of_an_id(service: Service) -> None:
-    """However many zeros an operator writes before it: who looks for a subject finds all that was done to it."""
+async def test_audit_trail_has_canonical_ids(service: Service) -> None:
+    """Leading zeros in a path do not reach the audit trail."""
     owner = await operator(service)
     made = await registered(owner)
     path, seller_path = f"applications/00{made['client_id']}", f"sellers/00{service.seller_id}"

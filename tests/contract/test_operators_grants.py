@@ -1,4 +1,4 @@
-"""Grants over the operators' interface: who acts for whom, and what withdrawing one does."""
+"""Grants over the operator interface: their list and their withdrawal."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from accounts import other_seller
 from oauth_scene import ALL_SCOPES, START_MS, frozen_clock
-from parties import other_seller
 from paydesk.core.clock import rfc3339
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Reply, Service, running
 
@@ -30,78 +30,78 @@ class Desk:
     token: str
 
     async def request(self, method: str, path: str = "", token: str = "") -> Reply:
-        """A request about grants."""
+        """Send a request about grants."""
         return await self.service.request(method, BASE + path, token=token or self.token)
 
     async def ids(self) -> set[str]:
-        """The seller's grants."""
+        """Return the ids of the seller's grants."""
         reply = await self.request("GET", f"?seller={self.service.seller_id}")
         return {one["id"] for one in reply.body["data"]}
 
-    async def agreed(self) -> tuple[str, str]:
-        """The seller has just agreed: the grant's id, and its code."""
+    async def authorized(self) -> tuple[str, str]:
+        """Give the seller's consent; return the id of the grant and its code."""
         before = await self.ids()
         code = await self.service.scene.code()
         (made,) = await self.ids() - before
         return made, code
 
     async def redeem(self, body: dict[str, Any]) -> Reply:
-        """A request of the application's for tokens."""
+        """Send a token request of the application."""
         return await self.service.request("POST", "/oauth/token", body, token=None, key=None)
 
-    async def shown(self, token: str) -> dict[str, Any]:
-        """What the application is told of a token of its own."""
+    async def introspected(self, token: str) -> dict[str, Any]:
+        """Return the introspection of a token."""
         body = {**self.service.scene.credentials(), "token": token}
         reply = await self.service.request("POST", "/oauth/introspect", body, token=None, key=None)
         assert reply.status == 200, reply
-        told: dict[str, Any] = reply.body
-        return told
+        document: dict[str, Any] = reply.body
+        return document
 
     async def exchanged(self, code: str) -> dict[str, Any]:
-        """The tokens that the code brings."""
+        """Return the tokens of the code."""
         reply = await self.redeem(self.service.scene.exchange(code))
         assert reply.status == 200, reply
         body: dict[str, Any] = reply.body
         return body
 
     async def answer_to(self, body: dict[str, Any]) -> int:
-        """The status of a request with an access token."""
+        """Return the status of a request with the access token."""
         return (await self.service.request("GET", "/terminals/v1/list", token=body["access_token"])).status
 
 
 async def operator(service: Service, role: str = "owner") -> str:
-    """A new operator's token."""
-    token, now_ms = tokens.new(), service.clock.now_ms()
-    await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    """Add an operator and return the token."""
+    token, now_ms = credentials.new_token(), service.clock.now_ms()
+    await service.database.write(lambda tx: credentials.add_operator(tx, token, f"a {role}", role, now_ms))
     return token.reveal()
 
 
 @pytest.fixture
 async def desk(database: Database) -> AsyncIterator[Desk]:
-    """An operator at a service whose clock stands still."""
+    """Yield an operator of a service with a stopped clock."""
     async with running(database, workers=False, clock=frozen_clock()) as service:
         yield Desk(service, await operator(service))
 
 
-async def test_a_grant_is_listed_as_it_stands(desk: Desk) -> None:
-    """With its application, its scope and its days, of one seller or of all, a page at a time."""
+async def test_list_has_application_scope_and_dates(desk: Desk) -> None:
+    """By seller or for all sellers, page by page."""
     service = desk.service
     await service.scene.code(scope="read")
     await other_seller(service)
     listed = (await desk.request("GET", f"?seller={service.seller_id}")).body["data"]
     assert sorted(one["scope"] for one in listed) == [ALL_SCOPES, ALL_SCOPES, "read"]
-    (shown,) = [one for one in listed if one["scope"] == "read"]
+    (grant,) = [one for one in listed if one["scope"] == "read"]
     expected = {
-        "id": shown["id"],
+        "id": grant["id"],
         "seller_id": service.seller_id,
         "client_id": str(service.scene.application.application_id),
         "application_name": "Till",
         "scope": "read",
         "created_date": rfc3339(START_MS),
     }
-    assert shown == expected
-    assert shown["id"].endswith(f"-{service.seller_id}")
-    await desk.request("DELETE", f"/{shown['id'].lower()}")
+    assert grant == expected
+    assert grant["id"].endswith(f"-{service.seller_id}")
+    await desk.request("DELETE", f"/{grant['id'].lower()}")
     listed = (await desk.request("GET", f"?seller={service.seller_id}")).body["data"]
     assert {**expected, "withdrawn_date": rfc3339(START_MS)} in listed
     found, after = [], "?limit=2"
@@ -115,24 +115,24 @@ async def test_a_grant_is_listed_as_it_stands(desk: Desk) -> None:
     assert (await desk.request("GET", "?seller=x")).code == "property_value"
 
 
-async def test_withdrawing_stops_what_hangs_on_it(desk: Desk) -> None:
-    """Access tokens at once, the refresh token, a code that was not exchanged; what another grant brought goes on."""
+async def test_withdrawn_grant_ends_its_tokens_and_codes(desk: Desk) -> None:
+    """Access tokens, refresh tokens and codes are refused at once; those of another grant stay valid."""
     scene = desk.service.scene
-    _, code = await desk.agreed()
+    _, code = await desk.authorized()
     kept = await desk.exchanged(code)
-    spent_id, code = await desk.agreed()
+    spent_id, code = await desk.authorized()
     spent = await desk.exchanged(code)
     refreshed = (await desk.redeem(scene.refresh(spent["refresh_token"]))).body
-    fresh_id, fresh = await desk.agreed()
+    fresh_id, fresh = await desk.authorized()
     assert [await desk.answer_to(one) for one in (kept, spent, refreshed)] == [200, 200, 200]
     for grant_id in (spent_id, fresh_id):
         gone = await desk.request("DELETE", f"/{grant_id}")
         assert (gone.status, gone.raw) == (204, b"")
     assert [await desk.answer_to(one) for one in (kept, spent, refreshed)] == [200, 401, 401]
     for kind in ("access_token", "refresh_token"):
-        shown = [await desk.shown(one[kind]) for one in (kept, refreshed)]
-        assert [one["active"] for one in shown] == [True, False]
-        assert shown[1] == {"active": False}
+        grant = [await desk.introspected(one[kind]) for one in (kept, refreshed)]
+        assert [one["active"] for one in grant] == [True, False]
+        assert grant[1] == {"active": False}
     bodies = [scene.refresh(one["refresh_token"]) for one in (spent, refreshed)]
     for body in (*bodies, scene.exchange(fresh)):
         refused = await desk.redeem(body)
@@ -142,8 +142,8 @@ async def test_withdrawing_stops_what_hangs_on_it(desk: Desk) -> None:
     assert await desk.answer_to(again.body) == 200
 
 
-async def test_an_order_under_way_goes_on(desk: Desk) -> None:
-    """What was created is paid all the same, and another application of the seller sees it."""
+async def test_open_order_continues_after_withdrawal(desk: Desk) -> None:
+    """An order that was created before is paid."""
     service = desk.service
     terminal = await service.terminal()
     device = await service.device(terminal)
@@ -159,12 +159,12 @@ async def test_an_order_under_way_goes_on(desk: Desk) -> None:
     assert row[0] == "processed"
 
 
-async def test_withdrawing_again_does_nothing_more(desk: Desk) -> None:
-    """The answer is the same; the application is told once, and the audit trail has it once, without a secret."""
-    grant_id, code = await desk.agreed()
-    tokens_of_it = await desk.exchanged(code)
-    also_so = grant_id.replace("-", "-000")
-    for path in (f"/{also_so}", f"/{grant_id}", f"/{grant_id}"):
+async def test_repeated_withdrawal_has_no_effect(desk: Desk) -> None:
+    """It returns 204 again; there is one notification and one audit entry, without a secret."""
+    grant_id, code = await desk.authorized()
+    tokens = await desk.exchanged(code)
+    padded_id = grant_id.replace("-", "-000")
+    for path in (f"/{padded_id}", f"/{grant_id}", f"/{grant_id}"):
         assert (await desk.request("DELETE", path)).status == 204
     database = desk.service.database
     assert [tuple(row) for row in await database.read(lambda tx: tx.all(EVENTS))] == [
@@ -174,12 +174,12 @@ async def test_withdrawing_again_does_nothing_more(desk: Desk) -> None:
     ((action, subject, after),) = await database.read(lambda tx: tx.all(AUDIT))
     assert (action, subject) == ("grants.withdraw", grant_id)
     assert json.loads(after)["withdrawn_date"] == rfc3339(START_MS)
-    assert not [one for one in (code, tokens_of_it["access_token"], tokens_of_it["refresh_token"]) if one in after]
+    assert not [one for one in (code, tokens["access_token"], tokens["refresh_token"]) if one in after]
 
 
-async def test_what_is_no_grant(desk: Desk) -> None:
-    """An id that is unknown, of another seller, or none at all; and who may only read changes nothing."""
-    grant_id, _ = await desk.agreed()
+async def test_unknown_grant_returns_404(desk: Desk) -> None:
+    """An invalid id returns 400, and support gets 403."""
+    grant_id, _ = await desk.authorized()
     authorization_id = grant_id.partition("-")[0]
     for wrong in (f"{UNKNOWN}-{desk.service.seller_id}", f"{authorization_id}-1", f"{authorization_id}-{10**15 - 1}"):
         reply = await desk.request("DELETE", f"/{wrong}")

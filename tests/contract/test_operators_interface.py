@@ -1,4 +1,4 @@
-"""The operators' interface over HTTP: who may do what, what is written down, and what is refused."""
+"""The operator interface over HTTP: roles, audit trail, paging and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paydesk.operators import tokens
+from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, running
 
@@ -16,21 +16,21 @@ SELLER = {"email": "ana@shop.example", "name": "Ana", "country": "ARG", "currenc
 
 
 async def operator(service: Service, role: str = "owner") -> str:
-    """A new operator's token."""
-    token, now_ms = tokens.new(), service.clock.now_ms()
-    await service.database.write(lambda tx: tokens.issue(tx, token, f"a {role}", role, now_ms))
+    """Add an operator and return the token."""
+    token, now_ms = credentials.new_token(), service.clock.now_ms()
+    await service.database.write(lambda tx: credentials.add_operator(tx, token, f"a {role}", role, now_ms))
     return token.reveal()
 
 
 async def audited(database: Database) -> list[Any]:
-    """The audit trail: action, subject, address and what came of it."""
+    """Return action, subject, address and new values of each audit entry."""
     return await database.read(
         lambda tx: tx.all("SELECT action, subject, address, after FROM operator_audit ORDER BY entry_id")
     )
 
 
-async def test_needs_an_operators_token(database: Database) -> None:
-    """No token, an application's, an unknown one: 401 in the shape of every other surface."""
+async def test_other_tokens_return_401(database: Database) -> None:
+    """Without a token, with an application's or an unknown one; operator tokens are refused elsewhere."""
     async with running(database) as service:
         for token in (None, service.access_token, "PDO-" + "0" * 40, "PDO-nonsense"):
             reply = await service.request("GET", "/operator/v1/sellers", token=token)
@@ -40,8 +40,8 @@ async def test_needs_an_operators_token(database: Database) -> None:
         assert reply.status == 401
 
 
-async def test_support_only_reads(database: Database) -> None:
-    """Support sees everything and changes nothing; the others change."""
+async def test_support_is_read_only(database: Database) -> None:
+    """Support reads every list and gets 403 for changes; the role operator may change."""
     async with running(database, development=True) as service:
         support, changes = await operator(service, "support"), await operator(service, "operator")
         for noun in ("applications", "sellers", "grants", "stores", "pos", "terminals", "subscriptions", "deliveries",
@@ -63,8 +63,8 @@ async def test_support_only_reads(database: Database) -> None:
         assert reply.status == 201
 
 
-async def test_audit(database: Database) -> None:
-    """A change is written down with who, what and from where, and without the secret; a refused one is not."""
+async def test_changes_are_audited_without_secrets(database: Database) -> None:
+    """The entry has the action, subject and address; a refused change has no entry."""
     async with running(database) as service:
         token = await operator(service)
         made = await service.request("POST", "/operator/v1/applications", APPLICATION, token=token)
@@ -99,16 +99,18 @@ async def test_audit(database: Database) -> None:
         ("subscriptions", {"client_id": 1, "url": "https://127.0.0.1/"}, "'$.url'"),
     ],
 )
-async def test_faults(database: Database, noun: str, body: dict[str, Any], detail: str) -> None:
-    """What is wrong with a body is named by its path."""
+async def test_invalid_body_returns_400_with_path(
+    database: Database, noun: str, body: dict[str, Any], detail: str
+) -> None:
+    """The detail names the path of the invalid field."""
     async with running(database) as service:
         reply = await service.request("POST", f"/operator/v1/{noun}", body, token=await operator(service))
         assert reply.status == 400
         assert reply.details[0].startswith(detail), reply.details
 
 
-async def test_pages(database: Database) -> None:
-    """Pages follow each other by `next` and hold every row once; a limit or cursor that is none is refused."""
+async def test_pages_contain_every_row_once(database: Database) -> None:
+    """An invalid limit or cursor returns 400."""
     async with running(database) as service:
         token, names = await operator(service), [f"Store {number}" for number in range(5)]
         for name in names:
@@ -128,8 +130,8 @@ async def test_pages(database: Database) -> None:
             assert (reply.status, reply.code) == (400, "property_value"), query
 
 
-async def test_pages_of_parties(database: Database) -> None:
-    """Applications, sellers and operators too: each once, whatever the page's size."""
+async def test_pages_of_accounts_contain_every_row_once(database: Database) -> None:
+    """For applications, sellers and operators."""
     async with running(database, workers=False) as service:
         token = await operator(service)
         for number in range(4):
@@ -152,8 +154,8 @@ async def test_pages_of_parties(database: Database) -> None:
             assert (found, len(found)) == (whole["data"], 5)
 
 
-async def test_without_development(database: Database) -> None:
-    """Where it is not for development nobody mints codes or makes virtual terminals."""
+async def test_development_endpoints_are_absent_in_production(database: Database) -> None:
+    """There are no codes and no virtual terminals."""
     async with running(database, development=False) as service:
         token = await operator(service)
         code = await service.request("POST", "/operator/v1/codes", {}, token=token)
@@ -162,8 +164,8 @@ async def test_without_development(database: Database) -> None:
         assert (terminal.status, terminal.code) == (405, "method_not_allowed")
 
 
-async def test_unknown_parties(database: Database) -> None:
-    """What does not exist is named by its kind."""
+async def test_unknown_references_return_404(database: Database) -> None:
+    """The error code names the kind of the missing row."""
     async with running(database, development=True) as service:
         token = await operator(service)
         for noun, body, code in (
@@ -185,8 +187,8 @@ async def test_unknown_parties(database: Database) -> None:
         assert (reply.status, reply.code) == (400, "invalid_path_param")
 
 
-async def test_order_with_its_history(database: Database) -> None:
-    """An operator sees the orders of every seller, each with its moves."""
+async def test_order_has_its_history(database: Database) -> None:
+    """Operators see the orders of every seller with their status changes."""
     async with running(database) as service:
         token, terminal = await operator(service), await service.terminal()
         order = (await service.create(terminal)).body
@@ -196,8 +198,8 @@ async def test_order_with_its_history(database: Database) -> None:
         assert [(event["move"], event["status"]) for event in seen.body["events"]] == [("create", "created")]
 
 
-async def test_revoked_at_once(database: Database) -> None:
-    """An operator whose token is revoked is refused with the next request."""
+async def test_revoked_operator_is_refused_at_once(database: Database) -> None:
+    """The next request returns 401."""
     async with running(database) as service:
         token = await operator(service)
         assert (await service.request("GET", "/operator/v1/sellers", token=token)).status == 200

@@ -1,4 +1,4 @@
-"""An operator ends an order whose outcome nobody knows: when they may, what comes of it, and what comes later."""
+"""An operator sets the outcome of an order whose outcome is unknown: preconditions and later results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from service import Device, Reply, Service, approved
 ROUNDS = 60
 
 
-async def test_declined_by_an_operator(database: Database, clock: MovableClock) -> None:
-    """Failed, the terminal is free, and who did it, when and why is written down."""
+async def test_resolve_as_declined_fails_the_order(database: Database, clock: MovableClock) -> None:
+    """The terminal is free, and the audit trail has the operator and the reason."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
         clock.advance(TEN_MINUTES_MS)
@@ -43,16 +43,16 @@ async def test_declined_by_an_operator(database: Database, clock: MovableClock) 
         assert inquiry["outcome"] == "operator"
 
 
-async def test_approved_by_an_operator(database: Database, clock: MovableClock) -> None:
-    """Processed, paid as it was asked for; what the terminal says later is its evidence, another one is late."""
+async def test_resolve_as_approved_processes_the_order(database: Database, clock: MovableClock) -> None:
+    """The first late result of the terminal completes the payment; a second one is a late approval."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
         clock.advance(TEN_MINUTES_MS)
         answer = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "approved", "reason": REASON})
         assert (answer["status"], answer["transactions"]["payments"][0]["paid_amount"]) == ("processed", "24.90")
         late = approved()
-        told = await device.result(order_id[3:], **late)
-        assert (told.status, told.code, told.body["recorded"]) == (409, "order_finished", True)
+        reply = await device.result(order_id[3:], **late)
+        assert (reply.status, reply.code, reply.body["recorded"]) == (409, "order_finished", True)
         payment = (await service.get(order_id))["transactions"]["payments"][0]
         assert payment["reference_id"] == late["reference_id"]
         assert (await person.did("GET", "reversals"))["data"] == []
@@ -60,8 +60,8 @@ async def test_approved_by_an_operator(database: Database, clock: MovableClock) 
         assert [one["status"] for one in (await person.did("GET", "reversals"))["data"]] == ["pending"]
 
 
-async def test_not_before_ten_minutes(database: Database, clock: MovableClock) -> None:
-    """Nor for any other order; the refusal says from when on, and changes nothing."""
+async def test_resolve_before_ten_minutes_returns_409(database: Database, clock: MovableClock) -> None:
+    """So does any other order; the detail has the earliest time, and nothing changes."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
         body = {"outcome": "approved", "reason": REASON}
@@ -81,8 +81,8 @@ async def test_not_before_ten_minutes(database: Database, clock: MovableClock) -
         assert len(await audited(service)) == 1
 
 
-async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableClock) -> None:
-    """Not support; an outcome of two, a reason that says something and no card number."""
+async def test_invalid_resolve_request_is_refused(database: Database, clock: MovableClock) -> None:
+    """Support gets 403; an unknown outcome, a blank reason or a card number returns 400."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
         clock.advance(TEN_MINUTES_MS)
@@ -95,8 +95,8 @@ async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableCl
         assert await audited(service) == []
 
 
-async def test_an_approval_after_the_operators_decline_is_given_back(database: Database, clock: MovableClock) -> None:
-    """The acquirer, silent for long, is asked on: what it approved is reversed, and the order stays as it is."""
+async def test_approval_after_resolved_decline_is_reversed(database: Database, clock: MovableClock) -> None:
+    """Inquiries continue; the late approval is reversed, and the order stays failed."""
     acquirer = ToldAcquirer()
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -112,8 +112,8 @@ async def test_an_approval_after_the_operators_decline_is_given_back(database: D
         assert await service.get(order_id) == failed
 
 
-async def test_what_is_being_undone_can_end_as_declined_alone(database: Database, clock: MovableClock) -> None:
-    """The acquirer was told that the payment is void: nobody calls it approved any more."""
+async def test_reversing_order_can_only_be_declined(database: Database, clock: MovableClock) -> None:
+    """The acquirer may already have voided the payment, so `approved` returns 409."""
     acquirer = ToldAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
@@ -133,8 +133,8 @@ async def test_what_is_being_undone_can_end_as_declined_alone(database: Database
         assert (await until(service, order_id, status="ended"))["outcome"] == "not_found"
 
 
-async def test_an_operator_and_a_result_exclude_each_other(database: Database, clock: MovableClock) -> None:
-    """At the same moment, round after round: one outcome, the other is refused or recorded; both do happen."""
+async def test_concurrent_resolve_and_result_have_one_outcome(database: Database, clock: MovableClock) -> None:
+    """The other one is refused or recorded; over all rounds both orders of events occur."""
     outcomes: Counter[str] = Counter()
     async with scene(database, clock, None) as (service, device, person):
         for _ in range(ROUNDS):
@@ -169,8 +169,8 @@ async def _one_round(service: Service, device: Device, person: Operator, clock: 
     return "terminal"
 
 
-async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
-    """`paydesk orders resolve`, and the lists that say what is open, with when it is tried next."""
+async def test_resolve_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """The lists of inquiries, reversals and events show the open work."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
 
@@ -203,6 +203,6 @@ async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_
 
 
 @pytest.mark.parametrize("query", ["reversals?status=lost", "inquiries?open=perhaps"])
-async def test_lists_refuse_what_they_do_not_know(service: Service, query: str) -> None:
-    """Rather than showing everything."""
+async def test_unknown_filter_value_returns_400(service: Service, query: str) -> None:
+    """An unknown value does not return the whole list."""
     assert await (await operator(service)).refused("GET", query) == (400, "property_value")

@@ -1,4 +1,4 @@
-"""An operator ends a late approval that nobody confirms: when they may, and that nobody is asked from then on."""
+"""An operator sets the outcome of a reversal that the acquirer does not confirm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = {"outcome": "not_found", "reason": REASON}
 
 
 async def late(service: Service, device: Device) -> str:
-    """An order that was canceled, and whose terminal told of an approval all the same; its id."""
+    """Create and cancel an order whose terminal then reports an approval; return its id."""
     order_id: str = (await service.create(device.terminal)).body["id"]
     assert (await service.cancel(order_id)).status == 200
     assert (await device.approve(order_id[3:])).code == "order_finished"
@@ -31,7 +31,7 @@ async def late(service: Service, device: Device) -> str:
 
 
 async def unclaimed(person: Operator, path: str, body: dict[str, str]) -> Reply:
-    """The answer while nobody is asking the acquirer: it is asked now and then."""
+    """Send the request until no attempt at the acquirer is running, and return the reply."""
     async with asyncio.timeout(20):
         while True:
             reply = await person.ask("POST", path, body)
@@ -41,13 +41,13 @@ async def unclaimed(person: Operator, path: str, body: dict[str, str]) -> Reply:
 
 
 async def of(person: Operator, order_id: str) -> dict[str, Any]:
-    """The order's reversal as it is now."""
+    """Return the order's reversal."""
     (found,) = [one for one in (await person.did("GET", "reversals"))["data"] if one["order_id"] == order_id]
     return dict(found)
 
 
-async def test_given_back_by_an_operator(database: Database, clock: MovableClock) -> None:
-    """Without an acquirer nobody else could: the order stays as it is, and who did it and why is written down."""
+async def test_resolve_ends_the_reversal(database: Database, clock: MovableClock) -> None:
+    """The order stays as it is, and the audit trail has the operator and the reason."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await late(service, device)
         reversal = await until(service, order_id, status="pending", attempts=1)
@@ -67,8 +67,8 @@ async def test_given_back_by_an_operator(database: Database, clock: MovableClock
         assert (line.before, line.after) == ({"status": "pending"}, {"status": "reversed", "reason": REASON})
 
 
-async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: MovableClock) -> None:
-    """One that says no again and again is asked no more; operators are told once how to end it."""
+async def test_resolve_ends_a_reversal_that_the_acquirer_refuses(database: Database, clock: MovableClock) -> None:
+    """There is one operator event, and no further attempt."""
     acquirer = ToldAcquirer()
     acquirer.say(SAID)
     acquirer.answer(Declined("processing_error"))
@@ -88,8 +88,8 @@ async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: Mov
         assert (await of(person, order_id))["status"] == "reversed"
 
 
-async def test_what_the_acquirer_approved_is_not_nothing(database: Database, clock: MovableClock) -> None:
-    """It said so, and never whether it gave it back: an operator who knows that it did may say so."""
+async def test_confirmed_approval_cannot_end_as_not_found(database: Database, clock: MovableClock) -> None:
+    """The acquirer confirmed the approval; the operator may resolve it as reversed."""
     acquirer = ToldAcquirer()
     acquirer.say(SAID)
     acquirer.answer(Unknown("no answer"))
@@ -102,8 +102,8 @@ async def test_what_the_acquirer_approved_is_not_nothing(database: Database, clo
         assert (await unclaimed(person, path, GONE)).status == 200
 
 
-async def test_not_before_ten_minutes_and_once(database: Database, clock: MovableClock) -> None:
-    """The refusal says from when on, or how it ended; it changes nothing."""
+async def test_resolve_before_ten_minutes_or_twice_returns_409(database: Database, clock: MovableClock) -> None:
+    """The detail has the earliest time, or the outcome; nothing changes."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await late(service, device)
         reversal = await until(service, order_id, attempts=1)
@@ -120,8 +120,8 @@ async def test_not_before_ten_minutes_and_once(database: Database, clock: Movabl
         assert len(await audited(service)) == 1
 
 
-async def test_not_while_the_acquirer_is_asked(database: Database, clock: MovableClock) -> None:
-    """What is on its way may succeed at this moment: whoever ends it first, the other is refused."""
+async def test_resolve_while_the_acquirer_is_asked_returns_409(database: Database, clock: MovableClock) -> None:
+    """A running attempt may succeed, so the operator cannot resolve the reversal meanwhile."""
     acquirer, answers = ToldAcquirer(), list[tuple[int, str]]()
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -144,8 +144,8 @@ async def test_not_while_the_acquirer_is_asked(database: Database, clock: Movabl
 
 
 @pytest.mark.parametrize("named", ["another", "nothing"])
-async def test_beside_a_payment(database: Database, clock: MovableClock, named: str) -> None:
-    """What goes by another reference may have been given back; what goes by none may be the payment itself."""
+async def test_resolve_beside_a_payment(database: Database, clock: MovableClock, named: str) -> None:
+    """A reversal with another reference can be resolved as reversed; without a reference only as not_found."""
     async with scene(database, clock, None) as (service, device, person):
         order_id: str = (await service.create(device.terminal)).body["id"]
         await device.ack(order_id[3:])
@@ -160,13 +160,13 @@ async def test_beside_a_payment(database: Database, clock: MovableClock, named: 
         if named == "another":
             assert reply.status == 200
             return
-        said = "nothing tells it from the order's payment, which counts; it can end as not_found alone"
-        assert (reply.status, reply.details) == (409, [said])
+        detail = "nothing tells it from the order's payment, which counts; it can end as not_found alone"
+        assert (reply.status, reply.details) == (409, [detail])
         assert (await unclaimed(person, path, NOTHING)).status == 200
 
 
-async def test_not_while_the_order_is_open(database: Database, clock: MovableClock) -> None:
-    """An approval that came while the payment was being undone may be the order's yet: that is ended first."""
+async def test_resolve_while_the_order_is_open_returns_409(database: Database, clock: MovableClock) -> None:
+    """The approval may still be the order's payment."""
     acquirer = ToldAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
@@ -192,8 +192,8 @@ async def test_not_while_the_order_is_open(database: Database, clock: MovableClo
         await until(service, order_id, status="not_found")
 
 
-async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableClock) -> None:
-    """Not support; an outcome of two, and a reason that says something."""
+async def test_invalid_resolve_request_is_refused(database: Database, clock: MovableClock) -> None:
+    """Support gets 403; an unknown outcome or a blank reason returns 400."""
     async with scene(database, clock, None) as (service, device, person):
         reversal = await until(service, await late(service, device), attempts=1)
         clock.advance(TEN_MINUTES_MS)
@@ -207,8 +207,8 @@ async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableCl
         assert await audited(service) == []
 
 
-async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
-    """The operator event says what to type, and it works."""
+async def test_command_of_the_operator_event_works(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """The operator event has the command that resolves the reversal."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await late(service, device)
         await until(service, order_id, attempts=1)
@@ -224,8 +224,8 @@ async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_
         assert await typed(person, tmp_path, "reversals", "list", "--status", "pending") == ""
 
 
-async def test_refunds_without_an_end_are_seen(database: Database, clock: MovableClock, tmp_path: Path) -> None:
-    """Each with how often the acquirer was asked and when it is asked next; beside them those that have ended."""
+async def test_refunds_are_listed_with_attempts(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """Open refunds have the number of attempts and the next date, ended ones the end date."""
     teller = Teller(words=[Unknown("no answer")])
     clock.freeze()
     async with running(database, clock=clock, state={"acquirers": teller.acquirers}, workers=False) as service:

@@ -1,12 +1,12 @@
-"""Sellers as operators keep them, over HTTP: looked at, changed, given passwords, suspended."""
+"""Sellers over the operator interface: read, changed, suspended, and their passwords."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+from accounts import other_application, other_seller
 from operator_calls import Operator, audited, operator
-from parties import other_application, other_seller
 from paydesk.invariants import check
 from paydesk.oauth.consent import passwords, sellers, sessions
 from paydesk.storage.database import Transaction
@@ -17,20 +17,20 @@ SELLER = {"email": "Ana@Shop.example", "name": "Ana", "country": "ARG", "currenc
 
 
 async def registered(owner: Operator, email: str = "Ana@Shop.example") -> dict[str, Any]:
-    """A new seller, without the password that was made."""
+    """Return a new seller without the generated password."""
     made = await owner.did("POST", "sellers", {**SELLER, "email": email})
     assert len(made.pop("password")) == 24
     return made
 
 
 async def signs_in(service: Service, email: str, password: str) -> bool:
-    """Whether the password is the seller's, as the page for signing in finds out."""
+    """Return whether the password is valid for signing in."""
     found = await service.database.read(lambda tx: sellers.find_by_email(tx, email))
     return await passwords.verify_password(found[1] if found else None, password)
 
 
 async def signed_in(service: Service, seller_id: int) -> str:
-    """The cookie of a new session of the seller."""
+    """Begin a session of the seller and return its cookie."""
     now_ms = service.clock.now_ms()
 
     async def work(tx: Transaction) -> str | None:
@@ -46,13 +46,13 @@ async def signed_in(service: Service, seller_id: int) -> str:
 
 
 async def is_signed_in(service: Service, cookie: str) -> bool:
-    """Whether the session is good."""
+    """Return whether the session is valid."""
     now_ms = service.clock.now_ms()
     return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms, idle_ms=IDLE_MS)) is not None
 
 
-async def test_one_is_shown_and_only_what_is_sent_changes(service: Service) -> None:
-    """Each change is written down with before and after; one to the same value is none."""
+async def test_patch_changes_only_the_fields_sent(service: Service) -> None:
+    """Each change is audited with before and after; a change to the same value is not audited."""
     owner = await operator(service)
     made = await registered(owner)
     path = f"sellers/{made['user_id']}"
@@ -70,12 +70,12 @@ async def test_one_is_shown_and_only_what_is_sent_changes(service: Service) -> N
     ]
 
 
-async def test_an_address_is_one_sellers(service: Service) -> None:
-    """Whatever its case; once its seller has left it, it is free again."""
+async def test_email_is_unique(service: Service) -> None:
+    """The comparison ignores case; an address is free again after its seller changed it."""
     owner = await operator(service)
     ana, bea = await registered(owner), await registered(owner, "bea@shop.example")
     path = f"sellers/{bea['user_id']}"
-    taken = await owner.ask("PATCH", path, {"email": "ANA@shop.example", "name": "Not told"})
+    taken = await owner.ask("PATCH", path, {"email": "ANA@shop.example", "name": "Not stored"})
     assert (taken.status, taken.code) == (409, "email_taken")
     assert taken.details == ["'$.email' - must not be another seller's"]
     assert await owner.did("GET", path) == bea
@@ -83,15 +83,15 @@ async def test_an_address_is_one_sellers(service: Service) -> None:
     assert (await owner.did("PATCH", path, {"email": "ANA@shop.example"}))["email"] == "ana@shop.example"
 
 
-async def test_of_many_who_want_an_address_one_gets_it(service: Service) -> None:
-    """Changed or new, all at once; the others are refused, and nobody is left over."""
+async def test_concurrent_requests_for_one_email_have_one_winner(service: Service) -> None:
+    """Changes and a registration at once; the others return 409."""
     owner = await operator(service)
     made = [await registered(owner, f"seller{number}@shop.example") for number in range(4)]
     count = len((await owner.did("GET", "sellers"))["data"])
     wanted = "wanted@shop.example"
-    asked = [owner.ask("PATCH", f"sellers/{one['user_id']}", {"email": wanted}) for one in made]
-    asked += [owner.ask("POST", "sellers", {**SELLER, "email": wanted, "password": "long enough for this"})]
-    replies = await asyncio.gather(*asked)
+    requests = [owner.ask("PATCH", f"sellers/{one['user_id']}", {"email": wanted}) for one in made]
+    requests += [owner.ask("POST", "sellers", {**SELLER, "email": wanted, "password": "long enough for this"})]
+    replies = await asyncio.gather(*requests)
     assert sorted(reply.status for reply in replies)[1:] == [409] * 4
     assert {reply.code for reply in replies if reply.status == 409} == {"email_taken"}
     listed = (await owner.did("GET", "sellers"))["data"]
@@ -100,8 +100,8 @@ async def test_of_many_who_want_an_address_one_gets_it(service: Service) -> None
     assert min(one["user_id"] for one in listed) > 0
 
 
-async def test_two_changes_at_once_lose_nothing(service: Service) -> None:
-    """Each changes its own field, and both are there afterwards."""
+async def test_concurrent_changes_of_different_fields_all_apply(service: Service) -> None:
+    """Two concurrent requests change one field each, five times."""
     owner = await operator(service)
     path = f"sellers/{(await registered(owner))['user_id']}"
     for number in range(5):
@@ -111,8 +111,8 @@ async def test_two_changes_at_once_lose_nothing(service: Service) -> None:
         assert (seen["name"], seen["email"]) == (name, email)
 
 
-async def test_another_password(service: Service) -> None:
-    """Made up and shown this once, or the given one and not shown; the one before is wrong from then on."""
+async def test_password_is_replaced(service: Service) -> None:
+    """A generated password is returned, a given one is not; the previous one is refused."""
     owner = await operator(service)
     path, email = f"sellers/{(await registered(owner))['user_id']}", "ana@shop.example"
     first = await owner.did("POST", f"{path}/password")
@@ -126,8 +126,8 @@ async def test_another_password(service: Service) -> None:
     assert [(line.subject, line.before, line.after) for line in lines] == [(path.rpartition("/")[2], None, None)] * 2
 
 
-async def test_nobody_stays_signed_in(service: Service) -> None:
-    """With another password and with a suspension every session of the seller ends, for good, and no other's."""
+async def test_password_and_suspension_end_signed_in_sessions(service: Service) -> None:
+    """All sessions of the seller end permanently, and no session of another seller."""
     owner = await operator(service)
     ana, bea = await registered(owner), await registered(owner, "bea@shop.example")
     path, other = f"sellers/{ana['user_id']}", await signed_in(service, bea["user_id"])
@@ -156,7 +156,7 @@ COMMON = (
 
 
 async def test_a_common_password_is_refused(service: Service) -> None:
-    """At registration and later, with what to change; nothing was done."""
+    """At registration and later, with advice; nothing changes."""
     owner = await operator(service)
     made = await registered(owner)
     count = len((await owner.did("GET", "sellers"))["data"])
@@ -168,26 +168,26 @@ async def test_a_common_password_is_refused(service: Service) -> None:
             refused = await owner.ask("POST", path, {**body, "password": password})
             assert (refused.status, refused.code) == (400, "property_value"), password
             assert refused.details[0].startswith("'$.password' - must not be a common word or name")
-            assert "use several words" in refused.details[0]
+            assert "use several unrelated words" in refused.details[0]
             assert password.encode() not in refused.raw
     assert len((await owner.did("GET", "sellers"))["data"]) == count
     assert len(await audited(service)) == 1
 
 
 async def test_a_password_with_few_letters_is_refused(service: Service) -> None:
-    """The message names the rule that was broken."""
+    """The message names the rule."""
     owner = await operator(service)
     for password in ("123456789012", "Xk7-9912-8831-0042"):
         refused = await owner.ask("POST", "sellers", {**SELLER, "password": password})
         assert (refused.status, refused.code) == (400, "property_value")
         assert refused.details[0].startswith(
-            "'$.password' - must contain at least 4 letters beside digits and signs; use several words"
+            "'$.password' - must contain at least 4 letters besides digits and symbols; use several unrelated words"
         )
     await owner.did("POST", "sellers", {**SELLER, "password": "Xkwq-9912-8831-0042"})
 
 
-async def test_a_password_with_the_name_of_the_email_address_is_refused(service: Service) -> None:
-    """In any case and with anything around it; names of three characters are part of too many words."""
+async def test_password_with_local_part_of_email_is_refused(service: Service) -> None:
+    """The comparison ignores case; local parts of fewer than four characters are allowed."""
     owner = await operator(service)
     email = "Rosa.Lima@shop.example"
     for password in ("rosa.lima tomou banho", "x9x9 ROSA.LIMA x9x9", "meu-Rosa.Lima-2024"):
@@ -206,7 +206,7 @@ async def test_a_password_with_the_name_of_the_email_address_is_refused(service:
 
 
 async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Service) -> None:
-    """Tokens stop, each application is notified for each, and the audit trail has which; another seller's stay."""
+    """Tokens are refused, each application is notified, the audit trail has the ids; other sellers are unaffected."""
     owner, path = await operator(service), f"sellers/{service.seller_id}/password"
     kiosk = await other_application(service)
     await service.scene.code()
@@ -214,7 +214,7 @@ async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Serv
     kept = await owner.did("POST", path)
     assert (kept["authorizations"], "withdrawn" in kept) == (5, False)
     assert (await service.request("GET", "/terminals/v1/list")).status == 200
-    standing = {one["id"] for one in (await owner.did("GET", f"grants?seller={service.seller_id}"))["data"]}
+    active = {one["id"] for one in (await owner.did("GET", f"grants?seller={service.seller_id}"))["data"]}
     ended = await owner.did("POST", path, {"withdraw_all": True, "password": "several words that are mine"})
     assert (ended["authorizations"], ended["withdrawn"], "password" in ended) == (0, 5, False)
     for one in (service, kiosk):
@@ -229,12 +229,12 @@ async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Serv
     assert await service.scene.value(events, kiosk.scene.application.application_id) == 2
     first, second, third = [line.after for line in await audited(service) if line.action == "sellers.password"]
     assert (first, third) == (None, {"withdrawn": []})
-    assert sorted(second["withdrawn"]) == sorted(standing)
+    assert sorted(second["withdrawn"]) == sorted(active)
     assert await check.check(service.database, service.clock.now_ms()) == []
 
 
-async def test_a_wrong_change_changes_nothing(service: Service) -> None:
-    """It is named by its path, and neither the seller nor the audit trail knows of it."""
+async def test_invalid_change_returns_400_and_has_no_effect(service: Service) -> None:
+    """The detail names the path; neither the seller nor the audit trail changes."""
     owner = await operator(service)
     made = await registered(owner)
     path = f"sellers/{made['user_id']}"
@@ -262,8 +262,8 @@ async def test_a_wrong_change_changes_nothing(service: Service) -> None:
     assert len(await audited(service)) == 1
 
 
-async def test_suspended_and_resumed(service: Service) -> None:
-    """Tokens stop at once and are good again afterwards; twice is as good as once, and is written down once."""
+async def test_suspended_seller_is_refused_until_resumed(service: Service) -> None:
+    """Tokens are refused at once and accepted after `resume`; repeated calls are not audited."""
     owner, path = await operator(service), f"sellers/{service.seller_id}"
     assert (await service.request("GET", "/terminals/v1/list")).status == 200
     suspended = await owner.did("POST", f"{path}/suspend")
@@ -276,8 +276,8 @@ async def test_suspended_and_resumed(service: Service) -> None:
     assert [line.action for line in await audited(service)] == ["sellers.suspend", "sellers.resume"]
 
 
-async def test_support_changes_nothing(service: Service) -> None:
-    """Support reads; an operator may do everything here, as an owner may."""
+async def test_support_cannot_change_sellers(service: Service) -> None:
+    """Support reads; the role operator may make every change here."""
     support, other = await operator(service, "support"), await operator(service, "operator")
     path = f"sellers/{service.seller_id}"
     attempts: list[tuple[str, str, Any]] = [
@@ -295,8 +295,8 @@ async def test_support_changes_nothing(service: Service) -> None:
         await other.did(method, where, body)
 
 
-async def test_an_unknown_seller(service: Service) -> None:
-    """Is said to be unknown, whatever is asked of them; an id that is none is malformed."""
+async def test_unknown_seller_returns_404(service: Service) -> None:
+    """An invalid id returns 400."""
     owner = await operator(service)
     for method, path, body in (
         ("GET", "sellers/1", None),
@@ -306,6 +306,6 @@ async def test_an_unknown_seller(service: Service) -> None:
         ("POST", "sellers/1/resume", None),
     ):
         assert await owner.refused(method, path, body) == (404, "seller_not_found"), path
-    for path in ("sellers/-1", "sellers/nobody", "sellers/" + "9" * 19):
+    for path in ("sellers/-1", "sellers/x", "sellers/" + "9" * 19):
         assert await owner.refused("GET", path) == (400, "invalid_path_param"), path
     assert await audited(service) == []

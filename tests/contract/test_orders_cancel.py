@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from service import Device, Service
 
 ASKING = {"X-Allow-Cancelable-Status": "at_terminal"}

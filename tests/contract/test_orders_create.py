@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from paydesk.core.clock import MovableClock
 from paydesk.orders import store
 from paydesk.storage import postgres, postgres_sets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from service import Service
 
 UNKNOWN = "ORD01J67CQQH5904WDBVZEM4JMEP3"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parties import other_application, other_seller
+from accounts import other_application, other_seller
 from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database

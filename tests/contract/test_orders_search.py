@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parties import other_application, other_seller, with_scope
+from accounts import other_application, other_seller, with_scope
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal, running

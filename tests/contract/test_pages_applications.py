@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from accounts import other_application, other_seller
 from page_scene import Browser, authorization, browser, give_password
-from parties import other_application, other_seller
 from paydesk.oauth import authorizations
 from paydesk.oauth.pages.applications import LISTED_MAX
 from paydesk.storage.database import Transaction

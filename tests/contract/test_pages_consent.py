@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import pytest
 import structlog
 
+from accounts import other_seller
 from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, frozen_clock
 from page_scene import PASSWORD, STATE, Browser, authorization, browser, give_password
-from parties import other_seller
 from paydesk.core.keys import Keys
 from paydesk.oauth.clients import applications
 from paydesk.settings import Settings

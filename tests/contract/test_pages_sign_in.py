@@ -10,9 +10,9 @@ import pytest
 import structlog
 from argon2 import PasswordHasher
 
+from accounts import other_seller
 from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
-from parties import other_seller
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import digest
 from paydesk.oauth.consent import passwords, sellers, sessions

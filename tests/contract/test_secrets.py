@@ -19,7 +19,7 @@ import pytest
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
-from paydesk.operators import tokens as operator_tokens
+from paydesk.operators.credentials import add_operator, new_token
 from paydesk.storage.connect import open_database
 from postgres_server import PostgresServer
 from service import KEYS, Device, Service, access_token, approved, order_body
@@ -106,8 +106,8 @@ async def _served(
             service = Service(node.base_url, database, clock, scene, session, test, live)
             device = Device(service, await service.terminal(), str(uuid.uuid4()))
             _, webhook_secret = await subscribe(database, inbox.url, application_id=scene.application.application_id)
-            operator = operator_tokens.new()
-            await database.write(lambda tx: operator_tokens.issue(tx, operator, "anna", "owner", clock.now_ms()))
+            operator = new_token()
+            await database.write(lambda tx: add_operator(tx, operator, "anna", "owner", clock.now_ms()))
             used.tokens |= {
                 "client secret": scene.secret,
                 "code": await _code(service),

@@ -6,10 +6,10 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+from accounts import other_seller, with_scope
 from declared.attempt import Attempt, Table
 from declared.everywhere import with_fault
 from faulty_database import FaultyDatabase
-from parties import other_seller, with_scope
 from paydesk.operation import Operation
 from paydesk.storage.database import Locked
 from refund_scene import DECLINED, UNHEARD, only, paid, part_of, refund

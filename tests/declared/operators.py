@@ -1,4 +1,4 @@
-"""What operators are refused, and whoever moves the clock of development."""
+"""Requests that provoke each declared error of the operator interface and of the development clock."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from operator_calls import Operator, operator
 from paydesk.operation import Operation
 from service import Reply, Service
 
-NOBODY, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
+UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
 
-GOOD: dict[str, Any] = {
+VALID_BODIES: dict[str, Any] = {
     "operator_create_applications": {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]},
     "operator_change_application": {"name": "Kiosk"},
     "operator_create_secret": {},
@@ -30,7 +30,7 @@ GOOD: dict[str, Any] = {
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
     "clock_move": {"advance": "1s"},
 }
-"""The bodies of good requests; what begins with `$` is known only once the scene is there."""
+"""The bodies of valid requests; values with `$` are replaced by ids of the scene."""
 
 NEEDS_MORE = (
     "operator_create_terminals",
@@ -39,29 +39,28 @@ NEEDS_MORE = (
     "operator_resolve_reversal",
     "operator_withdraw_grant",
 )
-"""The process that plays terminals, a second secret, an unknown outcome, a late approval, a grant: others' tests have
-them."""
+"""These need virtual terminals, a second secret, an unknown outcome, a late approval or a grant: see other tests."""
 
 
-async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
     scene, one = service.scene, await operator(service)
-    known: dict[str, Any] = {"$seller": scene.seller.seller_id, "$application": scene.application.application_id}
+    ids: dict[str, Any] = {"$seller": scene.seller.seller_id, "$application": scene.application.application_id}
     await service.terminal()
     if operation.name == "operator_create_pos":
-        known["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
+        ids["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
     return Attempt(
         service,
         database,
         operation,
         one.token,
-        body=_filled(GOOD.get(operation.name), known),
+        body=_filled(VALID_BODIES.get(operation.name), ids),
         paths=await _paths(service, operation, one),
         operator=one,
     )
 
 
 async def _paths(service: Service, operation: Operation, one: Operator) -> dict[str, str]:
-    """Parameters of a path that leads somewhere."""
+    """Return path parameters of existing rows."""
     scene = service.scene
     paths = {
         "client_id": str(scene.application.application_id),
@@ -76,32 +75,32 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
     return paths
 
 
-def _filled(body: Any, known: dict[str, Any]) -> Any:
+def _filled(body: Any, ids: dict[str, Any]) -> Any:
     if body is None:
         return None
-    return {name: known.get(value, value) if isinstance(value, str) else value for name, value in body.items()}
+    return {name: ids.get(value, value) if isinstance(value, str) else value for name, value in body.items()}
 
 
-TABLE = Table("operator", _good, needs_more=NEEDS_MORE)
+TABLE = Table("operator", _valid, needs_more=NEEDS_MORE)
 
 
 @TABLE.way("forbidden")
-async def _who_only_reads(attempt: Attempt) -> Reply:
+async def _support(attempt: Attempt) -> Reply:
     return await attempt.send(token=(await operator(attempt.service, "support")).token)
 
 
 @TABLE.way("clock_show/forbidden", "clock_move/forbidden")
-async def _page_of_elsewhere(attempt: Attempt) -> Reply:
-    return await attempt.send(headers={"Origin": "https://elsewhere.example"})
+async def _foreign_origin(attempt: Attempt) -> Reply:
+    return await attempt.send(headers={"Origin": "https://other.example"})
 
 
 @TABLE.way("minimum_items")
-async def _no_addresses(attempt: Attempt) -> Reply:
+async def _no_redirect_uris(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "redirect_uris": []})
 
 
 @TABLE.way("maximum_items")
-async def _many_addresses(attempt: Attempt) -> Reply:
+async def _many_redirect_uris(attempt: Attempt) -> Reply:
     addresses = [f"https://kiosk.example/{number}" for number in range(200)]
     return await attempt.send(body={**attempt.body, "redirect_uris": addresses})
 
@@ -113,7 +112,7 @@ async def _many_actions(attempt: Attempt) -> Reply:
 
 @TABLE.way("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found")
 async def _unknown_id(attempt: Attempt) -> Reply:
-    unknown = {"client_id": NOBODY, "user_id": NOBODY, "operator_id": NO_ID, "secret_id": NO_ID}
+    unknown = {"client_id": UNKNOWN_NUMBER, "user_id": UNKNOWN_NUMBER, "operator_id": NO_ID, "secret_id": NO_ID}
     return await attempt.at(**unknown).send()
 
 
@@ -124,27 +123,27 @@ async def _unknown_secret(attempt: Attempt) -> Reply:
 
 @TABLE.way("operator_create_codes/application_not_found", "operator_create_subscriptions/application_not_found")
 async def _unknown_client(attempt: Attempt) -> Reply:
-    return await attempt.send(body={**attempt.body, "client_id": int(NOBODY)})
+    return await attempt.send(body={**attempt.body, "client_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("operator_create_codes/seller_not_found")
 async def _unknown_user(attempt: Attempt) -> Reply:
-    return await attempt.send(body={**attempt.body, "user_id": int(NOBODY)})
+    return await attempt.send(body={**attempt.body, "user_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("operator_create_stores/seller_not_found", "operator_create_terminals/seller_not_found")
 async def _unknown_seller(attempt: Attempt) -> Reply:
-    return await attempt.send(body={**attempt.body, "seller_id": int(NOBODY)})
+    return await attempt.send(body={**attempt.body, "seller_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("store_not_found")
 async def _unknown_store(attempt: Attempt) -> Reply:
-    return await attempt.send(body={**attempt.body, "store_id": int(NOBODY)})
+    return await attempt.send(body={**attempt.body, "store_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("pos_not_found")
 async def _unknown_pos(attempt: Attempt) -> Reply:
-    return await attempt.send(body={"pos_id": int(NOBODY)})
+    return await attempt.send(body={"pos_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("pos_taken")
@@ -162,7 +161,7 @@ async def _twice(attempt: Attempt) -> Reply:
 
 @TABLE.way("email_taken")
 async def _email_of_another(attempt: Attempt) -> Reply:
-    other = {**GOOD["operator_create_sellers"], "email": "taken@shop.example"}
+    other = {**VALID_BODIES["operator_create_sellers"], "email": "taken@shop.example"}
     assert (await _operator(attempt).ask("POST", "sellers", other)).status in (201, 409)
     return await attempt.send(body={**attempt.body, "email": "taken@shop.example"})
 
@@ -182,7 +181,7 @@ async def _unknown_order(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("cannot_resolve_order")
-async def _outcome_that_is_to_come(attempt: Attempt) -> Reply:
+async def _order_without_unknown_outcome(attempt: Attempt) -> Reply:
     return await attempt.send()
 
 
@@ -192,7 +191,7 @@ async def _unknown_reversal(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("cannot_resolve_reversal")
-async def _approval_that_came_just_now(attempt: Attempt) -> Reply:
+async def _recent_late_approval(attempt: Attempt) -> Reply:
     service = attempt.service
     device = await service.device(await service.terminal())
     order_id = (await service.create(device.terminal)).body["id"]
@@ -203,7 +202,7 @@ async def _approval_that_came_just_now(attempt: Attempt) -> Reply:
 
 
 @TABLE.way("operator_list_deliveries/order_not_found")
-async def _deliveries_of_no_order(attempt: Attempt) -> Reply:
+async def _deliveries_of_unknown_order(attempt: Attempt) -> Reply:
     return await replace(attempt, query=f"?order=ORD{NO_ID}").send()
 
 

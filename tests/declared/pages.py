@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
+from accounts import other_application, other_seller
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from page_scene import PASSWORD, Browser, authorization, give_password, session_of
-from parties import other_application, other_seller
 from paydesk.oauth.clients import applications
 from paydesk.operation import Operation
 from service import Reply, Service

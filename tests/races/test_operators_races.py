@@ -1,4 +1,4 @@
-"""Two operators at once: whoever comes second sees what the first one did, and neither undoes the other's change."""
+"""Two concurrent operators: the second sees the change of the first, and neither undoes the other's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from operator_calls import Operator, operator
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
-from paydesk.operators.application_secrets import GOOD_SECRETS_MAX
+from paydesk.operators.applications import VALID_SECRETS_MAX
 from paydesk.storage.database import Transaction, Work
 from service import Service
 
@@ -23,7 +23,7 @@ SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databa
 
 
 async def while_it_is_committed(service: Service, work: Work[Any], request: Awaitable[T]) -> T:
-    """What a request brings that came when `work` had done all but its commit. On SQLite it comes after it anyway."""
+    """Return the response to a request that arrives while `work` is about to commit; on SQLite it waits anyway."""
     is_postgres = service.database.name == "postgres"
 
     async def slow(tx: Transaction) -> None:
@@ -42,26 +42,26 @@ async def while_it_is_committed(service: Service, work: Work[Any], request: Awai
 
 @pytest.fixture
 async def owner(service: Service) -> Operator:
-    """Somebody who may do everything."""
+    """An operator with the role owner."""
     return await operator(service)
 
 
-async def test_a_change_does_not_undo_another(service: Service, owner: Operator) -> None:
-    """The name that one operator is giving an application stays when another one sends its scopes."""
+async def test_change_does_not_undo_a_concurrent_one(service: Service, owner: Operator) -> None:
+    """A new name is kept when another operator changes the scopes."""
     made = await owner.did("POST", "applications", APPLICATION)
     number = int(made["client_id"])
 
     async def rename(tx: Transaction) -> None:
-        held = await applications.lock(tx, number)
-        assert held is not None
+        locked = await applications.lock(tx, number)
+        assert locked is not None
         await applications.change(
             tx,
             number,
             name="Renamed",
-            redirect_uris=held.redirect_uris,
-            scopes=held.scopes,
-            pkce_required=held.pkce_required,
-            on_replay=held.on_replay,
+            redirect_uris=locked.redirect_uris,
+            scopes=locked.scopes,
+            pkce_required=locked.pkce_required,
+            on_replay=locked.on_replay,
         )
 
     request = owner.did("PATCH", f"applications/{number}", {"scopes": "read"})
@@ -69,10 +69,10 @@ async def test_a_change_does_not_undo_another(service: Service, owner: Operator)
     assert (changed["name"], changed["scopes"]) == ("Renamed", "read")
 
 
-async def test_a_secret_too_many_is_not_made_meanwhile(service: Service, owner: Operator) -> None:
-    """The one place that is left is taken by whoever came first."""
+async def test_too_many_concurrent_secrets_are_refused(service: Service, owner: Operator) -> None:
+    """The first transaction gets the last place."""
     path = f"applications/{(await owner.did('POST', 'applications', APPLICATION))['client_id']}"
-    for _ in range(GOOD_SECRETS_MAX - 2):
+    for _ in range(VALID_SECRETS_MAX - 2):
         await owner.did("POST", f"{path}/secrets")
     number, now_ms = int(path.rpartition("/")[2]), service.clock.now_ms()
 
@@ -82,12 +82,14 @@ async def test_a_secret_too_many_is_not_made_meanwhile(service: Service, owner: 
 
     refused = await while_it_is_committed(service, add, owner.refused("POST", f"{path}/secrets"))
     assert refused == (409, "too_many_secrets")
-    assert len((await owner.did("GET", path))["secrets"]) == GOOD_SECRETS_MAX
+    assert len((await owner.did("GET", path))["secrets"]) == VALID_SECRETS_MAX
 
 
 @pytest.mark.parametrize("rival", ["changed", "new"])
-async def test_an_address_that_another_is_about_to_have_is_taken(service: Service, owner: Operator, rival: str) -> None:
-    """The second who wants it is refused, be it by a change or as a new seller; the one who leaves it makes it free."""
+async def test_email_that_another_transaction_is_about_to_take_is_refused(
+    service: Service, owner: Operator, rival: str
+) -> None:
+    """For a change and for a new seller; the address is free after its seller changed it."""
     ana, bea = [await owner.did("POST", "sellers", {**SELLER, "email": f"{name}@a.example"}) for name in ("ana", "bea")]
 
     async def move(tx: Transaction) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from parties import other_seller
+from accounts import other_seller
 from paydesk.invariants import check
 from paydesk.storage.database import Row
 from service import Device, Reply, Service, approved

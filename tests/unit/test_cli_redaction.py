@@ -1,4 +1,4 @@
-"""Whatever looks like a secret or a card number is masked in a log line; what only resembles one stays readable."""
+"""Secrets and card numbers are masked in log lines; similar harmless values are not."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_masks(secret: str) -> None:
-    """A secret is masked alone, within a sentence, within a URL, and deep inside a value."""
+def test_secret_is_masked(secret: str) -> None:
+    """Alone, in a sentence, in a URL, and in a nested value."""
     for value in (secret, f"got {secret}, refused", {"body": [{"text": f"x={secret}"}]}, (secret,)):
         assert secret not in json.dumps(redacted(value))
         assert "***" in json.dumps(redacted(value))
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_leaves(text: str) -> None:
-    """Ids, times and numbers that are no cards are written as they are."""
+def test_harmless_text_is_not_masked(text: str) -> None:
+    """Ids, times and numbers that are not card numbers are kept."""
     assert redacted(text) == text
 
 
@@ -69,25 +69,25 @@ def test_leaves(text: str) -> None:
     ["password", "client_secret", "access_token", "refresh_token", "Authorization", "set-cookie", "code_verifier",
      "device_code", "user_code", "webhook_secret", "card_number", "pan"],
 )  # fmt: skip
-def test_masks_by_name(name: str) -> None:
-    """A value under a secret's name is masked whatever it looks like."""
+def test_value_of_a_secret_name_is_masked(name: str) -> None:
+    """Whatever the value is."""
     assert redacted({name: "plain"}) == {name: "***"}
 
 
 @pytest.mark.parametrize("name", ["code", "error", "status_detail", "x-idempotency-key", "token_type"])
-def test_leaves_by_name(name: str) -> None:
-    """Names that carry no secret keep their value."""
+def test_value_of_another_name_is_not_masked(name: str) -> None:
+    """Names without secrets keep their values."""
     assert redacted({name: "invalid_grant"}) == {name: "invalid_grant"}
 
 
-def test_numbers() -> None:
-    """A card number that comes as a number is masked; an application's number is not, though it may pass Luhn."""
+def test_card_number_as_a_number_is_masked() -> None:
+    """An application's number is kept, even if it passes the Luhn check."""
     assert redacted({"seen": 4111111111111111}) == {"seen": "***"}
     assert redacted({"client_id": 4111111111111111, "user_id": 5}) == {"client_id": 4111111111111111, "user_id": 5}
 
 
-def test_other_values() -> None:
-    """Bytes show their length only, secrets their mask, and whatever else its masked text."""
+def test_other_types_are_masked() -> None:
+    """Bytes as their length, secrets as a mask, anything else as masked text."""
     assert redacted(b"TG-...") == "<6 bytes>"
     assert redacted(Secret("hidden")) == "***"
     assert redacted(ValueError(f"bad PDO-{HEX40}")) == "bad PDO-***"
@@ -95,7 +95,7 @@ def test_other_values() -> None:
 
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
-    """Logs go into a text for the test, and afterwards where they went before."""
+    """Yield a stream for the logs of a test; restore the logging configuration afterwards."""
     root = logging.getLogger()
     before = (root.handlers[:], root.level)
     yield io.StringIO()
@@ -105,8 +105,8 @@ def stream() -> Iterator[io.StringIO]:
     logging.getLogger("uvicorn.access").disabled = False
 
 
-def test_json_lines(stream: io.StringIO) -> None:
-    """Elsewhere than on a terminal a line is one JSON object, secrets of its traceback masked."""
+def test_log_line_is_json_without_a_terminal(stream: io.StringIO) -> None:
+    """Secrets in a traceback are masked."""
     logs.configure("auto", stream)
     try:
         raise ValueError(f"unknown PDO-{HEX40}")
@@ -119,8 +119,8 @@ def test_json_lines(stream: io.StringIO) -> None:
     assert "ValueError: unknown PDO-***" in line["exception"]
 
 
-def test_text_lines(stream: io.StringIO) -> None:
-    """For people a line is text, masked in the same way."""
+def test_text_log_line_is_masked(stream: io.StringIO) -> None:
+    """As JSON lines are."""
     logs.configure("text", stream)
     structlog.get_logger("request").info("POST /oauth/token", status=200, token="x")
     assert "POST /oauth/token" in stream.getvalue()
@@ -128,8 +128,8 @@ def test_text_lines(stream: io.StringIO) -> None:
     assert "token=***" in stream.getvalue()
 
 
-def test_standard_library(stream: io.StringIO) -> None:
-    """What libraries log comes out in the same form, masked too; their chatter does not."""
+def test_standard_library_logs_have_the_same_format(stream: io.StringIO) -> None:
+    """They are masked, and informational messages are dropped."""
     logs.configure("json", stream)
     logging.getLogger("uvicorn.error").info("Started server process")
     logging.getLogger("asyncio").error("Task failed: %s", f"TG-{HEX40}-1")
@@ -145,7 +145,7 @@ def _request_line(path: str, refusal: Refusal | None = None) -> None:
 
 @pytest.mark.parametrize("log_format", ["json", "text"])
 def test_failed_requests_are_errors_at_every_level(stream: io.StringIO, log_format: logs.LogFormat) -> None:
-    """With `warning` other lines are left out, that of a node that is not ready too: its balancer asks all the time."""
+    """At `warning` other request lines are dropped, also those of readiness checks by a load balancer."""
     for level, lines in (("warning", 1), ("info", 4)):
         stream.truncate(stream.seek(0))
         logs.configure(log_format, stream, level)  # type: ignore[arg-type]  # both are levels
@@ -163,8 +163,8 @@ def test_failed_requests_are_errors_at_every_level(stream: io.StringIO, log_form
         assert "disk full" in written[-1]
 
 
-def test_request_lines(stream: io.StringIO) -> None:
-    """A request's line is JSON with the fields that structlog would write, in the same order."""
+def test_request_line_has_the_fields_of_structlog(stream: io.StringIO) -> None:
+    """In the same order."""
     logs.configure("json", stream)
     structlog.get_logger("request").info("request", method="GET")
     _request_line("/v1/orders", NOT_FOUND.with_reason("no such path"))
@@ -177,7 +177,7 @@ def test_request_lines(stream: io.StringIO) -> None:
 
 @pytest.mark.parametrize("secret", [f"TG-{HEX40}-1", "4111 1111 1111 1111", f"PDT-{HEX40}-1"])
 def test_request_lines_are_masked(stream: io.StringIO, secret: str) -> None:
-    """What a path or a reason carries of a secret is masked in a request's line as everywhere else."""
+    """Secrets in the path and in the reason are masked."""
     logs.configure("json", stream)
     _request_line(f"/v1/orders/{secret}", NOT_FOUND.with_reason(f"{secret} is unknown"))
     assert secret not in stream.getvalue()
@@ -187,8 +187,8 @@ def test_request_lines_are_masked(stream: io.StringIO, secret: str) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["json", "text"])
-def test_warnings_alone(stream: io.StringIO, log_format: logs.LogFormat) -> None:
-    """At the level `warning` a request writes no line, and what goes wrong is still told."""
+def test_warning_level_drops_request_lines(stream: io.StringIO, log_format: logs.LogFormat) -> None:
+    """Warnings are still written."""
     logs.configure(log_format, stream, level="warning")
     _request_line("/v1/orders")
     structlog.get_logger("serve").info("listening")

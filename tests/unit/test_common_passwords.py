@@ -12,7 +12,7 @@ import pytest
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from paydesk.oauth.consent.common_passwords import has_few_letters, is_common
-from paydesk.operators.passwords import new_password
+from paydesk.operators.credentials import new_password
 
 SECONDS_MAX = 0.05
 LISTS = ("passwords", "female_names", "male_names", "surnames")

@@ -41,7 +41,7 @@ ALLOWED = {
     "operators.outcomes.REVERSALS": _OPERATORS,
     "operators.outcomes.INQUIRIES": _OPERATORS,
     "operators.outcomes.REFUNDS": _OPERATORS,
-    "operators.grants.LIST": _OPERATORS,
+    "operators.authorizations.LIST": _OPERATORS,
     "operators.orders.LIST": _OPERATORS,
     "operators.stores.STORES": _OPERATORS,
     "operators.stores.POINTS_OF_SALE": _OPERATORS,

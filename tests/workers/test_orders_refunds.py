@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from parties import other_seller
+from accounts import other_seller
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.health.clock import WatchedClock
 from paydesk.http import three_phase

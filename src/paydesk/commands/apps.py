@@ -1,4 +1,4 @@
-"""`paydesk apps`: the applications that act for sellers."""
+"""`paydesk apps`, `grants` and `subscriptions`: applications, their authorizations, and their notifications."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import changes, operators, segment
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, note, show, show_list
+from paydesk.commands.client import changes, find_credentials, operator_service, segment
+from paydesk.commands.lists import add_list
+from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show, show_list
 
-app = group("Applications: who may ask for tokens.")
-secrets = group("The secrets with which an application proves who it is: several are good beside each other.")
+app = group("Applications, the OAuth clients of the service.")
+secrets = group("The client secrets of an application; several can be valid at once.")
 app.add_typer(secrets, name="secrets")
+grants = group("Grants: which applications may act for which sellers.")
+subscriptions = group("Subscriptions: where notifications are sent.")
 
-COLUMNS = ("client_id", "name", "redirect_uris", "scopes", "pkce_required", "created_date", "suspended_date")
 SECRET_COLUMNS = ("id", "created_date", "expires_date")
 PATH = "/operator/v1/applications"
+SECRET_SHOWN_ONCE = "The client_secret is not stored and cannot be shown again."  # noqa: S105 - a sentence
 
-ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="Which application, of `paydesk apps list`.")]
+ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="The application, see `paydesk apps list`.")]
 SecretId = Annotated[
-    str, typer.Argument(metavar="SECRET_ID", help="Which secret, of `paydesk apps secrets list CLIENT_ID`.")
+    str, typer.Argument(metavar="SECRET_ID", help="The secret, see `paydesk apps secrets list CLIENT_ID`.")
 ]
-OnReplay = Annotated[
-    str, typer.Option(metavar="revoke|refuse", help="What a replayed refresh token does to its family.")
-]
+ON_REPLAY = typer.Option(
+    metavar="revoke|refuse", help="On a replayed refresh token: revoke its family, or only refuse it."
+)
 
 
 @app.command(
@@ -34,7 +37,7 @@ OnReplay = Annotated[
     ),
 )
 def create(
-    name: Annotated[str, typer.Option(help="What sellers read when they are asked to agree.")],
+    name: Annotated[str, typer.Option(help="The name that sellers see on the consent page.")],
     redirect_uri: Annotated[
         list[str],
         typer.Option(
@@ -42,16 +45,16 @@ def create(
         ),
     ],
     scope: Annotated[
-        str, typer.Option(help="Scopes that it may ask for, separated by spaces.")
+        str, typer.Option(help="The scopes that it may request, separated by spaces.")
     ] = "offline_access read write",
     *,
     pkce_required: Annotated[bool, typer.Option("--pkce-required", help="Refuse codes without a challenge.")] = False,
-    on_replay: OnReplay = "revoke",
+    on_replay: Annotated[str, ON_REPLAY] = "revoke",
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Register an application. Its secret is shown once, now."""
-    answer = operators(credentials).post(
+    """Register an application and print its secret, which is shown only once."""
+    answer = operator_service(credentials).post(
         PATH,
         {
             "name": name,
@@ -62,22 +65,16 @@ def create(
         },
     )
     show(answer, as_json=as_json)
-    note("The client_secret is not kept and can't be shown again.")
+    note(SECRET_SHOWN_ONCE)
 
 
-@app.command("list", epilog=examples("paydesk apps list", "paydesk apps list --json"))
-def list_(
-    *, limit: Limit = 200, after: After = None, as_json: AsJson = False, credentials: CredentialsFile = None
-) -> None:
-    """List the applications."""
-    answer = operators(credentials).get(PATH, {"limit": limit, "after": after})
-    show_list(answer, COLUMNS, as_json=as_json)
+add_list(app, "applications")
 
 
 @app.command("show", epilog=examples("paydesk apps show 3676047501096810 --json"))
 def show_one(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """Show an application, with what is known of its secrets."""
-    show(operators(credentials).get(f"{PATH}/{segment(client_id)}"), as_json=as_json)
+    """Show an application with the ids and dates of its secrets."""
+    show(operator_service(credentials).get(f"{PATH}/{segment(client_id)}"), as_json=as_json)
 
 
 @app.command(
@@ -91,37 +88,37 @@ def show_one(client_id: ClientId, *, as_json: AsJson = False, credentials: Crede
 def change(
     client_id: ClientId,
     *,
-    name: Annotated[str | None, typer.Option(help="What sellers read when they are asked to agree.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name that sellers see on the consent page.")] = None,
     redirect_uri: Annotated[
         list[str] | None,
-        typer.Option(help="Where codes are sent, in place of all that there were; may be given several times."),
+        typer.Option(help="Where codes are sent; replaces all registered URIs; may be given several times."),
     ] = None,
-    scope: Annotated[str | None, typer.Option(help="Scopes that it may ask for, separated by spaces.")] = None,
+    scope: Annotated[str | None, typer.Option(help="The scopes that it may request, separated by spaces.")] = None,
     pkce_required: Annotated[
         bool | None, typer.Option("--pkce-required/--pkce-optional", help="Whether codes need a challenge.")
     ] = None,
-    on_replay: OnReplay | None = None,
+    on_replay: Annotated[str | None, ON_REPLAY] = None,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Change what is given, and nothing else. An address that is taken away ends the codes that were sent there."""
+    """Change only the given fields. Codes that were sent to a removed redirect URI become invalid."""
     changed = changes(
         name=name, redirect_uris=redirect_uri, scopes=scope, pkce_required=pkce_required, on_replay=on_replay
     )
-    show(operators(credentials).request("PATCH", f"{PATH}/{segment(client_id)}", changed), as_json=as_json)
+    show(operator_service(credentials).request("PATCH", f"{PATH}/{segment(client_id)}", changed), as_json=as_json)
 
 
 @app.command("suspend", epilog=examples("paydesk apps suspend 3676047501096810"))
 def suspend(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """Give it no tokens any more, and stop those that it has."""
-    show(operators(credentials).post(f"{PATH}/{segment(client_id)}/suspend", {}), as_json=as_json)
-    note(f"Its tokens are refused from now on. `paydesk apps resume {client_id}` lets it go on.")
+    """Suspend an application: it gets no tokens, and its tokens are refused."""
+    show(operator_service(credentials).post(f"{PATH}/{segment(client_id)}/suspend", {}), as_json=as_json)
+    note(f"Its tokens are now refused. Resume it with `paydesk apps resume {client_id}`.")
 
 
 @app.command("resume", epilog=examples("paydesk apps resume 3676047501096810"))
 def resume(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """Let a suspended application go on, with the tokens that it had."""
-    show(operators(credentials).post(f"{PATH}/{segment(client_id)}/resume", {}), as_json=as_json)
+    """Resume a suspended application; its tokens are accepted again."""
+    show(operator_service(credentials).post(f"{PATH}/{segment(client_id)}/resume", {}), as_json=as_json)
 
 
 @secrets.command(
@@ -137,22 +134,23 @@ def add_secret(
     others_expire_in: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="How long the others stay good: 24h, 30m, 7d, 0s. [default: until they are removed]"
+            metavar="TIME",
+            help="How long the other secrets stay valid: 24h, 30m, 7d, 0s. [default: until they are removed]",
         ),
     ] = None,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Make another secret, which is shown once, now. The others stay good for the time that you choose."""
-    answer = operators(credentials).post(f"{PATH}/{segment(client_id)}/secrets", {"others_expire_in": others_expire_in})
-    show(answer, as_json=as_json)
-    note("The client_secret is not kept and can't be shown again.")
+    """Add a secret and print it; it is shown only once. The others stay valid for the given time."""
+    path = f"{PATH}/{segment(client_id)}/secrets"
+    show(operator_service(credentials).post(path, {"others_expire_in": others_expire_in}), as_json=as_json)
+    note(SECRET_SHOWN_ONCE)
 
 
 @secrets.command("list", epilog=examples("paydesk apps secrets list 3676047501096810 --json"))
 def list_secrets(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """List what is known of an application's secrets: when each was made, and when it ends."""
-    answer = operators(credentials).get(f"{PATH}/{segment(client_id)}")
+    """List the ids, creation dates and expiry dates of an application's secrets."""
+    answer = operator_service(credentials).get(f"{PATH}/{segment(client_id)}")
     show_list({"data": answer["secrets"]}, SECRET_COLUMNS, as_json=as_json)
 
 
@@ -160,8 +158,66 @@ def list_secrets(client_id: ClientId, *, as_json: AsJson = False, credentials: C
 def remove_secret(
     client_id: ClientId, secret_id: SecretId, *, as_json: AsJson = False, credentials: CredentialsFile = None
 ) -> None:
-    """End a secret at once, also the last one."""
-    answer = operators(credentials).request("DELETE", f"{PATH}/{segment(client_id)}/secrets/{segment(secret_id)}")
+    """Remove a secret at once; the last one can be removed too."""
+    path = f"{PATH}/{segment(client_id)}/secrets/{segment(secret_id)}"
+    answer = operator_service(credentials).request("DELETE", path)
     show_list({"data": answer["secrets"]}, SECRET_COLUMNS, as_json=as_json)
     if not answer["secrets"]:
-        note(f"It has no secret any more and gets no tokens until `paydesk apps secrets add {client_id}`.")
+        note(f"The application has no secret left and gets no tokens. Add one: `paydesk apps secrets add {client_id}`.")
+
+
+add_list(grants, "grants")
+
+
+@grants.command("revoke", epilog=examples("paydesk grants revoke 01J67CQQH5904WDBVZEM4JMEP3-1160535239"))
+def revoke_grant(
+    grant_id: Annotated[str, typer.Argument(help="The grant's id, see `paydesk grants list`.")],
+    *,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Withdraw a grant for its seller: its tokens are refused at once, open orders continue. Can be repeated."""
+    operator_service(credentials).request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
+    show({"id": grant_id.upper(), "withdrawn": True}, as_json=as_json)
+
+
+@subscriptions.command(
+    "create",
+    epilog=examples(
+        "paydesk subscriptions create --url http://127.0.0.1:3000/webhooks",
+        "paydesk subscriptions create --client-id 3676047501096810 --url https://shop.example/webhooks --live "
+        "--action order.processed --action order.failed",
+        "paydesk subscriptions create --topic mp-connect --url https://shop.example/webhooks",
+    ),
+)
+def create_subscription(
+    url: Annotated[str, typer.Option(help="Where notifications are sent.")],
+    client_id: Annotated[
+        str | None, typer.Option(help="The application to notify. [default: the demo application]")
+    ] = None,
+    topic: Annotated[
+        str, typer.Option(help="orders, or mp-connect: sellers who authorize the application or withdraw.")
+    ] = "orders",
+    action: Annotated[
+        list[str] | None, typer.Option(help="Only this action, such as order.processed; may be given several times.")
+    ] = None,
+    *,
+    live: Annotated[bool, typer.Option("--live/--test", help="Live orders or test orders, never both.")] = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Subscribe an application and print the secret that signs its notifications; it is shown only once."""
+    answer = operator_service(credentials).post(
+        "/operator/v1/subscriptions",
+        {
+            "client_id": client_id or find_credentials(credentials).document.get("client_id"),
+            "url": url,
+            "topic": topic,
+            "live_mode": live,
+            "actions": action or None,
+        },
+    )
+    show(answer, as_json=as_json)
+
+
+add_list(subscriptions, "subscriptions")

@@ -1,4 +1,4 @@
-"""`paydesk authorize-url`: the address to which an application sends a seller who shall sign in and agree."""
+"""`paydesk authorize-url`: the authorization URL to which an application sends a seller (RFC 6749 §4.1.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import find
+from paydesk.commands.client import find_credentials
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 
@@ -26,66 +26,65 @@ EPILOG = examples(
 def authorize_url(
     client_id: Annotated[str | None, typer.Option(help="The application. [default: the demo application]")] = None,
     redirect_uri: Annotated[
-        str | None, typer.Option(help="One of the application's. [default: the demo application's]")
+        str | None, typer.Option(help="A redirect URI of the application. [default: the demo application's]")
     ] = None,
-    scope: Annotated[str | None, typer.Option(help="[default: all of the application's]")] = None,
-    state: Annotated[str | None, typer.Option(help="What comes back with the code. [default: a random one]")] = None,
+    scope: Annotated[str | None, typer.Option(help="The scopes. [default: all of the application's]")] = None,
+    state: Annotated[str | None, typer.Option(help="The value returned with the code. [default: a random one]")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Where sellers reach the service. [default: the credentials' base_url]")
+        str | None, typer.Option(help="The public address of the service. [default: the credentials' base_url]")
     ] = None,
     *,
-    pkce: Annotated[bool, typer.Option("--pkce", help="With a challenge; its verifier is told too.")] = False,
+    pkce: Annotated[bool, typer.Option("--pkce", help="Add a challenge, and print its verifier.")] = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Print the address where a seller signs in and agrees; open it in a browser.
+    """Print the URL where a seller signs in and consents; open it in a browser.
 
-    The address stands alone on standard output. The code it leads to is exchanged at POST /oauth/token.
+    Only the URL is on standard output. The code that it leads to is exchanged at POST /oauth/token.
     """
-    known = find(credentials)
-    demo = known.document.get("client_id")
-    chosen = client_id or demo
-    if not chosen:
-        raise WrongUsage("Say which application: --client-id.")
-    back = redirect_uri or (known.document.get("redirect_uri") if chosen == demo else None)
-    if not back:
-        raise WrongUsage(
-            "Say where the code shall be sent: --redirect-uri, an address of the application, as registered."
-        )
+    found = find_credentials(credentials)
+    demo_client_id = found.document.get("client_id")
+    client_id = client_id or demo_client_id
+    if not client_id:
+        raise WrongUsage("The credentials name no application. Add --client-id.")
+    if not redirect_uri and client_id == demo_client_id:
+        redirect_uri = found.document.get("redirect_uri")
+    if not redirect_uri:
+        raise WrongUsage("The redirect URI is missing. Add --redirect-uri with a registered URI of the application.")
     verifier = secrets.token_urlsafe(32) if pkce else None
-    asked = {
+    parameters = {
         "response_type": "code",
-        "client_id": chosen,
-        "redirect_uri": back,
+        "client_id": client_id,
+        "redirect_uri": redirect_uri,
         "scope": scope,
         "state": secrets.token_urlsafe(12) if state is None else state,
         "code_challenge": verifier and challenge_of(verifier),
         "code_challenge_method": verifier and "S256",
     }
-    url = address(base_url or known.base_url, asked)
+    url = address(base_url or found.base_url, parameters)
     if as_json:
-        told = {
+        document = {
             "url": url,
-            "state": asked["state"],
+            "state": parameters["state"],
             "code_verifier": verifier,
-            "code_challenge": asked["code_challenge"],
+            "code_challenge": parameters["code_challenge"],
         }
-        show({name: value for name, value in told.items() if value is not None}, as_json=True)
+        show({name: value for name, value in document.items() if value is not None}, as_json=True)
         return
     typer.echo(url)
     if verifier:
-        note(f"code_verifier   {verifier}   (sent when the code is exchanged)")
-        note(f"code_challenge  {asked['code_challenge']}   (in the address)")
+        note(f"code_verifier   {verifier}   (send it when the code is exchanged)")
+        note(f"code_challenge  {parameters['code_challenge']}   (in the URL)")
 
 
-def address(base_url: str, asked: Mapping[str, Any]) -> str:
-    """The authorization page's address with the parameters that are asked; None leaves one out."""
-    given = {name: value for name, value in asked.items() if value is not None}
-    query = urllib.parse.urlencode(given, quote_via=urllib.parse.quote, safe="")
+def address(base_url: str, parameters: Mapping[str, Any]) -> str:
+    """Return the authorization URL with the parameters that are not None."""
+    sent = {name: value for name, value in parameters.items() if value is not None}
+    query = urllib.parse.urlencode(sent, quote_via=urllib.parse.quote, safe="")
     return f"{base_url.rstrip('/')}/authorization?{query}"
 
 
 def challenge_of(verifier: str) -> str:
-    """The challenge of a verifier by S256 (RFC 7636 section 4.2)."""
+    """Return the S256 challenge of a verifier (RFC 7636 §4.2)."""
     digest = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""The command line as a client of a running service: where it is, with which token, and one request at a time."""
+"""The command line as an HTTP client of a running service: its address and token, and one request at a time."""
 
 from __future__ import annotations
 
@@ -18,63 +18,62 @@ DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
 PORTS = {"http": 80, "https": 443}
 HOW_TO_START = (
-    "Start one with `paydesk dev`, or say where it is: --credentials FILE, or PAYDESK_BASE_URL and"
+    "Start a service with `paydesk dev`, or name a running one: --credentials FILE, or PAYDESK_BASE_URL and"
     " PAYDESK_OPERATOR_TOKEN."
 )
-
-HOW_TO_BE_KNOWN = (
-    "Say who you are: --credentials FILE, or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` makes a token."
+HOW_TO_AUTHENTICATE = (
+    "Authenticate with --credentials FILE or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` makes a token."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where the service is, and what the credentials file says beside it; nothing where that is about another one."""
+    """The address of the service, the operator's token, and the credentials file if it is for this service."""
 
     base_url: str
     operator_token: str
     document: Mapping[str, Any]
-    kept_for: str = ""
-    """The other service whose token the file has: it is not sent to this one."""
+    other_service: str = ""
+    """The address in the credentials file, if it is for another service; its token is not sent to this one."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.base_url})"
 
 
-def find(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
-    """The credentials of `file`; without it the environment's, over those of the default file.
+def find_credentials(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
+    """Return the credentials of `file`, or without it those of the environment, then of the default file.
 
-    What a file says is for the service that it names, and left aside where the environment names another one. Raises
-    `Unreachable` where there are none, `WrongUsage` where they can't be read.
+    The contents of a file are ignored when the environment names another service than the file. Raises `Unreachable`
+    when there are no credentials, `WrongUsage` when they cannot be read.
     """
     if file is not None:
         return _complete(_read(file), {})
-    chosen = environment.get("PAYDESK_CREDENTIALS")
-    path = Path(chosen) if chosen else DEFAULT_FILE
-    return _complete(_read(path) if chosen or path.exists() else {}, environment)
+    configured = environment.get("PAYDESK_CREDENTIALS")
+    path = Path(configured) if configured else DEFAULT_FILE
+    return _complete(_read(path) if configured or path.exists() else {}, environment)
 
 
 def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Credentials:
     documented = str(document.get("base_url", ""))
     base_url = environment.get("PAYDESK_BASE_URL") or documented
     if not base_url:
-        raise Unreachable(f"No service is known: there is no {DEFAULT_FILE}.", HOW_TO_START)
+        raise Unreachable(f"No service is configured: {DEFAULT_FILE} does not exist.", HOW_TO_START)
     origin = _origin(base_url)
     is_another = bool(documented) and origin != _origin(documented)
-    said: Mapping[str, Any] = {} if is_another else document
-    token = environment.get("PAYDESK_OPERATOR_TOKEN") or said.get("operator", {}).get("token", "")
-    return Credentials(base_url.rstrip("/"), token, said, documented if is_another else "")
+    used: Mapping[str, Any] = {} if is_another else document
+    token = environment.get("PAYDESK_OPERATOR_TOKEN") or used.get("operator", {}).get("token", "")
+    return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "")
 
 
 def _origin(base_url: str) -> tuple[str, str, int]:
-    """Whom an address is of. Raises `WrongUsage` where it is none."""
+    """Return scheme, host and port of an address. Raises `WrongUsage` for an invalid one."""
     try:
         address = urllib.parse.urlsplit(base_url)
         origin = address.scheme, address.hostname or "", address.port or PORTS[address.scheme]
     except (ValueError, KeyError):
         origin = "", "", 0
     if not origin[1]:
-        raise WrongUsage(f"{base_url} is not the address of a service; one looks like http://127.0.0.1:8377.")
+        raise WrongUsage(f"{base_url} is not the address of a service. Use one such as http://127.0.0.1:8377.")
     return origin
 
 
@@ -82,33 +81,33 @@ def _read(path: Path) -> Mapping[str, Any]:
     try:
         document = json.loads(path.read_text())
     except FileNotFoundError:
-        raise Unreachable(f"{path}: there is no such credentials file.", HOW_TO_START) from None
+        raise Unreachable(f"The credentials file {path} does not exist.", HOW_TO_START) from None
     except OSError as error:
-        raise WrongUsage(f"{path}: cannot be read: {error.strerror}.") from None
+        raise WrongUsage(f"The credentials file {path} cannot be read: {error.strerror}.") from None
     except ValueError:
-        raise WrongUsage(f"{path}: is not a credentials file.") from None
+        raise WrongUsage(f"{path} is not a credentials file. Use one that `paydesk dev` wrote.") from None
     if not isinstance(document, dict) or not isinstance(document.get("operator", {}), dict):
-        raise WrongUsage(f"{path}: is not a credentials file.")
+        raise WrongUsage(f"{path} is not a credentials file. Use one that `paydesk dev` wrote.")
     return document
 
 
 class Service:
-    """A running service, called with one bearer token."""
+    """An HTTP client of a running service, with one bearer token."""
 
     def __init__(self, base_url: str, token: str) -> None:
         self._base_url, self._token = base_url, token
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """The answer's document. Raises `Failure`, `Unreachable`."""
+        """Send a GET and return the response's document. Raises `Failure`, `Unreachable`."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self.request("GET", f"{path}?{urllib.parse.urlencode(given)}" if given else path)
 
     def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Any:
-        """The answer's document; fields that are None are not sent. Raises `Failure`, `Unreachable`."""
+        """Send a POST without the fields that are None; return the document. Raises `Failure`, `Unreachable`."""
         return self.request("POST", path, {k: v for k, v in body.items() if v is not None}, headers or {})
 
     def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
-        """One request and its answer's document. Raises `Failure` with the service's own words, `Unreachable`."""
+        """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`."""
         status, document = self._exchange(method, path, body, headers or {})
         if status >= 400:
             raise _refused(status, document)
@@ -121,60 +120,65 @@ class Service:
         sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
+        failure = f"Cannot connect to {self._base_url}"
         try:
+            connection.connect()
+            failure = f"No response from {self._base_url}; the request may or may not have been applied"
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"Nobody answers at {self._base_url}: {reason}.", HOW_TO_START) from None
+            raise Unreachable(f"{failure}: {reason}.", HOW_TO_START) from None
         finally:
             connection.close()
         return answer.status, _document(raw)
 
 
 def segment(text: str) -> str:
-    """What a person typed, as one part of a path."""
+    """Escape an id from the command line as one segment of a path. Raises `WrongUsage` for an empty one."""
     if not text:
         raise WrongUsage("An id must not be empty.")
     return urllib.parse.quote(text, safe="")
 
 
 def changes(**given: Any) -> dict[str, Any]:
-    """What was given to be changed. Raises `WrongUsage` where that is nothing."""
+    """Return the options that were given. Raises `WrongUsage` if there are none."""
     found = {name: value for name, value in given.items() if value is not None}
     if not found:
-        raise WrongUsage("Nothing is to be changed: say what, see --help.")
+        raise WrongUsage("Nothing to change. Give at least one option, see --help.")
     return found
 
 
-def operators(file: Path | None) -> Service:
-    """The service, called as the operator of the credentials."""
-    return as_operator(find(file))
+def operator_service(file: Path | None) -> Service:
+    """Return a client with the operator's token of the credentials."""
+    return as_operator(find_credentials(file))
 
 
-def as_operator(known: Credentials) -> Service:
-    """The service, called as the operator. Raises `WrongUsage` where the only token is one of another service."""
-    if known.kept_for and not known.operator_token:
+def as_operator(credentials: Credentials) -> Service:
+    """Return a client with the operator's token. Raises `WrongUsage` if the only token is for another service."""
+    if credentials.other_service and not credentials.operator_token:
         raise WrongUsage(
-            f"The credentials file is for {known.kept_for}: its token is not sent to {known.base_url}.", HOW_TO_BE_KNOWN
+            f"The credentials file is for {credentials.other_service}: its token is not sent to"
+            f" {credentials.base_url}.",
+            HOW_TO_AUTHENTICATE,
         )
-    return Service(known.base_url, known.operator_token)
+    return Service(credentials.base_url, credentials.operator_token)
 
 
 def _document(raw: bytes) -> Any:
     try:
         return json.loads(raw) if raw else {}
     except ValueError:
-        return {"message": "The answer is not Paydesk's: is this the right address?"}
+        return {"message": "The response is not from Paydesk. Check the address of the service."}
 
 
 def _refused(status: int, document: Any) -> Failure:
     errors = document.get("errors") if isinstance(document, dict) else None
     if not errors:
         message = document.get("message") if isinstance(document, dict) else None
-        return Failure(message or f"The service answered {status}.")
+        return Failure(message or f"The service responded with status {status}.")
     details = [detail for error in errors for detail in error.get("details", ())]
     if status == 401:
-        details.append(HOW_TO_BE_KNOWN)
+        details.append(HOW_TO_AUTHENTICATE)
     return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details)

@@ -1,4 +1,4 @@
-"""How a command ends when it does not end well: a sentence for standard error, and an exit code."""
+"""The exceptions that end a command: a message for standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class Failure(Exception):
-    """The command was refused, or what it was told to wait for did not happen: exit code 1."""
+    """The service refused the command, or the expected result did not occur: exit code 1."""
 
     exit_code: ClassVar[int] = 1
 
@@ -25,6 +25,6 @@ class WrongUsage(Failure):
 
 
 class Unreachable(Failure):
-    """Nobody answers at the address: exit code 3."""
+    """The service cannot be reached: exit code 3."""
 
     exit_code = 3

@@ -1,4 +1,4 @@
-"""What commands share that work on this machine's own database and files, without a service."""
+"""Shared code of the commands that use the database and files of this machine directly, without a service."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SettingsFile = Annotated[
     typer.Option(
         "--settings",
         metavar="FILE",
-        help="Settings in TOML; PAYDESK_* in the environment go before them. [default: PAYDESK_SETTINGS]",
+        help="Settings in TOML; PAYDESK_* environment variables override them. [default: PAYDESK_SETTINGS]",
         show_default=False,
     ),
 ]
 
 
 def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
-    """The settings. Raises `WrongUsage`, which names every wrong one."""
+    """Return the settings. Raises `WrongUsage`, which names every invalid one."""
     from paydesk import settings
 
     try:
@@ -40,7 +40,7 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
 
 
 def run(work: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
-    """Run a command's coroutine; what the database or the key file refuse ends as a sentence, not a traceback."""
+    """Run a command's coroutine. Raises `Failure` for expected errors of the database, the key file or the start."""
     from paydesk.core.keys import KeysError
     from paydesk.node import StartRefused
     from paydesk.storage.database import Unavailable, UnsafeDatabase
@@ -53,17 +53,17 @@ def run(work: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEve
 
 
 async def check_tables(database: Database) -> None:
-    """Refuse a database that lacks tables of this version. Raises `Failure`."""
+    """Check that all migrations are applied. Raises `Failure`."""
     from paydesk.storage.migrate import pending
 
     missing = await pending(database)
     if missing:
-        raise Failure(f"The database lacks {', '.join(missing)}: run `paydesk migrate`.")
+        raise Failure(f"The database lacks {', '.join(missing)}. Run `paydesk migrate`.")
 
 
 @asynccontextmanager
 async def opened(settings: Settings, *, exclusive: bool = True) -> AsyncIterator[Database]:
-    """The database of the settings, closed at the end."""
+    """Open the database of the settings, and close it at the end."""
     from paydesk.storage.connect import open_database
 
     database = await open_database(

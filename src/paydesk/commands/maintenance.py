@@ -12,7 +12,7 @@ from paydesk.commands.failure import Failure
 from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
 from paydesk.commands.options import AsJson, examples, group, note, show, show_list
 
-keys = group("Server keys: what tokens and webhook secrets are derived from.")
+keys = group("Server keys, from which tokens and webhook secrets are derived.")
 
 T = TypeVar("T")
 
@@ -23,19 +23,19 @@ DOCTOR_EPILOG = examples(
 OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
 
 NEXT_AFTER_ADDING = (
-    "Copy the file to every node and restart or reload each; then, and not before, `paydesk keys activate` it."
+    "Copy the file to every node and restart or reload each of them. Only then run `paydesk keys activate`."
 )
 NEXT_AFTER_ACTIVATING = (
-    "A node reads the file when it starts: restart or reload it. The other nodes need the same file."
+    "Nodes read the file at startup: restart or reload this one. The other nodes need the same file."
 )
 
 KeyFile = Annotated[
-    Path | None, typer.Option("--file", help="The key file. [default: setting keys_file]", show_default=False)
+    Path | None, typer.Option("--file", help="The key file. [default: the setting keys_file]", show_default=False)
 ]
 
 
 def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
-    """Bring the database to this version's tables. One that has no mark yet becomes one for production."""
+    """Migrate the database to this version. A database without a mark is marked for production."""
     from paydesk.core.clock import SystemClock
     from paydesk.storage import mark
     from paydesk.storage import migrate as migrations
@@ -57,31 +57,32 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
 def doctor(
     settings: SettingsFile = None,
     *,
-    ledger: Annotated[
-        bool, typer.Option("--invariants", help="Check every order, payment, refund and notification too.")
+    invariants: Annotated[
+        bool,
+        typer.Option("--invariants", help="Check the database against every invariant; exit 1 if any is violated."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look for what must not be: reads only, also beside a running service. Exit code 1 when something is found."""
+    """Check the integrity of the database, read-only, also while a service runs; exits 1 if a problem is found."""
     from paydesk.invariants import check as checks
 
     async def work() -> list[str]:
         async with opened(load_settings(settings), exclusive=False) as database:
             await check_tables(database)
             found = await checks.integrity(database)
-            return [str(one) for one in (*found, *(await checks.check(database) if ledger else ()))]
+            return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
 
     findings = run(work())
     if as_json:
         show({"findings": findings}, as_json=True)
     else:
-        typer.echo("\n".join(findings) or "Nothing is wrong.")
+        typer.echo("\n".join(findings) or "No problems found.")
     if findings:
-        raise Failure(f"{len(findings)} things are wrong.")
+        raise Failure(f"Problems found: {len(findings)}.")
 
 
 def openapi() -> None:
-    """Print the OpenAPI document of the interface."""
+    """Print the OpenAPI document of the HTTP interface."""
     from paydesk.docs.generated import openapi_json
 
     typer.echo(openapi_json(), nl=False)
@@ -89,7 +90,7 @@ def openapi() -> None:
 
 @keys.command("list", epilog=examples("paydesk keys list --json"))
 def list_keys(file: KeyFile = None, settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
-    """List the versions of the server keys on this node; nodes that agree on a fingerprint have the same key."""
+    """List the versions of the server keys on this node; equal fingerprints on two nodes mean equal keys."""
     from paydesk.core import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)
@@ -106,10 +107,10 @@ def add_key(
     file: KeyFile = None,
     settings: SettingsFile = None,
     *,
-    activate: Annotated[bool, typer.Option("--activate", help="Use it at once: for a single node only.")] = False,
+    activate: Annotated[bool, typer.Option("--activate", help="Activate it at once; for a single node only.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add a random key; the first one is active at once. Copy the file to every node before activating it."""
+    """Add a random key; the first key is activated at once. Copy the file to every node before you activate it."""
     from paydesk.core import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)
@@ -120,13 +121,13 @@ def add_key(
 
 @keys.command("activate", epilog=examples("paydesk keys activate 2"))
 def activate_key(
-    version: Annotated[int, typer.Argument(help="Which version, of `paydesk keys list`.")],
+    version: Annotated[int, typer.Argument(help="The version, see `paydesk keys list`.")],
     file: KeyFile = None,
     settings: SettingsFile = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Derive from this version from now on, once every node has it; what older ones made stays good."""
+    """Use this version for new tokens and secrets, once every node has it; older ones stay valid."""
     from paydesk.core import keys as key_file
 
     path = file or Path(load_settings(settings).keys_file)

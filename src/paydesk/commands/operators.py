@@ -1,4 +1,4 @@
-"""`paydesk operators`: who may use `paydesk` on a service. The first of them is made on the service's own machine."""
+"""`paydesk operators`: the accounts that may operate a service. The first is created directly in the database."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands import client
+from paydesk.commands.client import operator_service, segment
 from paydesk.commands.failure import WrongUsage
+from paydesk.commands.lists import add_list
 from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, note, show, show_list
+from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
 
-app = group("Operators: who may use `paydesk` on a service.")
-COLUMNS = ("operator_id", "name", "role", "created_date", "revoked_date")
-A_SERVICE = ("PAYDESK_BASE_URL", "PAYDESK_CREDENTIALS")
+app = group("Operators, who administer the service with `paydesk`.")
+SERVICE_VARIABLES = ("PAYDESK_BASE_URL", "PAYDESK_CREDENTIALS")
 PATH = "/operator/v1/operators"
 
 
@@ -29,68 +29,64 @@ PATH = "/operator/v1/operators"
     ),
 )
 def create(
-    name: Annotated[str, typer.Option(help="Who it is.")],
+    name: Annotated[str, typer.Option(help="The operator's name.")],
     role: Annotated[
         str,
-        typer.Option(
-            help="owner (adds and revokes operators too), operator (changes the rest) or support (reads only)."
-        ),
+        typer.Option(help="owner (everything), operator (everything but operators) or support (read-only)."),
     ] = "owner",
     settings: SettingsFile = None,
     *,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Make an operator's token, which is shown once, now.
+    """Add an operator and print the token, which is shown only once.
 
-    A running service is asked, as an owner, where one is named: `--credentials`, `PAYDESK_BASE_URL` or
-    `PAYDESK_CREDENTIALS`. Else the database of the settings is opened: so the first owner is made, and the next one
-    when every token is lost. SQLite must not be in use then.
+    With `--credentials`, `PAYDESK_BASE_URL` or `PAYDESK_CREDENTIALS` a running service adds it, on behalf of an owner.
+    Otherwise it is added directly to the database of the settings: use this for the first owner, and when every token
+    is lost. No service may have an SQLite database open then.
     """
-    from paydesk.operators import tokens
+    from paydesk.operators.schemas import ROLES
 
-    if role not in tokens.ROLES:
-        raise WrongUsage(f"There is no role {role}; there are {', '.join(tokens.ROLES)}.")
+    if role not in ROLES:
+        raise WrongUsage(f"There is no role {role}. Use one of {', '.join(ROLES)}.")
     if settings is not None and credentials is not None:
-        raise WrongUsage("Either a service is asked, with --credentials, or a database is opened, with --settings.")
-    if settings is None and (credentials is not None or any(os.environ.get(name) for name in A_SERVICE)):
-        made = client.operators(credentials).post(PATH, {"name": name, "role": role})
+        raise WrongUsage("Give either --credentials, to use a service, or --settings, to use a database.")
+    if settings is None and (
+        credentials is not None or any(os.environ.get(variable) for variable in SERVICE_VARIABLES)
+    ):
+        created = operator_service(credentials).post(PATH, {"name": name, "role": role})
     else:
-        made = _create_here(name, role, settings)
-    show(made, as_json=as_json)
-    note("The token is not kept and can't be shown again.")
+        created = _create_local(name, role, settings)
+    show(created, as_json=as_json)
+    note("The token is not stored and cannot be shown again.")
 
 
-@app.command("list", epilog=examples("paydesk operators list --json"))
-def list_(
-    *, limit: Limit = 200, after: After = None, as_json: AsJson = False, credentials: CredentialsFile = None
-) -> None:
-    """List the operators, those that were revoked too."""
-    answer = client.operators(credentials).get(PATH, {"limit": limit, "after": after})
-    show_list(answer, COLUMNS, as_json=as_json)
+add_list(app, "operators")
 
 
 @app.command("revoke", epilog=examples("paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3"))
 def revoke(
-    operator_id: Annotated[str, typer.Argument(metavar="OPERATOR_ID", help="Which one, of `paydesk operators list`.")],
+    operator_id: Annotated[
+        str, typer.Argument(metavar="OPERATOR_ID", help="The operator, see `paydesk operators list`.")
+    ],
     *,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """End an operator's token at once, also your own. For owners."""
-    show(client.operators(credentials).post(f"{PATH}/{client.segment(operator_id)}/revoke", {}), as_json=as_json)
+    """Revoke an operator's token at once, also your own. For owners only."""
+    show(operator_service(credentials).post(f"{PATH}/{segment(operator_id)}/revoke", {}), as_json=as_json)
 
 
-def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
+def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
     from paydesk.core.clock import SystemClock
     from paydesk.http import faults
     from paydesk.operators import operator_accounts
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
 
-    # The rules that a service goes by.
-    asked = {"name": name, "role": role}
-    _, found = faults.validate(OperatorRequest, asked, json.dumps(asked).encode())
+    # The validation of `POST /operator/v1/operators`.
+    body = {"name": name, "role": role}
+    _, found = faults.validate(OperatorRequest, body, json.dumps(body).encode())
     if found:
         raise WrongUsage("; ".join(fault.detail for fault in found))
 
@@ -100,7 +96,7 @@ def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, 
             now_ms = SystemClock().now_ms()
             await mark.find_or_set(database, "production", now_ms)
             return await database.write(
-                lambda tx: operator_accounts.create_here(tx, name=name, role=role, now_ms=now_ms)
+                lambda tx: operator_accounts.create_local(tx, name=name, role=role, now_ms=now_ms)
             )
 
     return run(work())

@@ -1,4 +1,4 @@
-"""Options that many commands share, and how an answer is shown: JSON alone, a table, or name and value."""
+"""Options that many commands share, and the output: JSON, a table, or names with values."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Annotated, Any
 
 import typer
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only the response, as JSON.")]
 CredentialsFile = Annotated[
     Path | None,
     typer.Option(
         "--credentials",
         metavar="FILE",
-        help="What `paydesk dev` wrote. [default: PAYDESK_CREDENTIALS, else .paydesk/credentials.json]",
+        help="The file that `paydesk dev` writes. [default: PAYDESK_CREDENTIALS, else .paydesk/credentials.json]",
         show_default=False,
     ),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
-After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Go on where an earlier list ended (its `next`).")]
-
-
-OfSeller = Annotated[int | None, typer.Option(metavar="USER_ID", help="Of this seller only.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="The maximum number of rows.")]
+After = Annotated[
+    str | None, typer.Option(metavar="CURSOR", help="Continue after the end of an earlier list (its `next`).")
+]
+OfSeller = Annotated[int | None, typer.Option(metavar="USER_ID", help="Only rows of this seller.")]
 
 
 def group(help_text: str) -> typer.Typer:
-    """A noun of the command line, whose verbs are its commands."""
+    """Return a group of commands, the noun of `paydesk <noun> <verb>`."""
     return typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def examples(*lines: str) -> str:
-    """The examples below a command's help."""
+    """Return the examples below a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
 
 
@@ -52,7 +52,7 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print a list: with `--json` the array alone."""
+    """Print a list: a table on a terminal, tab-separated lines elsewhere, the bare array with `--json`."""
     rows: Sequence[Mapping[str, Any]] = answer["data"]
     if as_json:
         _print_json(rows)
@@ -62,11 +62,11 @@ def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: boo
         for row in rows:
             sys.stdout.write("\t".join(_cell(row.get(column)) for column in columns) + "\n")
     if "next" in answer:
-        note(f"There are more: --after {answer['next']}")
+        note(f"The list is incomplete. Continue with --after {answer['next']}")
 
 
 def note(message: str) -> None:
-    """Tell the person something that is not the answer: on standard error."""
+    """Print a remark for people on standard error, apart from the response."""
     sys.stderr.write(message + "\n")
 
 

@@ -1,4 +1,4 @@
-"""`paydesk pay`: one test payment, and everything that happens to it, a line a step."""
+"""`paydesk pay`: a test payment on a virtual terminal, with each status change and webhook as it occurs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paydesk.commands.client import Credentials, Service, as_operator, find
+from paydesk.commands.client import Credentials, Service, as_operator, find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import CredentialsFile, examples
 
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
 EPILOG = examples("paydesk pay 24.90", "paydesk pay 10 --terminal PAYDESK_VIRTUAL__7F3A21")
 POLL_INTERVAL_SECONDS = 0.1
 WEBHOOK_SECONDS_MAX = 30
-LIVE = ("created", "at_terminal", "action_required")
+OPEN = ("created", "at_terminal", "action_required")
 STYLES = {"processed": "bold green", "failed": "bold red", "canceled": "yellow", "at_terminal": "cyan"}
 MEANINGS = {
-    ("created", "created"): "waits for the terminal",
-    ("at_terminal", "at_terminal"): "the terminal has taken it",
-    ("at_terminal", "check_on_terminal"): "nobody knows the outcome yet",
+    ("created", "created"): "waiting for the terminal",
+    ("at_terminal", "at_terminal"): "the terminal has the order",
+    ("at_terminal", "check_on_terminal"): "outcome unknown, inquiry pending",
     ("processed", "processed"): "paid",
-    ("action_required", "check_on_terminal"): "nobody knows the outcome yet",
-    ("canceled", "expired"): "its time ran out",
-    ("expired", "expired"): "its time ran out",
+    ("action_required", "check_on_terminal"): "outcome unknown, inquiry pending",
+    ("canceled", "expired"): "expired before payment",
+    ("expired", "expired"): "expired before payment",
     ("canceled", "canceled"): "canceled",
 }
 
 
 def pay(
-    amount: Annotated[str, typer.Argument(help="How much, such as 24.90.")],
+    amount: Annotated[str, typer.Argument(help="The amount, such as 24.90.")],
     terminal: Annotated[
-        str | None, typer.Option(metavar="ID", help="Which terminal. [default: the first of the credentials]")
+        str | None, typer.Option(metavar="ID", help="The terminal. [default: the first in the credentials]")
     ] = None,
     *,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Pay at a virtual terminal, and watch: the order's moves and its webhooks, a line each."""
+    """Make a payment on a virtual terminal and print each status change and webhook; exits 1 unless it is paid."""
     from rich.console import Console
 
-    known = find(credentials)
-    operator = as_operator(known)
+    found = find_credentials(credentials)
+    operator = as_operator(found)
     console = Console(soft_wrap=True, highlight=False)
-    order = _create(known, amount, terminal or _first_terminal(known))
+    order = _create(found, amount, terminal or _first_terminal(found))
     console.print(f"[bold]{order['id']}[/]  {order['total_amount']} {order['currency']}")
     _conclude(_watch(operator, order["id"], console))
 
 
-def _create(known: Credentials, amount: str, terminal_id: str) -> Any:
-    token = known.document.get("test", {}).get("access_token")
+def _create(credentials: Credentials, amount: str, terminal_id: str) -> Any:
+    token = credentials.document.get("test", {}).get("access_token")
     if not token:
-        raise WrongUsage("The credentials have no test token; `paydesk dev` writes one.")
-    return Service(known.base_url, token).post(
+        raise WrongUsage("The credentials have no test token. Use the file that `paydesk dev` writes.")
+    return Service(credentials.base_url, token).post(
         "/v1/orders",
         {
             "type": "point",
@@ -68,44 +68,44 @@ def _create(known: Credentials, amount: str, terminal_id: str) -> Any:
     )
 
 
-def _first_terminal(known: Credentials) -> str:
-    terminals = known.document.get("terminals") or []
+def _first_terminal(credentials: Credentials) -> str:
+    terminals = credentials.document.get("terminals") or []
     if not terminals:
-        raise WrongUsage("The credentials name no terminal: say --terminal.")
+        raise WrongUsage("The credentials name no terminal. Add --terminal.")
     return str(terminals[0]["id"])
 
 
 def _watch(operator: Service, order_id: str, console: Console) -> Mapping[str, Any]:
-    """Print what is new until the order is final and its webhooks are sent; the order as it stands then."""
-    seen: set[str] = set()
-    told_until: float | None = None
+    """Print new lines until the order is final and its webhooks are delivered, for at most 30 s; return the order."""
+    printed: set[str] = set()
+    deadline: float | None = None
     while True:
         order: Mapping[str, Any] = operator.get(f"/operator/v1/orders/{order_id}")
         for when, key, line in sorted(_lines(order)):
-            if key not in seen:
-                seen.add(key)
+            if key not in printed:
+                printed.add(key)
                 console.print(f"[dim]{when[11:23]}[/]  {line}")
-        if order["status"] not in LIVE:
-            told_until = told_until or time.monotonic() + WEBHOOK_SECONDS_MAX
-            if time.monotonic() > told_until or all(sent["status"] != "pending" for sent in order["deliveries"]):
+        if order["status"] not in OPEN:
+            deadline = deadline or time.monotonic() + WEBHOOK_SECONDS_MAX
+            if time.monotonic() > deadline or all(delivery["status"] != "pending" for delivery in order["deliveries"]):
                 return order
         time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def _lines(order: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What happened so far: when, a key of its own, and the line that tells of it."""
+    """Yield the time, a unique key and the line of each status change and webhook."""
     for event in order["events"]:
         meaning = MEANINGS.get((event["status"], event["status_detail"]), event["payment_status_detail"])
         style = STYLES.get(event["status"], "bold")
         yield event["created_date"], f"event {event['version']}", f"[{style}]{event['status']:<12}[/] {meaning}"
     actions = {event["version"]: event["action"] for event in order["events"]}
-    for sent in order["deliveries"]:
-        told = f"webhook {actions[sent['version']]} {sent['status']}"
-        if sent["status"] != "pending":
-            yield sent["ended_date"], f"webhook {sent['id']}", f"{'':<12} [dim]{told}[/]"
-        elif sent["attempts"]:
-            again = f"webhook {actions[sent['version']]} not delivered, attempt {sent['attempts']}"
-            yield sent["next_date"], f"{again} {sent['id']}", f"{'':<12} [yellow]{again}[/]"
+    for delivery in order["deliveries"]:
+        line = f"webhook {actions[delivery['version']]} {delivery['status']}"
+        if delivery["status"] != "pending":
+            yield delivery["ended_date"], f"webhook {delivery['id']}", f"{'':<12} [dim]{line}[/]"
+        elif delivery["attempts"]:
+            line = f"webhook {actions[delivery['version']]} not delivered, attempt {delivery['attempts']}"
+            yield delivery["next_date"], f"{line} {delivery['id']}", f"{'':<12} [yellow]{line}[/]"
 
 
 def _conclude(order: Mapping[str, Any]) -> None:
@@ -113,4 +113,4 @@ def _conclude(order: Mapping[str, Any]) -> None:
         detail = order["transactions"]["payments"][0]["status_detail"]
         raise Failure(f"The order ended as {order['status']}: {detail}.")
     if not order["deliveries"]:
-        typer.echo("No subscription hears of this order.", err=True)
+        typer.echo("No webhook subscription matches this order.", err=True)

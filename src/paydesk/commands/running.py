@@ -1,4 +1,4 @@
-"""`paydesk dev` and `paydesk serve`: the service itself."""
+"""`paydesk dev` and `paydesk serve`, which run the service."""
 
 from __future__ import annotations
 
@@ -28,27 +28,29 @@ SERVE_EPILOG = examples(
 
 
 def dev(
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes a free one.")] = 8377,
-    data: Annotated[
-        Path, typer.Option(file_okay=False, help="Where everything is kept; kept from one start to the next.")
-    ] = Path(".paydesk"),
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for a free one.")] = 8377,
+    data: Annotated[Path, typer.Option(file_okay=False, help="The folder for all data, kept between runs.")] = Path(
+        ".paydesk"
+    ),
     credentials: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="Where to write the credentials. [default: credentials.json in the data]"),
+        typer.Option(
+            dir_okay=False, help="The credentials file to write. [default: credentials.json in the data folder]"
+        ),
     ] = None,
 ) -> None:
     """Run everything on this machine: service, database, workers, three virtual terminals, a webhook inbox.
 
-    Prints `paydesk ready http://127.0.0.1:8377` once it answers, and writes a file with all that a client needs.
-    Ctrl-C stops it; started again it goes on where it was.
+    Prints `paydesk ready http://127.0.0.1:8377` when it accepts requests, and writes the credentials file for clients.
+    Ctrl-C stops it; the data is kept for the next start.
     """
-    given = load_settings()
+    base = load_settings()
     _import_structlog()
     from paydesk.dev import service as development
 
     options = development.Options(host, port, data, credentials or data / "credentials.json")
-    settings = load_settings(**development.overrides(given, options))
+    settings = load_settings(**development.overrides(base, options))
     run(development.run(options, settings), _fast_loop())
 
 
@@ -60,45 +62,48 @@ def serve(
         typer.Option(
             min=0,
             metavar="N",
-            help="So many processes on the same port, supervised; 0 is one a core. Needs PostgreSQL. SIGHUP deploys.",
+            help="Run N supervised processes on the same port; 0: one per core. Needs PostgreSQL. SIGHUP redeploys.",
             show_default="one, unsupervised",
         ),
     ] = None,
     beside: Annotated[
-        bool, typer.Option("--beside", help="Start although another `paydesk serve` listens there: end that one then.")
+        bool,
+        typer.Option(
+            "--beside", help="Start while another `paydesk serve` listens on the same port; stop that one afterwards."
+        ),
     ] = False,
     inherit: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run the service in production. Refuses to start with anything that is for development only.
+    """Run the service in production. Refuses to start with settings that are for development only.
 
-    SIGTERM ends it: what is under way is answered, nothing new is let in. A process that dies is replaced.
+    On SIGTERM it completes open requests and accepts no new ones. With --processes, a process that exits is replaced.
     """
-    given = load_settings(settings)
+    loaded = load_settings(settings)
     _import_structlog()
     if inherit is None and processes is not None:
         from paydesk import supervisor
 
         command = [sys.executable, "-P", "-m", "paydesk.cli", "serve"]
         command += ["--settings", str(settings)] if settings is not None else []
-        raise typer.Exit(run(supervisor.run(given, command, processes, beside=beside)))
+        raise typer.Exit(run(supervisor.run(loaded, command, processes, beside=beside)))
     from paydesk import serve as production
     from paydesk.listeners import Doors
 
     doors = Doors.inherited(inherit) if inherit is not None else None
-    run(production.run(given, beside=beside, inherited=doors), _fast_loop())
+    run(production.run(loaded, beside=beside, inherited=doors), _fast_loop())
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
-    except ImportError:  # There is none for every system.
+    except ImportError:  # Not available on every platform.
         return None
     return uvloop.new_event_loop
 
 
 def _import_structlog() -> None:
-    """Import it without rich: it would read all of it for tracebacks that look better, and the logs' are plain."""
+    """Import structlog without rich, which it would import only to format tracebacks."""
     if "rich" not in sys.modules:
-        sys.modules["rich"] = None  # type: ignore[assignment]  # as a module that is not there
+        sys.modules["rich"] = None  # type: ignore[assignment]  # makes its import fail
         import_module("structlog")
         del sys.modules["rich"]

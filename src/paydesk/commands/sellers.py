@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import changes, operators, segment
+from paydesk.commands.client import changes, operator_service, segment
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, examples, group, note, show, show_list
+from paydesk.commands.lists import add_list
+from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
 
-app = group("Sellers: the merchants whose terminals take the orders.")
-COLUMNS = ("user_id", "email", "name", "country", "currency", "created_date", "suspended_date")
+app = group("Sellers, the merchants whose terminals take the orders.")
 PATH = "/operator/v1/sellers"
 
-UserId = Annotated[str, typer.Argument(metavar="USER_ID", help="Which seller, of `paydesk sellers list`.")]
+UserId = Annotated[str, typer.Argument(metavar="USER_ID", help="The seller, see `paydesk sellers list`.")]
 PasswordOnStdin = Annotated[
     bool,
     typer.Option(
-        "--password-stdin", help="Read the password from standard input. [default: one is made and shown once]"
+        "--password-stdin", help="Read the password from standard input. [default: generate one and show it once]"
     ),
 ]
 
@@ -32,49 +32,43 @@ PasswordOnStdin = Annotated[
     ),
 )
 def create(
-    email: Annotated[str, typer.Option(help="What the seller signs in with.")],
+    email: Annotated[str, typer.Option(help="The e-mail address for signing in.")],
     name: Annotated[str, typer.Option(help="The seller's name.")],
-    country: Annotated[str, typer.Option(help="ISO 3166, three letters.")] = "BRA",
-    currency: Annotated[str, typer.Option(help="ISO 4217: what the seller's orders are in.")] = "BRL",
+    country: Annotated[str, typer.Option(help="ISO 3166-1 alpha-3.")] = "BRA",
+    currency: Annotated[str, typer.Option(help="ISO 4217; the currency of the seller's orders.")] = "BRL",
     *,
     password_stdin: PasswordOnStdin = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Register a seller. A password is made and shown once, now."""
+    """Register a seller and print the generated password, which is shown only once."""
     body = {"email": email, "name": name, "country": country, "currency": currency}
-    answer = operators(credentials).post(PATH, {**body, "password": _given(password_stdin)})
+    answer = operator_service(credentials).post(PATH, {**body, "password": _read_password(password_stdin)})
     show(answer, as_json=as_json)
     _note_password(password_stdin)
 
 
-@app.command("list", epilog=examples("paydesk sellers list"))
-def list_(
-    *, limit: Limit = 200, after: After = None, as_json: AsJson = False, credentials: CredentialsFile = None
-) -> None:
-    """List the sellers."""
-    answer = operators(credentials).get(PATH, {"limit": limit, "after": after})
-    show_list(answer, COLUMNS, as_json=as_json)
+add_list(app, "sellers")
 
 
 @app.command("show", epilog=examples("paydesk sellers show 1160535239 --json"))
 def show_one(user_id: UserId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
     """Show a seller."""
-    show(operators(credentials).get(f"{PATH}/{segment(user_id)}"), as_json=as_json)
+    show(operator_service(credentials).get(f"{PATH}/{segment(user_id)}"), as_json=as_json)
 
 
 @app.command("change", epilog=examples("paydesk sellers change 1160535239 --email ana@shop.example --name 'Ana'"))
 def change(
     user_id: UserId,
     *,
-    email: Annotated[str | None, typer.Option(help="What the seller signs in with from now on.")] = None,
+    email: Annotated[str | None, typer.Option(help="The new e-mail address for signing in.")] = None,
     name: Annotated[str | None, typer.Option(help="The seller's name.")] = None,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Change what is given, and nothing else. Country and currency stay: there are orders in them."""
+    """Change only the given fields. Country and currency cannot change, because orders depend on them."""
     changed = changes(email=email, name=name)
-    show(operators(credentials).request("PATCH", f"{PATH}/{segment(user_id)}", changed), as_json=as_json)
+    show(operator_service(credentials).request("PATCH", f"{PATH}/{segment(user_id)}", changed), as_json=as_json)
 
 
 @app.command(
@@ -91,46 +85,48 @@ def password(
     password_stdin: PasswordOnStdin = False,
     withdraw_all: Annotated[
         bool,
-        typer.Option("--withdraw-all", help="Withdraw what the seller allowed every application: tokens stop working."),
+        typer.Option(
+            "--withdraw-all", help="Withdraw the seller's authorization of every application; their tokens are refused."
+        ),
     ] = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Set another password for a seller and end their sessions. Applications keep their tokens, unless withdrawn."""
-    body = {"password": _given(password_stdin), "withdraw_all": withdraw_all or None}
-    answer = operators(credentials).post(f"{PATH}/{segment(user_id)}/password", body)
+    """Replace a seller's password and end their sessions. Applications keep their tokens without --withdraw-all."""
+    body = {"password": _read_password(password_stdin), "withdraw_all": withdraw_all or None}
+    answer = operator_service(credentials).post(f"{PATH}/{segment(user_id)}/password", body)
     show(answer, as_json=as_json)
     _note_password(password_stdin)
     if answer["authorizations"]:
         note(
-            f"Authorizations of this seller that stay: {answer['authorizations']}. Applications keep their tokens."
-            f" `paydesk grants list --seller {user_id}` lists them, --withdraw-all withdraws them."
+            f"Remaining authorizations of this seller: {answer['authorizations']}. Applications keep their tokens."
+            f" List them with `paydesk grants list --seller {user_id}`; withdraw them with --withdraw-all."
         )
 
 
 @app.command("suspend", epilog=examples("paydesk sellers suspend 1160535239"))
 def suspend(user_id: UserId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """Stop all tokens that act for a seller, and sign them out."""
-    show(operators(credentials).post(f"{PATH}/{segment(user_id)}/suspend", {}), as_json=as_json)
-    note(f"Tokens for this seller are refused from now on. `paydesk sellers resume {user_id}` lets them go on.")
+    """Suspend a seller: all tokens for the seller are refused, and the seller's sessions end."""
+    show(operator_service(credentials).post(f"{PATH}/{segment(user_id)}/suspend", {}), as_json=as_json)
+    note(f"Tokens for this seller are now refused. Resume the seller with `paydesk sellers resume {user_id}`.")
 
 
 @app.command("resume", epilog=examples("paydesk sellers resume 1160535239"))
 def resume(user_id: UserId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """Let a suspended seller go on; applications have the tokens they had."""
-    show(operators(credentials).post(f"{PATH}/{segment(user_id)}/resume", {}), as_json=as_json)
+    """Resume a suspended seller; the tokens that applications had are accepted again."""
+    show(operator_service(credentials).post(f"{PATH}/{segment(user_id)}/resume", {}), as_json=as_json)
 
 
-def _given(password_stdin: bool) -> str | None:  # noqa: FBT001 - private
-    """The password on standard input: an argument would stand in the list of processes for everybody to read."""
+def _read_password(password_stdin: bool) -> str | None:  # noqa: FBT001 - private
+    """Return the password from standard input; an argument would be visible in the process list."""
     if not password_stdin:
         return None
-    given = sys.stdin.readline().rstrip("\r\n")
-    if not given:
-        raise WrongUsage("There is no password on standard input.")
-    return given
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise WrongUsage("There is no password on standard input. Send it as one line.")
+    return password
 
 
 def _note_password(password_stdin: bool) -> None:  # noqa: FBT001 - private
     if not password_stdin:
-        note("The password is not kept and can't be shown again.")
+        note("The password is not stored and cannot be shown again.")

@@ -18,9 +18,7 @@ from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.tokens import Lifetimes
-from paydesk.operators import tokens as operator_tokens
-from paydesk.operators.bearer import OperatorBearers
-from paydesk.operators.passwords import new_password
+from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import signature
@@ -157,8 +155,8 @@ class CredentialsFile:
         try:
             await OperatorBearers(self.database).caller(previous if isinstance(previous, str) else None, self.now_ms)
         except Refusal:
-            token = operator_tokens.new()
-            await self.database.write(lambda tx: operator_tokens.issue(tx, token, "paydesk dev", "owner", self.now_ms))
+            token = new_token()
+            await self.database.write(lambda tx: add_operator(tx, token, "paydesk dev", "owner", self.now_ms))
             return token.reveal()
         assert isinstance(previous, str), "the operator was found by this token"
         return previous

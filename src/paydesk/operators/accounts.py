@@ -1,9 +1,9 @@
-"""The rows of whom a service deals with: applications, sellers, and the operators themselves."""
+"""The endpoints for applications, sellers and operator accounts."""
 
 from __future__ import annotations
 
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operators import application_secrets, applications, operator_accounts, response_schemas, sellers
+from paydesk.operators import applications, operator_accounts, response_schemas, sellers
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
     EMAIL_TAKEN,
@@ -12,7 +12,7 @@ from paydesk.operators.errors import (
     SELLER_NOT_FOUND,
     TOO_MANY_SECRETS,
 )
-from paydesk.operators.rows import One, creating, listing
+from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.schemas import (
     ApplicationChange,
     ApplicationRequest,
@@ -26,18 +26,18 @@ from paydesk.operators.schemas import (
 _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
 
-_APPLICATION = One(
+_APPLICATION = Resource(
     "applications/{client_id}", "application", _NUMBER, response_schemas.APPLICATION_WITH_SECRETS, APPLICATION_NOT_FOUND
 )
-_SECRET = One(
+_SECRET = Resource(
     "applications/{client_id}/secrets/{secret_id}",
     "secret",
     _ULID,
     response_schemas.APPLICATION_WITH_SECRETS,
     APPLICATION_NOT_FOUND,
 )
-_SELLER = One("sellers/{user_id}", "seller", _NUMBER, response_schemas.SELLER, SELLER_NOT_FOUND)
-_OPERATOR = One("operators/{operator_id}", "operator", _ULID, response_schemas.OPERATOR, OPERATOR_NOT_FOUND)
+_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, response_schemas.SELLER, SELLER_NOT_FOUND)
+_OPERATOR = Resource("operators/{operator_id}", "operator", _ULID, response_schemas.OPERATOR, OPERATOR_NOT_FOUND)
 
 APPLICATIONS = (
     listing("applications", applications.find_all, response_schemas.APPLICATION, key=(0,)),
@@ -47,38 +47,41 @@ APPLICATIONS = (
         ApplicationRequest,
         response_schemas.NEW_APPLICATION,
         summary="Register an application",
-        description="The secret is in this answer and nowhere else.",
+        description="The response contains the secret, which is not shown again.",
     ),
-    _APPLICATION.reading(applications.get, "An application, with what is known of its secrets"),
+    _APPLICATION.reading(applications.get, "Get an application with the ids and dates of its secrets"),
     _APPLICATION.changing(applications.change, ApplicationChange, "Change an application"),
     _APPLICATION.acting(
         "suspend",
         applications.suspend,
         "Suspend an application",
-        description="It gets no tokens, and those that it has stop working. Suspending twice is as good as once.",
+        description="It gets no tokens, and its tokens are refused. Suspending a suspended application has no effect.",
     ),
     _APPLICATION.acting(
-        "resume", applications.resume, "Let a suspended application go on", description="With the tokens that it had."
+        "resume",
+        applications.resume,
+        "Resume a suspended application",
+        description="The tokens that it had are accepted again.",
     ),
     creating(
         "applications/{client_id}/secrets",
-        application_secrets.add,
+        applications.add_secret,
         SecretRequest,
         response_schemas.NEW_SECRET,
         name="operator_create_secret",
-        summary="Give an application another secret",
+        summary="Add a secret to an application",
         description=(
-            "The secret is in this answer and nowhere else. The others stay good for as long as `others_expire_in`"
-            " says; an application has at most five at once."
+            "The response contains the secret, which is not shown again. The other secrets stay valid for"
+            " `others_expire_in`; an application has at most five valid secrets."
         ),
         path_pattern=_NUMBER,
         errors=(APPLICATION_NOT_FOUND, TOO_MANY_SECRETS),
     ),
     _SECRET.deleting(
-        application_secrets.remove,
-        "End a secret at once",
+        applications.remove_secret,
+        "Remove a secret at once",
         errors=(SECRET_NOT_FOUND,),
-        description="Also the last one; the application gets no tokens then until it has another.",
+        description="The last one can be removed too; the application then gets no tokens until it has another.",
     ),
 )
 
@@ -90,23 +93,23 @@ SELLERS = (
         SellerRequest,
         response_schemas.NEW_SELLER,
         summary="Register a seller",
-        description="Without a password one is made, which is in this answer and nowhere else.",
+        description="Without `password` one is generated; the response contains it, and it is not shown again.",
         transaction="none",
         errors=(EMAIL_TAKEN,),
     ),
-    _SELLER.reading(sellers.get, "A seller"),
+    _SELLER.reading(sellers.get, "Get a seller"),
     _SELLER.changing(sellers.change, SellerChange, "Change a seller", (EMAIL_TAKEN,)),
     _SELLER.acting(
         "password",
         sellers.set_password,
-        "Give a seller another password",
+        "Replace a seller's password",
         answer=response_schemas.NEW_PASSWORD,
         body=PasswordRequest,
         transaction="none",
         description=(
-            "Without a password one is made, which is in this answer and nowhere else. Every session of the seller"
-            " ends. Applications keep their tokens, unless `withdraw_all` withdraws every authorization of the seller:"
-            " each application then gets `application.deauthorized`."
+            "Without `password` one is generated; the response contains it, and it is not shown again. All sessions of"
+            " the seller end. Applications keep their tokens, unless `withdraw_all` withdraws every authorization of"
+            " the seller: each application then gets `application.deauthorized`."
         ),
     ),
     _SELLER.acting(
@@ -114,12 +117,15 @@ SELLERS = (
         sellers.suspend,
         "Suspend a seller",
         description=(
-            "Nobody gets tokens to act for the seller, those that there are stop working, and whoever is signed in as"
-            " the seller is signed out. Suspending twice is as good as once."
+            "Applications get no tokens for the seller, the tokens that they have are refused, and all sessions of the"
+            " seller end. Suspending a suspended seller has no effect."
         ),
     ),
     _SELLER.acting(
-        "resume", sellers.resume, "Let a suspended seller go on", description="Applications have the tokens they had."
+        "resume",
+        sellers.resume,
+        "Resume a suspended seller",
+        description="The tokens that applications had are accepted again.",
     ),
 )
 
@@ -130,14 +136,14 @@ OPERATORS = (
         operator_accounts.create,
         OperatorRequest,
         response_schemas.NEW_OPERATOR,
-        summary="Let somebody else operate the service",
-        description="For owners alone. The token is in this answer and nowhere else.",
+        summary="Add an operator",
+        description="For owners only. The response contains the token, which is not shown again.",
     ),
     _OPERATOR.acting(
         "revoke",
         operator_accounts.revoke,
-        "End an operator's token",
-        description="For owners alone; it ends at once. Revoking twice is as good as once.",
+        "Revoke an operator's token",
+        description="For owners only; takes effect at once. Revoking a revoked token has no effect.",
     ),
 )
 

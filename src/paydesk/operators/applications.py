@@ -1,4 +1,4 @@
-"""Applications as operators see them. The secret is in the answer that creates it, and nowhere else."""
+"""Applications and their secrets. A secret is in the response that creates it, and is not shown again."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 
 from paydesk.core.clock import rfc3339
+from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import MINIMUM_PROPERTIES
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.application import Application, ApplicationSecret
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
-from paydesk.operators.errors import APPLICATION_NOT_FOUND
-from paydesk.operators.schemas import ApplicationChange, ApplicationRequest
+from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
+from paydesk.operators.schemas import ApplicationChange, ApplicationRequest, SecretRequest
+
+VALID_SECRETS_MAX = 5
 
 
 async def create(call: Call) -> Answer:
@@ -29,27 +32,27 @@ async def create(call: Call) -> Answer:
         on_replay=body.on_replay,
         now_ms=call.now_ms,
     )
-    answer = shown(application)
+    answer = _present(application)
     await audit.record(call, call.tx, "applications.create", answer["client_id"], after=answer)
     return Answer(201, {**answer, "client_secret": secret.reveal()})
 
 
 async def find_all(call: Call) -> Answer:
     """List the applications."""
-    return lists.slice_of(call, await applications.find_all(call.tx), lambda one: one.application_id, shown)
+    return lists.page_of_all(call, await applications.find_all(call.tx), lambda one: one.application_id, _present)
 
 
 async def get(call: Call) -> Answer:
-    """One application, with what is known of its secrets."""
+    """Return an application with the ids and dates of its secrets."""
     application = await applications.get(call.tx, lists.id_in_path(call.path))
     if application is None:
         raise APPLICATION_NOT_FOUND.with_reason("unknown application")
-    return await answer(call, application)
+    return await _answer(call, application)
 
 
 async def change(call: Call) -> Answer:
-    """Change what was sent, and nothing else: two who change different things at once both get theirs."""
-    before, body = await held(call), call.body
+    """Change only the fields that were sent, so that concurrent changes of different fields both take effect."""
+    before, body = await _locked(call), call.body
     assert isinstance(body, ApplicationChange)
     sent = {name: getattr(body, name) for name in body.model_fields_set}
     if not sent:
@@ -72,21 +75,60 @@ async def change(call: Call) -> Answer:
 
 
 async def suspend(call: Call) -> Answer:
-    """It gets no tokens any more, and those it has stop working."""
-    before = await held(call)
+    """Suspend an application: it gets no tokens, and its tokens are refused."""
+    before = await _locked(call)
     await applications.suspend(call.tx, before.application_id, call.now_ms)
     return await _changed(call, "applications.suspend", before)
 
 
 async def resume(call: Call) -> Answer:
-    """It may go on, with the tokens it had."""
-    before = await held(call)
+    """Resume a suspended application; its tokens are accepted again."""
+    before = await _locked(call)
     await applications.resume(call.tx, before.application_id)
     return await _changed(call, "applications.resume", before)
 
 
-async def held(call: Call) -> Application:
-    """The application of the path, for one who may change it and whom nobody else overtakes."""
+async def add_secret(call: Call) -> Answer:
+    """Add a secret. The others stay valid for `others_expire_in`, or until they are removed."""
+    application, body = await _locked(call), call.body
+    assert isinstance(body, SecretRequest)
+    number, before = application.application_id, await applications.find_secrets(call.tx, application.application_id)
+    if body.others_expire_in is not None:
+        overlap_seconds = typed_seconds(body.others_expire_in)
+        assert overlap_seconds is not None, "the schema has validated it"
+        for other in before:
+            await applications.expire_secret(call.tx, number, other.secret_id, call.now_ms + overlap_seconds * 1000)
+    # Every authentication reads all secrets of the application, so expired ones are deleted here.
+    await applications.forget_ended_secrets(call.tx, number, call.now_ms)
+    if len(await applications.find_secrets(call.tx, number)) >= VALID_SECRETS_MAX:
+        raise TOO_MANY_SECRETS.with_reason("too many secrets", f"at most {VALID_SECRETS_MAX} may be valid at once")
+    created, secret = await applications.add_secret(call.tx, number, call.now_ms)
+    after = await _record_secrets(call, number, "applications.secrets.add", before)
+    return Answer(
+        201,
+        {
+            "client_id": str(number),
+            "id": created.secret_id,
+            "client_secret": secret.reveal(),
+            "created_date": rfc3339(created.created_ms),
+            "secrets": after,
+        },
+    )
+
+
+async def remove_secret(call: Call) -> Answer:
+    """Remove a secret at once. The last one too: a leaked secret must not wait for its replacement."""
+    application = await _locked(call)
+    number = application.application_id
+    before = await applications.find_secrets(call.tx, number)
+    if not await applications.remove_secret(call.tx, number, call.path):
+        raise SECRET_NOT_FOUND.with_reason("unknown secret")
+    await _record_secrets(call, number, "applications.secrets.remove", before)
+    return await _answer(call, application)
+
+
+async def _locked(call: Call) -> Application:
+    """Lock and return the application of the path. Raises `FORBIDDEN`, `APPLICATION_NOT_FOUND`."""
     audit.require_change(call)
     application = await applications.lock(call.tx, lists.id_in_path(call.paths[0]))
     if application is None:
@@ -94,14 +136,38 @@ async def held(call: Call) -> Application:
     return application
 
 
-async def answer(call: Call, application: Application) -> Answer:
-    """200 with the application and what is known of its secrets."""
+async def _changed(call: Call, action: str, before: Application) -> Answer:
+    """Return the application; record the change in the audit trail unless nothing changed."""
+    after = await applications.get(call.tx, before.application_id)
+    assert after is not None, "the row is locked until the commit"
+    if after != before:
+        document = _present(after)
+        await audit.record(call, call.tx, action, document["client_id"], before=_present(before), after=document)
+    return await _answer(call, after)
+
+
+async def _record_secrets(
+    call: Call, number: int, action: str, before: list[ApplicationSecret]
+) -> list[dict[str, Any]]:
+    """Record the ids of the secrets before and after in the audit trail; return those after."""
+    after = _present_secrets(await applications.find_secrets(call.tx, number))
+    await audit.record(
+        call,
+        call.tx,
+        action,
+        str(number),
+        before={"secrets": _present_secrets(before)},
+        after={"secrets": after},
+    )
+    return after
+
+
+async def _answer(call: Call, application: Application) -> Answer:
     secrets = await applications.find_secrets(call.tx, application.application_id)
-    return Answer(200, {**shown(application), "secrets": shown_secrets(secrets)})
+    return Answer(200, {**_present(application), "secrets": _present_secrets(secrets)})
 
 
-def shown(application: Application) -> dict[str, Any]:
-    """The application without its secrets."""
+def _present(application: Application) -> dict[str, Any]:
     document = {
         "client_id": str(application.application_id),
         "name": application.name,
@@ -115,20 +181,10 @@ def shown(application: Application) -> dict[str, Any]:
     return document if suspended_ms is None else {**document, "suspended_date": rfc3339(suspended_ms)}
 
 
-def shown_secrets(secrets: list[ApplicationSecret]) -> list[dict[str, Any]]:
-    """What is known of the secrets; one without an end is good until it is removed."""
+def _present_secrets(secrets: list[ApplicationSecret]) -> list[dict[str, Any]]:
+    """Return ids and dates; a secret without `expires_date` is valid until it is removed."""
     return [
         {"id": one.secret_id, "created_date": rfc3339(one.created_ms)}
         | ({} if one.expires_ms is None else {"expires_date": rfc3339(one.expires_ms)})
         for one in secrets
     ]
-
-
-async def _changed(call: Call, action: str, before: Application) -> Answer:
-    """The application as it is by now; what changed is written down, and where nothing did, nothing."""
-    after = await applications.get(call.tx, before.application_id)
-    assert after is not None, "it is held until the commit"
-    if after != before:
-        document = shown(after)
-        await audit.record(call, call.tx, action, document["client_id"], before=shown(before), after=document)
-    return await answer(call, after)

@@ -1,4 +1,4 @@
-"""The audit trail: each change by an operator writes who, when, from where and what, in its own transaction."""
+"""The audit trail: each change by an operator records who, when, from where and what, in its own transaction."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ import msgspec
 from paydesk.core import ids
 from paydesk.core.errors import FORBIDDEN
 from paydesk.operation import Call
-from paydesk.operators import store
 from paydesk.storage.database import Transaction
+
+ADD = """
+INSERT INTO operator_audit (entry_id, operator_id, action, subject, address, before, after, created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
 
 def require_change(call: Call) -> None:
-    """Refuse those who may only read. Raises `FORBIDDEN`."""
+    """Refuse the role `support`, which is read-only. Raises `FORBIDDEN`."""
     if call.caller.role == "support":
         raise FORBIDDEN.with_reason("support may only read", message="Your role, support, may only read.")
 
 
 def require_owner(call: Call) -> None:
-    """Refuse everybody but owners, who alone say who operates the service. Raises `FORBIDDEN`."""
+    """Refuse every role but `owner`. Raises `FORBIDDEN`."""
     if call.caller.role != "owner":
         raise FORBIDDEN.with_reason(
             "not an owner", message=f"Your role, {call.caller.role}, may not do this; an owner may."
@@ -30,7 +33,7 @@ def require_owner(call: Call) -> None:
 async def record(
     call: Call, tx: Transaction, action: str, subject: str, *, before: Any = None, after: Any = None
 ) -> None:
-    """Write down the change. `before` and `after` must carry no secret."""
+    """Record a change by the calling operator. `before` and `after` must not contain secrets."""
     await write(
         tx,
         operator_id=call.caller.operator_id,
@@ -54,11 +57,9 @@ async def write(
     before: Any = None,
     after: Any = None,
 ) -> None:
-    """Write down what somebody did, wherever from. `before` and `after` must carry no secret."""
+    """Record a change made over HTTP or locally. `before` and `after` must not contain secrets."""
     entry_id = ids.ulid(now_ms)
-    await store.audit(
-        tx, store.Entry(entry_id, operator_id, action, subject, address, _json(before), _json(after), now_ms)
-    )
+    await tx.run(ADD, entry_id, operator_id, action, subject, address, _json(before), _json(after), now_ms)
 
 
 def _json(value: Any) -> str | None:

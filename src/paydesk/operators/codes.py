@@ -1,4 +1,4 @@
-"""Codes without a browser, for development: as if the seller had just agreed."""
+"""Authorization codes without a browser, for development."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from paydesk.operators.schemas import CodeRequest
 
 
 async def create(call: Call) -> Answer:
-    """Mint a code for an application and a seller."""
+    """Issue the code that the seller's consent would have issued."""
     audit.require_change(call)
     body: CodeRequest = call.body
     if (body.code_challenge is None) != (body.code_challenge_method is None):
-        missing = "code_challenge" if body.code_challenge is None else "code_challenge_method"
-        raise REQUIRED_PROPERTIES.with_reason(
-            "half a challenge", f"'$.{missing}' - must come with the other of the two"
-        )
+        sent, missing = "code_challenge", "code_challenge_method"
+        if body.code_challenge is None:
+            sent, missing = missing, sent
+        raise REQUIRED_PROPERTIES.with_reason("incomplete challenge", f"'$.{missing}' - must be sent with {sent}")
     application = await applications.get(call.tx, body.client_id)
     if application is None:
         raise APPLICATION_NOT_FOUND.with_reason("unknown application")
@@ -30,7 +30,7 @@ async def create(call: Call) -> Answer:
     redirect_uri = body.redirect_uri or application.redirect_uris[0]
     if redirect_uri not in application.redirect_uris:
         raise PROPERTY_VALUE.with_reason(
-            "redirect_uri is not registered", "'$.redirect_uri' - must be one of the application's"
+            "redirect_uri is not registered", "'$.redirect_uri' - must be one of the application's redirect URIs"
         )
     if application.pkce_required and body.code_challenge is None:
         raise REQUIRED_PROPERTIES.with_reason(
@@ -50,12 +50,12 @@ async def create(call: Call) -> Answer:
         now_ms=call.now_ms,
         expires_ms=expires_ms,
     )
-    answer = {
+    document = {
         "client_id": str(application.application_id),
         "user_id": body.user_id,
         "redirect_uri": redirect_uri,
         "scope": scope,
         "expires_date": rfc3339(expires_ms),
     }
-    await audit.record(call, call.tx, "codes.create", str(body.user_id), after=answer)
-    return Answer(201, {"code": code, **answer})
+    await audit.record(call, call.tx, "codes.create", str(body.user_id), after=document)
+    return Answer(201, {"code": code, **document})

@@ -1,4 +1,4 @@
-"""What happened, for operators: an order with its moves and notifications, deliveries, operator events."""
+"""The history of an order with its notifications, the list of deliveries, and operator events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
 DELIVERY_STATUSES = ("pending", "delivered", "exhausted", "superseded", "withdrawn")
 
-# An operator knows an order by its id alone: one look by primary key for each seller instead of reading all orders.
+# Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
 OWNER = """
 SELECT sellers.seller_id FROM sellers
 JOIN orders ON orders.seller_id = sellers.seller_id AND orders.order_id = $1"""
@@ -28,7 +28,7 @@ MOVES = """
 SELECT version, event_id, action, move, status, status_detail, payment_status_detail, created_ms
 FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
 
-# An attempt that is under way has not failed yet, so it doesn't count.
+# An attempt in progress is not counted: it has not failed yet.
 _DELIVERY = """
 seller_id, delivery_id, subscription_id, order_id, version, status,
 attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
@@ -48,10 +48,10 @@ FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
 
 
 async def get_order(call: Call) -> Answer:
-    """An order with every move it made and every notification of it."""
+    """Return an order with all its status changes and notifications."""
     seller_id = await owner_of(call.tx, call.path)
     order = await orders.find(call.tx, seller_id, call.path)
-    assert order is not None, "orders are never deleted while they are looked at"
+    assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     deliveries = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, call.path)
     return Answer(
@@ -65,7 +65,7 @@ async def get_order(call: Call) -> Answer:
 
 
 async def find_deliveries(call: Call) -> Answer:
-    """Notifications: of one order, or all of them a page at a time."""
+    """List the deliveries of one order, or a page of all of them."""
     order_id = call.query.get("order")
     if order_id is not None:
         order_id = order_id.upper()
@@ -78,13 +78,13 @@ async def find_deliveries(call: Call) -> Answer:
 
 
 async def find_events(call: Call) -> Answer:
-    """What operators should know about, the oldest first."""
+    """List the operator events, oldest first."""
     return await lists.page(call.tx, call, EVENTS, ("",), _event)
 
 
 async def owner_of(tx: Transaction, order_id: str) -> int:
-    """The seller whose order it is. Raises `ORDER_NOT_FOUND`."""
-    # What is no id at all may have characters that a database refuses.
+    """Return the id of the seller who has this order. Raises `ORDER_NOT_FOUND`."""
+    # An invalid id may contain characters that PostgreSQL refuses.
     row = await tx.one(OWNER, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
     if row is None:
         raise ORDER_NOT_FOUND.with_reason("no seller has this order")
@@ -111,7 +111,7 @@ def _delivery(row: Row) -> dict[str, Any]:
         "id": delivery_id,
         "seller_id": seller_id,
         "subscription_id": subscription_id,
-        **_about(order_id),
+        **_subject(order_id),
         "version": version,
         "status": status,
         "attempts": attempts,
@@ -120,8 +120,8 @@ def _delivery(row: Row) -> dict[str, Any]:
     return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
 
 
-def _about(subject: str) -> dict[str, Any]:
-    """What a notification tells of: an order, or what a seller lets an application do."""
+def _subject(subject: str) -> dict[str, Any]:
+    """Return the topic and id of what a notification is about: an order, or an application's authorization."""
     if subject.isdigit():
         return {"topic": CONNECT_TOPIC, "client_id": subject}
     return {"topic": TOPIC, "order_id": subject}
@@ -134,15 +134,15 @@ def _event(row: Row) -> dict[str, Any]:
         "kind": kind,
         "subject": subject,
         "message": message,
-        "body": _evidence(body),
+        "body": _body(body),
         "occurrences": occurrences,
         "created_date": rfc3339(created_ms),
     }
     return document if seller_id is None else {**document, "seller_id": seller_id}
 
 
-def _evidence(body: str) -> msgspec.Raw | str:
-    """What an event tells beside its message: JSON, or the text of a terminal that sent something else."""
+def _body(body: str) -> msgspec.Raw | str:
+    """Return the event's body as raw JSON, or as text when a terminal sent something else."""
     try:
         msgspec.json.decode(body)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,4 +1,4 @@
-"""Lists, a page at a time: `limit` rows after a cursor, which is the key of the last row that was shown."""
+"""Paged lists: at most `limit` rows after a cursor, which is the key of the last row of the previous page."""
 
 from __future__ import annotations
 
@@ -14,77 +14,81 @@ from paydesk.storage.database import Row, Transaction
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
 
-LIMIT = Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many.")
-OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Of this seller only.")
+LIMIT = Query(
+    "limit",
+    {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+    "The maximum number of rows.",
+)
+OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Only rows of this seller.")
 
 T = TypeVar("T")
 Key = tuple[int | str, ...]
 
 
 def paging(key: Key) -> tuple[Query, Query]:
-    """The parameters of a list whose rows have keys such as this one."""
+    """Return the paging parameters of a list whose row keys have the types of `key`."""
     after = {"type": "string", "pattern": f"^{_cursor_pattern(tuple(map(type, key)))}$"}
-    return LIMIT, Query("after", after, "The `next` of the page before.")
+    return LIMIT, Query("after", after, "The `next` of the previous page.")
 
 
 async def page(
-    tx: Transaction, call: Call, sql: str, first: Key, shown: Callable[[Row], dict[str, Any]], *args: Any
+    tx: Transaction, call: Call, sql: str, first: Key, present: Callable[[Row], dict[str, Any]], *args: Any
 ) -> Answer:
-    """One page. `sql` takes the key that it starts after, the limit and `args`; its rows begin with their key.
+    """Return one page. `sql` takes the key to start after, the limit and `args`; its rows begin with their key.
 
-    `first` is a key before all others. Raises `PROPERTY_VALUE` for a limit or cursor that is none.
+    `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
     """
     limit = _limit(call.query)
     rows = await tx.all(sql, *_after(call.query, first), limit + 1, *args)
-    answer: dict[str, Any] = {"data": [shown(row) for row in rows[:limit]]}
+    document: dict[str, Any] = {"data": [present(row) for row in rows[:limit]]}
     if len(rows) > limit:
-        answer["next"] = ".".join(str(part) for part in rows[limit - 1][: len(first)])
-    return Answer(200, answer)
+        document["next"] = ".".join(str(part) for part in rows[limit - 1][: len(first)])
+    return Answer(200, document)
 
 
-def slice_of(
-    call: Call, rows: Sequence[T], number_of: Callable[[T], int], shown: Callable[[T], dict[str, Any]]
+def page_of_all(
+    call: Call, rows: Sequence[T], number_of: Callable[[T], int], present: Callable[[T], dict[str, Any]]
 ) -> Answer:
-    """One page of something small that is read whole. Raises `PROPERTY_VALUE` as `page` does."""
+    """Return one page of a small table that was read whole. Raises `PROPERTY_VALUE` as `page` does."""
     limit, after = _limit(call.query), _after(call.query, (0,))[0]
     rest = sorted((row for row in rows if number_of(row) > int(after)), key=number_of)
-    answer: dict[str, Any] = {"data": [shown(row) for row in rest[:limit]]}
+    document: dict[str, Any] = {"data": [present(row) for row in rest[:limit]]}
     if len(rest) > limit:
-        answer["next"] = str(number_of(rest[limit - 1]))
-    return Answer(200, answer)
+        document["next"] = str(number_of(rest[limit - 1]))
+    return Answer(200, document)
 
 
 def sellers(query: Mapping[str, str]) -> tuple[int, int]:
-    """The first and the last seller that `?seller=` asks for: one, or all. Raises `PROPERTY_VALUE`."""
-    given = query.get("seller")
-    if given is None:
+    """Return the first and last seller id that `?seller=` selects: one, or all. Raises `PROPERTY_VALUE`."""
+    text = query.get("seller")
+    if text is None:
         return 0, NUMBER_MAX
-    seller_id = number("seller", given)
+    seller_id = _number("seller", text)
     return seller_id, seller_id
 
 
-def choice(query: Mapping[str, str], name: str, words: Sequence[str]) -> str:
-    """A query parameter that is one of some words; nothing, where it was left out. Raises `PROPERTY_VALUE`."""
-    given = query.get(name)
-    if given is not None and given not in words:
-        raise PROPERTY_VALUE.with_reason(f"unknown {name}", f"'{name}' - must be one of {', '.join(words)}")
-    return given or ""
-
-
-def number(name: str, text: str) -> int:
-    """A query parameter's whole number. Raises `PROPERTY_VALUE`."""
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        return int(text)
-    raise PROPERTY_VALUE.with_reason(f"{name} is not a number", f"'{name}' - must be a whole number")
+def choice(query: Mapping[str, str], name: str, values: Sequence[str]) -> str:
+    """Return an enumerated query parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
+    text = query.get(name)
+    if text is not None and text not in values:
+        raise PROPERTY_VALUE.with_reason(f"unknown {name}", f"'{name}' - must be one of {', '.join(values)}")
+    return text or ""
 
 
 def id_in_path(text: str) -> int:
-    """The number in a path; what is none is nobody's."""
+    """Return the number in a path, or -1, which no row has, when it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
 
 
+def _number(name: str, text: str) -> int:
+    number = id_in_path(text)
+    if number < 0:
+        raise PROPERTY_VALUE.with_reason(f"{name} is not a number", f"'{name}' - must be a whole number")
+    return number
+
+
 def _limit(query: Mapping[str, str]) -> int:
-    limit = number("limit", query.get("limit", str(LIMIT_DEFAULT)))
+    limit = _number("limit", query.get("limit", str(LIMIT_DEFAULT)))
     if not 1 <= limit <= LIMIT_MAX:
         raise PROPERTY_VALUE.with_reason("limit out of range", f"'limit' - must be from 1 to {LIMIT_MAX}")
     return limit
@@ -95,7 +99,7 @@ def _after(query: Mapping[str, str], first: Key) -> Key:
     if cursor is None:
         return first
     if not re.fullmatch(_cursor_pattern(tuple(map(type, first))), cursor):
-        raise PROPERTY_VALUE.with_reason("cursor is none of ours", "'after' - must be the `next` of a page")
+        raise PROPERTY_VALUE.with_reason("invalid cursor", "'after' - must be the `next` of a page")
     parts = cursor.split(".", len(first) - 1)
     return tuple(int(part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True))
 

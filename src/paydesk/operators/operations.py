@@ -1,4 +1,4 @@
-"""The operators' part of the interface, one row an endpoint."""
+"""The endpoints of the operator interface."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operation import Operation, Query
 from paydesk.operators import (
     accounts,
+    authorizations,
     codes,
-    grants,
     history,
     orders,
     outcomes,
@@ -18,15 +18,15 @@ from paydesk.operators import (
 )
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
+    AUTHORIZATION_NOT_FOUND,
     EXTERNAL_POS_ID_TAKEN,
-    GRANT_NOT_FOUND,
     POS_NOT_FOUND,
     POS_TAKEN,
     SELLER_NOT_FOUND,
     STORE_NOT_FOUND,
 )
 from paydesk.operators.lists import OF_SELLER
-from paydesk.operators.rows import BASE, One, creating, listing
+from paydesk.operators.rows import BASE, Resource, creating, listing
 from paydesk.operators.schemas import (
     CodeRequest,
     PosRequest,
@@ -40,26 +40,27 @@ from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.response_schemas import ORDER as APPLICATIONS_ORDER
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
-_REVERSAL = One(
+_REVERSAL = Resource(
     "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", response_schemas.REVERSAL, REVERSAL_NOT_FOUND
 )
 
 OPERATIONS = (
     *accounts.ROWS,
-    listing("grants", grants.find_all, response_schemas.GRANT, OF_SELLER),
+    listing("grants", authorizations.find_all, response_schemas.AUTHORIZATION, OF_SELLER),
     Operation(
         method="DELETE",
         path=f"{BASE}/grants/{{grant_id}}",
         name="operator_withdraw_grant",
         summary="Withdraw a grant",
         surface="operator",
-        handler=grants.withdraw,
+        handler=authorizations.withdraw,
         status=204,
-        path_pattern=grants.ID_PATTERN,
-        errors=(GRANT_NOT_FOUND,),
+        path_pattern=authorizations.ID_PATTERN,
+        errors=(AUTHORIZATION_NOT_FOUND,),
         description=(
-            "As if the seller had withdrawn it: its codes and tokens are good for nothing any more, and the application"
-            " is told by `application.deauthorized`. Orders under way go on. One that has ended stays as it is."
+            "Has the effect of a withdrawal by the seller: the grant's codes and tokens are refused, and the"
+            " application gets `application.deauthorized`. Open orders continue. Withdrawing a withdrawn grant has no"
+            " effect."
         ),
     ),
     listing("stores", stores.find_stores, response_schemas.STORE, OF_SELLER, key=(0, 0)),
@@ -87,7 +88,7 @@ OPERATIONS = (
         TerminalRequest,
         response_schemas.NEW_TERMINAL,
         summary="Add a virtual terminal",
-        description="It takes test orders at once, at a new point of sale of its own unless one is named.",
+        description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
         errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
@@ -99,7 +100,7 @@ OPERATIONS = (
         SubscriptionRequest,
         response_schemas.NEW_SUBSCRIPTION,
         summary="Subscribe an application",
-        description="The secret that signs its notifications is in this answer and nowhere else.",
+        description="The response contains the secret that signs the notifications; it is not shown again.",
         transaction="none",
         errors=(APPLICATION_NOT_FOUND,),
     ),
@@ -108,8 +109,8 @@ OPERATIONS = (
         codes.create,
         CodeRequest,
         response_schemas.CODE,
-        summary="Mint an authorization code",
-        description="As if the seller had just agreed.",
+        summary="Issue an authorization code",
+        description="The code is the one that the seller's consent would have issued.",
         development=True,
         errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
@@ -118,7 +119,7 @@ OPERATIONS = (
         method="GET",
         path=f"{BASE}/orders/{{order_id}}",
         name="inspect_order",
-        summary="An order with its moves and notifications",
+        summary="Get an order with its history and notifications",
         surface="operator",
         handler=history.get_order,
         answer=response_schemas.ORDER,
@@ -130,8 +131,8 @@ OPERATIONS = (
         "deliveries",
         history.find_deliveries,
         response_schemas.DELIVERY,
-        Query("order", {"type": "string"}, "Of this order only, all at once."),
-        Query("status", {"enum": list(history.DELIVERY_STATUSES)}, "With this status only."),
+        Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
+        Query("status", {"enum": list(history.DELIVERY_STATUSES)}, "Only rows with this status."),
         OF_SELLER,
         errors=(ORDER_NOT_FOUND,),
     ),
@@ -139,11 +140,11 @@ OPERATIONS = (
         method="POST",
         path=f"{BASE}/orders/{{order_id}}/resolve",
         name="operator_resolve_order",
-        summary="End an order whose outcome nobody knows",
+        summary="Set the outcome of an order whose outcome is unknown",
         description=(
-            "For an order at `check_on_terminal`, ten minutes after it came there, when neither its terminal nor the"
-            " acquirer says what became of it. Written into the audit trail with its reason. An approval that is told"
-            " of later, of an order that was declined here, is a late one and is given back."
+            "For an order at `check_on_terminal` for at least ten minutes, when neither the terminal nor the acquirer"
+            " reports the outcome. The audit trail records the reason. An approval that is reported after the order was"
+            " declined here is a late approval and is reversed."
         ),
         surface="operator",
         handler=outcomes.resolve,
@@ -156,25 +157,25 @@ OPERATIONS = (
         "inquiries",
         outcomes.find_inquiries,
         response_schemas.INQUIRY,
-        Query("open", {"type": "boolean"}, "Those alone that have no end yet."),
+        Query("open", {"type": "boolean"}, "Only inquiries that have not ended."),
         OF_SELLER,
     ),
     listing(
         "reversals",
         outcomes.find_reversals,
         response_schemas.REVERSAL,
-        Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "With this status only."),
+        Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "Only rows with this status."),
         OF_SELLER,
     ),
     _REVERSAL.acting(
         "resolve",
         outcomes.resolve_reversal,
-        "End a reversal that nobody confirms",
+        "Set the outcome of an unconfirmed reversal",
         body=ResolveReversalRequest,
         description=(
-            "For a late approval that the acquirer can't be asked about, or does not confirm, from ten minutes after"
-            " it came: `reversed` where it was given back otherwise, `not_found` where there is nothing to give back."
-            " It is not tried any more. Written into the audit trail with its reason."
+            "For a reversal that the acquirer has not confirmed within ten minutes of the late approval: `reversed` if"
+            " the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not retried."
+            " The audit trail records the reason."
         ),
         errors=(CANNOT_RESOLVE_REVERSAL,),
     ),
@@ -182,7 +183,7 @@ OPERATIONS = (
         "refunds",
         outcomes.find_refunds,
         response_schemas.REFUND,
-        Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "With this status only."),
+        Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "Only rows with this status."),
         OF_SELLER,
     ),
     listing("events", history.find_events, response_schemas.EVENT, key=("",)),

@@ -1,4 +1,4 @@
-"""Orders of all sellers, for operators: the latest first, a page at a time, or those with one reference."""
+"""Orders of all sellers, newest first, optionally filtered."""
 
 from __future__ import annotations
 
@@ -16,39 +16,43 @@ from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row
 
 QUERY = (
-    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "With this status, as answers show it."),
-    Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
-    Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
+    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "Only orders with this status."),
+    Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only orders on this terminal."),
+    Query(
+        "external_reference",
+        {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN},
+        "Only orders with this reference.",
+    ),
     lists.OF_SELLER,
 )
 
 _COLUMNS = ", ".join(f"o.{column}" for column in COLUMNS.split(", "))
-_ASKED = """
+_CONDITIONS = """
 (o.seller_id, o.order_id) < ($1, $2) AND o.seller_id >= $4 AND ($5 = '' OR o.terminal_id = $5)
   AND ($6 = '' OR o.status = $6) AND ($7 = '' OR o.status_detail = $7) AND o.status_detail NOT IN ($8, $9)
 ORDER BY o.seller_id DESC, o.order_id DESC LIMIT $3"""
 
-LIST = f"SELECT {_COLUMNS} FROM orders o WHERE {_ASKED}"
+LIST = f"SELECT {_COLUMNS} FROM orders o WHERE {_CONDITIONS}"
 
-# One look by index for each seller instead of reading all orders.
+# One index lookup per seller instead of a scan of all orders.
 REFERENCED = f"""
 SELECT {_COLUMNS} FROM sellers s JOIN orders o ON o.seller_id = s.seller_id AND o.external_reference = $10
-WHERE {_ASKED}"""
+WHERE {_CONDITIONS}"""
 
 
 async def find_all(call: Call) -> Answer:
-    """Orders, the latest of each seller first."""
+    """List the orders by seller, newest first."""
     first, last = lists.sellers(call.query)
     terminal_id, reference = _filter(call, "terminal_id"), _filter(call, "external_reference")
-    asked: list[Any] = [first, terminal_id, *_told_as(call.query.get("status", ""))]
+    args: list[Any] = [first, terminal_id, *_status_filter(call.query.get("status", ""))]
     if reference:
-        asked.append(reference)
+        args.append(reference)
     before = (min(last + 1, lists.NUMBER_MAX), "")
-    return await lists.page(call.tx, call, REFERENCED if reference else LIST, before, _shown, *asked)
+    return await lists.page(call.tx, call, REFERENCED if reference else LIST, before, _present, *args)
 
 
 def _filter(call: Call, name: str) -> str:
-    """Return a query parameter that an application can search by too, or an empty text. Raises `PROPERTY_VALUE`."""
+    """Return a search parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
     sent = call.query.get(name)
     try:
         return "" if sent is None else str(FILTERS[name](sent))
@@ -56,8 +60,8 @@ def _filter(call: Call, name: str) -> str:
         raise PROPERTY_VALUE.with_reason(f"{name} is malformed", f"'{name}' - {error}") from None
 
 
-def _told_as(status: str) -> tuple[str, str, str, str]:
-    """The status and the detail of the rows that are told as this one, and two details that they must not have."""
+def _status_filter(status: str) -> tuple[str, str, str, str]:
+    """Return the status and the status_detail of the rows with this label, and two details to exclude."""
     if status and status not in status_labels.told():
         raise PROPERTY_VALUE.with_reason(
             "unknown status", f"'status' - must be one of {', '.join(status_labels.told())}"
@@ -67,5 +71,5 @@ def _told_as(status: str) -> tuple[str, str, str, str]:
     return ("", detail, one, other) if detail is not None else (status, "", one, other)
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _present(row: Row) -> dict[str, Any]:
     return shown(Order(*row))

@@ -1,4 +1,4 @@
-"""Unknown outcomes, approvals that go back and refunds, for operators: how far each is, and what they may end."""
+"""Inquiries, reversals and refunds: their lists, and how an operator resolves an order or a reversal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from paydesk.storage.database import Row, Transaction
 REVERSAL_STATUSES = ("pending", "reversed", "not_found")
 REFUND_STATUSES = ("processing", "processed", "failed")
 WALL = SystemClock()
-"""The machine's clock, which claims go by."""
+"""The system clock, which leases of jobs use."""
 
-# An attempt that is under way has not failed yet, so it doesn't count.
+# An attempt in progress is not counted: it has not failed yet.
 _REVERSAL = """
 seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status,
 attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
@@ -57,31 +57,31 @@ ORDER BY seller_id, refund_id LIMIT $3"""
 
 
 async def find_reversals(call: Call) -> Answer:
-    """Late approvals, and how far giving them back has come."""
+    """List the reversals of late approvals."""
     status = lists.choice(call.query, "status", REVERSAL_STATUSES)
     first, last = lists.sellers(call.query)
     return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status)
 
 
 async def find_refunds(call: Call) -> Answer:
-    """Refunds, and how often the acquirer was asked for those that have no end yet."""
+    """List the refunds with the number of attempts at the acquirer."""
     status = lists.choice(call.query, "status", REFUND_STATUSES)
     first, last = lists.sellers(call.query)
     return await lists.page(call.tx, call, REFUNDS, (first, ""), _refund, last, status)
 
 
 async def find_inquiries(call: Call) -> Answer:
-    """Orders whose outcome is or was unknown, and what the acquirer was asked about them."""
+    """List the inquiries about orders whose outcome is or was unknown."""
     is_open = lists.choice(call.query, "open", ("true", "false")) == "true"
     first, last = lists.sellers(call.query)
     return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(is_open))
 
 
 async def resolve(call: Call) -> Answer:
-    """End an order whose outcome nobody knows; who did it, and why, is written down."""
+    """Set the outcome of an order whose outcome is unknown; the audit trail records the operator and the reason."""
     audit.require_change(call)
     body: ResolveRequest = call.body
-    before = await _held(call.tx, call.path)
+    before = await _locked(call.tx, call.path)
     resolved = await resolving.resolve(
         call.tx,
         before,
@@ -90,13 +90,13 @@ async def resolve(call: Call) -> Answer:
         after_seconds=call.settings.resolve_after_seconds,
         can_ask=call.state["acquirers"].of(live=bool(before.live)) is not None,
     )
-    after = {**_told(resolved), "outcome": body.outcome, "reason": body.reason}
-    await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_told(before), after=after)
+    after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
+    await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
     return Answer(200, shown(resolved))
 
 
 async def resolve_reversal(call: Call) -> Answer:
-    """End a reversal that the acquirer does not confirm; who did it, and why, is written down."""
+    """Set the outcome of a reversal that the acquirer does not confirm; the audit trail records the reason."""
     audit.require_change(call)
     body: ResolveReversalRequest = call.body
     row = await call.tx.one(OWNER, call.path)
@@ -117,17 +117,17 @@ async def resolve_reversal(call: Call) -> Answer:
     after = {"status": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
     ended = await call.tx.one(REVERSAL, seller_id, call.path)
-    assert ended is not None, "it was there a moment ago"
+    assert ended is not None, "it was resolved in this transaction"
     return Answer(200, _reversal(ended))
 
 
-async def _held(tx: Transaction, order_id: str) -> Order:
+async def _locked(tx: Transaction, order_id: str) -> Order:
     order = await orders.lock(tx, await owner_of(tx, order_id), order_id)
-    assert order is not None, "its owner was found by it"
+    assert order is not None, "its owner was found in this transaction"
     return order
 
 
-def _told(order: Order) -> dict[str, Any]:
+def _state(order: Order) -> dict[str, Any]:
     return {"status": order.status, "status_detail": order.status_detail, "version": order.version}
 
 
@@ -173,7 +173,7 @@ def _refund(row: Row) -> dict[str, Any]:
 
 
 def _times(row: Row) -> dict[str, Any]:
-    """How often it was tried, since when, and when next, or when it ended."""
+    """Return the number of attempts, the creation date, and the date of the next attempt or of the end."""
     attempts, next_ms, created_ms, ended_ms = row
     times = {"attempts": attempts, "created_date": rfc3339(created_ms)}
     return times | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})

@@ -1,4 +1,4 @@
-"""What operators are answered, as JSON schemas for the docs."""
+"""JSON schemas of the responses of the operator interface."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from typing import Any, get_args
 
 from paydesk.operator_events import Kind
 from paydesk.operators.history import DELIVERY_STATUSES
+from paydesk.operators.outcomes import REFUND_STATUSES, REVERSAL_STATUSES
+from paydesk.operators.schemas import ROLES
 from paydesk.webhooks.schemas import ACTIONS_OF
 
 DATE = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
-YES_OR_NO = {"type": "boolean"}
+BOOLEAN = {"type": "boolean"}
 
 
-def described(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """An object of these fields and no others."""
+def object_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    """Return the schema of an object with these fields and no others."""
     return {
         "type": "object",
         "properties": {**required, **optional},
@@ -25,8 +27,8 @@ def described(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
 
 
 def list_of(item: dict[str, Any]) -> dict[str, Any]:
-    """One page of such objects."""
-    return described({"data": {"type": "array", "items": item}}, next=TEXT)
+    """Return the schema of a page of such objects."""
+    return object_of({"data": {"type": "array", "items": item}}, next=TEXT)
 
 
 _APPLICATION: dict[str, Any] = {
@@ -34,18 +36,18 @@ _APPLICATION: dict[str, Any] = {
     "name": TEXT,
     "redirect_uris": {"type": "array", "items": TEXT},
     "scopes": TEXT,
-    "pkce_required": YES_OR_NO,
+    "pkce_required": BOOLEAN,
     "on_replay": {"enum": ["revoke", "refuse"]},
     "created_date": DATE,
 }
-APPLICATION = described(_APPLICATION, suspended_date=DATE)
+APPLICATION = object_of(_APPLICATION, suspended_date=DATE)
 SECRETS: dict[str, Any] = {
     "type": "array",
-    "items": described({"id": TEXT, "created_date": DATE}, expires_date=DATE),
+    "items": object_of({"id": TEXT, "created_date": DATE}, expires_date=DATE),
 }
-APPLICATION_WITH_SECRETS = described({**_APPLICATION, "secrets": SECRETS}, suspended_date=DATE)
-NEW_APPLICATION = described({**_APPLICATION, "client_secret": TEXT})
-NEW_SECRET = described({"client_id": TEXT, "id": TEXT, "client_secret": TEXT, "created_date": DATE, "secrets": SECRETS})
+APPLICATION_WITH_SECRETS = object_of({**_APPLICATION, "secrets": SECRETS}, suspended_date=DATE)
+NEW_APPLICATION = object_of({**_APPLICATION, "client_secret": TEXT})
+NEW_SECRET = object_of({"client_id": TEXT, "id": TEXT, "client_secret": TEXT, "created_date": DATE, "secrets": SECRETS})
 _SELLER: dict[str, Any] = {
     "user_id": NUMBER,
     "email": TEXT,
@@ -54,28 +56,31 @@ _SELLER: dict[str, Any] = {
     "currency": TEXT,
     "created_date": DATE,
 }
-SELLER = described(_SELLER, suspended_date=DATE)
-NEW_SELLER = described(_SELLER, password=TEXT)
-NEW_PASSWORD = described(
+SELLER = object_of(_SELLER, suspended_date=DATE)
+NEW_SELLER = object_of(_SELLER, password=TEXT)
+NEW_PASSWORD = object_of(
     {
         **_SELLER,
-        "authorizations": {**NUMBER, "description": "How many authorizations of the seller have not been withdrawn."},
+        "authorizations": {
+            **NUMBER,
+            "description": "The number of authorizations of the seller that are not withdrawn.",
+        },
     },
-    withdrawn={**NUMBER, "description": "How many authorizations `withdraw_all` withdrew."},
+    withdrawn={**NUMBER, "description": "The number of authorizations that `withdraw_all` withdrew."},
     password=TEXT,
     suspended_date=DATE,
 )
 _OPERATOR: dict[str, Any] = {
     "operator_id": TEXT,
     "name": TEXT,
-    "role": {"enum": ["owner", "operator", "support"]},
+    "role": {"enum": list(ROLES)},
     "created_date": DATE,
 }
-OPERATOR = described(_OPERATOR, revoked_date=DATE)
-NEW_OPERATOR = described({**_OPERATOR, "token": TEXT})
-GRANT = described(
+OPERATOR = object_of(_OPERATOR, revoked_date=DATE)
+NEW_OPERATOR = object_of({**_OPERATOR, "token": TEXT})
+AUTHORIZATION = object_of(
     {
-        "id": {**TEXT, "description": "Ends with the seller's own id."},
+        "id": {**TEXT, "description": "Ends with the seller's id."},
         "seller_id": NUMBER,
         "client_id": TEXT,
         "application_name": TEXT,
@@ -84,8 +89,8 @@ GRANT = described(
     },
     withdrawn_date=DATE,
 )
-STORE = described({"store_id": NUMBER, "seller_id": NUMBER, "name": TEXT, "created_date": DATE})
-POS = described(
+STORE = object_of({"store_id": NUMBER, "seller_id": NUMBER, "name": TEXT, "created_date": DATE})
+POS = object_of(
     {
         "pos_id": NUMBER,
         "seller_id": NUMBER,
@@ -101,11 +106,11 @@ _TERMINAL: dict[str, Any] = {
     "seller_id": NUMBER,
     "store_id": NUMBER,
     "pos_id": NUMBER,
-    "live_mode": YES_OR_NO,
+    "live_mode": BOOLEAN,
     "created_date": DATE,
 }
-TERMINAL = described(_TERMINAL, script=TEXT, last_seen_date=DATE)
-NEW_TERMINAL = described(
+TERMINAL = object_of(_TERMINAL, script=TEXT, last_seen_date=DATE)
+NEW_TERMINAL = object_of(
     {
         "id": TEXT,
         "operating_mode": {"enum": ["PDV", "STANDALONE", "SELF_SERVICE"]},
@@ -119,14 +124,14 @@ _SUBSCRIPTION: dict[str, Any] = {
     "id": TEXT,
     "client_id": TEXT,
     "topic": TEXT,
-    "live_mode": YES_OR_NO,
+    "live_mode": BOOLEAN,
     "url": TEXT,
     "actions": {"type": "array", "items": TEXT},
     "created_date": DATE,
 }
-SUBSCRIPTION = described(_SUBSCRIPTION)
-NEW_SUBSCRIPTION = described({**_SUBSCRIPTION, "secret": TEXT})
-CODE = described(
+SUBSCRIPTION = object_of(_SUBSCRIPTION)
+NEW_SUBSCRIPTION = object_of({**_SUBSCRIPTION, "secret": TEXT})
+CODE = object_of(
     {
         "code": TEXT,
         "client_id": TEXT,
@@ -136,7 +141,7 @@ CODE = described(
         "expires_date": DATE,
     }
 )
-DELIVERY = described(
+DELIVERY = object_of(
     {
         "id": TEXT,
         "seller_id": NUMBER,
@@ -152,7 +157,7 @@ DELIVERY = described(
     next_date=DATE,
     ended_date=DATE,
 )
-MOVE = described(
+MOVE = object_of(
     {
         "id": TEXT,
         "version": NUMBER,
@@ -166,7 +171,7 @@ MOVE = described(
 )
 ORDER = {
     "type": "object",
-    "description": "The order as applications see it, and beside it its history.",
+    "description": "The order as applications see it, with its history.",
     "properties": {
         "id": TEXT,
         "events": {"type": "array", "items": MOVE},
@@ -174,41 +179,41 @@ ORDER = {
     },
     "required": ["id", "events", "deliveries"],
 }
-REVERSAL = described(
+REVERSAL = object_of(
     {
         "id": TEXT,
         "seller_id": NUMBER,
         "order_id": TEXT,
-        "live_mode": YES_OR_NO,
+        "live_mode": BOOLEAN,
         "amount_minor": NUMBER,
         "reference_id": TEXT,
-        "status": {"enum": ["pending", "reversed", "not_found"]},
+        "status": {"enum": list(REVERSAL_STATUSES)},
         "attempts": NUMBER,
         "created_date": DATE,
     },
-    confirmed={"enum": ["approved", "not_found"], "description": "What the acquirer said when it was asked."},
+    confirmed={"enum": ["approved", "not_found"], "description": "The acquirer's inquiry result."},
     next_date=DATE,
     ended_date=DATE,
 )
-REFUND = described(
+REFUND = object_of(
     {
         "id": TEXT,
         "seller_id": NUMBER,
         "order_id": TEXT,
-        "live_mode": YES_OR_NO,
+        "live_mode": BOOLEAN,
         "amount": TEXT,
-        "status": {"enum": ["processing", "processed", "failed"]},
+        "status": {"enum": list(REFUND_STATUSES)},
         "attempts": NUMBER,
         "created_date": DATE,
     },
     next_date=DATE,
     ended_date=DATE,
 )
-INQUIRY = described(
+INQUIRY = object_of(
     {
         "seller_id": NUMBER,
         "order_id": TEXT,
-        "live_mode": YES_OR_NO,
+        "live_mode": BOOLEAN,
         "reason": TEXT,
         "status": {"enum": ["asking", "reversing", "ended"]},
         "attempts": NUMBER,
@@ -218,17 +223,14 @@ INQUIRY = described(
     next_date=DATE,
     ended_date=DATE,
 )
-EVENT = described(
+EVENT = object_of(
     {
         "id": TEXT,
         "kind": {"enum": list(get_args(Kind))},
         "subject": TEXT,
         "message": TEXT,
         "body": {},
-        "occurrences": {
-            "type": "integer",
-            "description": "How often it happened within one hour.",
-        },
+        "occurrences": {**NUMBER, "description": "The number of occurrences within one hour."},
         "created_date": DATE,
     },
     seller_id=NUMBER,

@@ -1,4 +1,4 @@
-"""What the operators' endpoints have in common: a list, one of it, a new one, a change, something done to one."""
+"""Builders for the operator endpoints: list, create, read, change, delete, and an action on one resource."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASE = "/operator/v1"
 def listing(
     noun: str, handler: Handler, item: dict[str, Any], *query: Query, key: Key = (0, ""), errors: Kinds = ()
 ) -> Operation:
-    """`GET …/{noun}`: a page of them; `key` is such as their rows have."""
+    """Return `GET …/{noun}`, a paged list; `key` is an example of its rows' keys."""
     return Operation(
         method="GET",
         path=f"{BASE}/{noun}",
@@ -34,7 +34,7 @@ def listing(
 
 
 def creating(noun: str, handler: Handler, body: type[BaseModel], answer: dict[str, Any], **more: Any) -> Operation:
-    """`POST …/{noun}`: a new one."""
+    """Return `POST …/{noun}`, which creates a resource."""
     return Operation(
         method="POST",
         path=f"{BASE}/{noun}",
@@ -50,19 +50,19 @@ def creating(noun: str, handler: Handler, body: type[BaseModel], answer: dict[st
     )
 
 
-class One:
-    """The endpoints of one such thing: `path` ends with the parameter that names it, `unknown` is what nobody has."""
+class Resource:
+    """The endpoints of one resource. `path` ends with the parameter that names it; `unknown` is its 404 error."""
 
     def __init__(self, path: str, noun: str, pattern: str, answer: dict[str, Any], unknown: ErrorKind) -> None:
         self._path, self._noun, self._unknown = f"{BASE}/{path}", noun, unknown
         self._shared: dict[str, Any] = {"surface": "operator", "answer": answer, "path_pattern": pattern}
 
     def reading(self, handler: Handler, summary: str) -> Operation:
-        """`GET` of it."""
+        """Return `GET` of the resource."""
         return self._row("GET", "", handler, f"operator_get_{self._noun}", summary, transaction="heavy")
 
     def changing(self, handler: Handler, body: type[BaseModel], summary: str, errors: Kinds = ()) -> Operation:
-        """`PATCH` of it: what is sent changes."""
+        """Return `PATCH` of the resource."""
         return self._row(
             "PATCH",
             "",
@@ -71,15 +71,15 @@ class One:
             summary,
             body=body,
             errors=(MINIMUM_PROPERTIES, *errors),
-            description="Only what is sent changes.",
+            description="Only the fields that are sent change.",
         )
 
     def acting(self, verb: str, handler: Handler, summary: str, **more: Any) -> Operation:
-        """`POST …/{verb}`: something is done to it."""
+        """Return `POST …/{verb}`, an action on the resource."""
         return self._row("POST", f"/{verb}", handler, f"operator_{verb}_{self._noun}", summary, **more)
 
     def deleting(self, handler: Handler, summary: str, **more: Any) -> Operation:
-        """`DELETE` of it."""
+        """Return `DELETE` of the resource."""
         return self._row("DELETE", "", handler, f"operator_delete_{self._noun}", summary, **more)
 
     def _row(self, method: str, tail: str, handler: Handler, name: str, summary: str, **more: Any) -> Operation:

@@ -1,9 +1,9 @@
-"""What operators send, at the wire: closed, strict, and without anything that only the service may say."""
+"""Request bodies of the operator interface, closed to unknown fields."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -18,8 +18,8 @@ from paydesk.oauth.clients import redirect_uris
 from paydesk.sandbox.terminals import scripts as virtual_scripts
 from paydesk.webhooks.schemas import ACTIONS_OF
 
-# In the context that the models are validated with: whether addresses on this very machine will do.
 LOOPBACK_ALLOWED = "loopback_allowed"
+"""The key of the validation context that permits http redirect URIs to this machine."""
 OVERLAP_SECONDS_MAX = 90 * 86_400
 
 _EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
@@ -27,55 +27,55 @@ _EMAIL = re.compile(f"{_EMAIL_PART}@{_EMAIL_PART}")
 
 
 class Change(Model):
-    """Something of it must be sent."""
+    """A request body with at least one field."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
 
-def _wrong(what: str) -> PydanticCustomError:
-    return PydanticCustomError("property_value", what)
+def _invalid(rule: str) -> PydanticCustomError:
+    return PydanticCustomError("property_value", rule)
 
 
 def _digits(value: Any) -> Any:
-    """Ids come as numbers or as their digits."""
+    """Accept ids as numbers and as text of digits."""
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value, re.ASCII) else value
 
 
 def _redirect_uri(text: str, info: ValidationInfo) -> str:
     fault = redirect_uris.fault(text, loopback_allowed=bool(info.context and info.context.get(LOOPBACK_ALLOWED)))
     if fault is not None:
-        raise _wrong(fault)
+        raise _invalid(fault)
     return text
 
 
 def _each_once(addresses: list[str]) -> list[str]:
     if len(set(addresses)) < len(addresses):
-        raise _wrong("must name each address once")
+        raise _invalid("must name each address once")
     return addresses
 
 
 def _overlap(text: str) -> str:
     seconds = typed_seconds(text)
     if seconds is None or seconds > OVERLAP_SECONDS_MAX:
-        raise _wrong("must be a time such as 0s, 30m, 24h or 7d, and at most 90d")
+        raise _invalid("must be a duration such as 0s, 30m, 24h or 7d, at most 90d")
     return text
 
 
 def _no_card_number(text: str) -> str:
     if card_numbers.carries(text):
-        raise _wrong("must not contain a card number")
+        raise _invalid("must not contain a card number")
     return text
 
 
 def _not_blank(text: str) -> str:
     if is_blank(text):
-        raise _wrong("must not be blank")
+        raise _invalid("must not be blank")
     return text
 
 
 def _email(text: str) -> str:
     if not _EMAIL.fullmatch(text):
-        raise _wrong("must be an e-mail address, such as ana@shop.example")
+        raise _invalid("must be an e-mail address, such as ana@shop.example")
     return text
 
 
@@ -83,12 +83,12 @@ def _scopes(text: str) -> str:
     try:
         return scopes.canonical(text)
     except scopes.ScopeError:
-        raise _wrong(f"must be out of {' '.join(scopes.SCOPES)}, separated by single spaces") from None
+        raise _invalid(f"must be out of {' '.join(scopes.SCOPES)}, separated by single spaces") from None
 
 
 def _currency(text: str) -> str:
     if text not in CURRENCIES:
-        raise _wrong(f"must be one of {', '.join(CURRENCIES)}")
+        raise _invalid(f"must be one of {', '.join(CURRENCIES)}")
     return text
 
 
@@ -96,10 +96,10 @@ def _script(text: str) -> str:
     try:
         return str(virtual_scripts.parse(text))
     except ValueError:
-        raise _wrong(f"must be one of {virtual_scripts.available()}") from None
+        raise _invalid(f"must be one of {virtual_scripts.available()}") from None
 
 
-# What is larger than a database's integer is nobody's id.
+# The upper bound is the largest BIGINT.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
 NOT_BLANK = {"pattern": f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"}
 Name = Annotated[
@@ -121,7 +121,9 @@ RedirectUris = Annotated[
 ]
 Scopes = Annotated[str, AfterValidator(_scopes), Field(json_schema_extra={"pattern": scopes.PATTERN})]
 OnReplay = Literal["revoke", "refuse"]
-# What the document tells of a text whose rule people are told in words.
+Role = Literal["owner", "operator", "support"]
+ROLES: tuple[str, ...] = get_args(Role)
+# For the OpenAPI document; the validators' messages are written for people.
 _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
@@ -139,7 +141,7 @@ Password = Annotated[
     Field(
         min_length=PASSWORD_CHARACTERS_MIN,
         max_length=PASSWORD_CHARACTERS_MAX,
-        description="Neither a common word or name with digits or signs around it, nor with the e-mail's name in it.",
+        description="Not a common word or name, also not with digits around it; without the local part of the e-mail.",
         examples=["seven-lanterns-over-a-harbour"],
     ),
 ]
@@ -162,7 +164,7 @@ class ApplicationRequest(Model):
 
 
 class ApplicationChange(Change):
-    """`PATCH /operator/v1/applications/{client_id}`: what is sent changes; a list is replaced as a whole."""
+    """`PATCH /operator/v1/applications/{client_id}`. Only the fields sent change; a list is replaced as a whole."""
 
     name: Name | None = None
     redirect_uris: RedirectUris | None = None
@@ -176,13 +178,13 @@ class SecretRequest(Model):
 
     others_expire_in: Annotated[str, AfterValidator(_overlap), _TYPED] | None = Field(
         None,
-        description="How long the other secrets stay good: `24h`, `30m`, `0s`; absent: until they are removed",
+        description="How long the other secrets stay valid: `24h`, `30m`, `0s`; if absent, until they are removed.",
         examples=["24h"],
     )
 
 
 class SellerRequest(Model):
-    """`POST /operator/v1/sellers`. Without a password one is made, and shown in the answer."""
+    """`POST /operator/v1/sellers`. Without a password one is generated and returned."""
 
     email: Email = Field(examples=["ana@shop.example"])
     name: Name = Field(examples=["Corner shop"])
@@ -192,14 +194,14 @@ class SellerRequest(Model):
 
 
 class SellerChange(Change):
-    """`PATCH /operator/v1/sellers/{user_id}`: what is sent changes. Country and currency stay: orders are in them."""
+    """`PATCH /operator/v1/sellers/{user_id}`. Country and currency cannot change, because orders depend on them."""
 
     email: Email | None = None
     name: Name | None = None
 
 
 class PasswordRequest(Model):
-    """`POST /operator/v1/sellers/{user_id}/password`. Without a password one is made, and shown in the answer."""
+    """`POST /operator/v1/sellers/{user_id}/password`. Without a password one is generated and returned."""
 
     password: Password | None = Field(None, repr=False)
     withdraw_all: bool = Field(False, description="Withdraw every authorization of the seller as well.")
@@ -209,7 +211,7 @@ class OperatorRequest(Model):
     """`POST /operator/v1/operators`."""
 
     name: Name = Field(examples=["Ana"])
-    role: Literal["owner", "operator", "support"] = Field(examples=["operator"])
+    role: Role = Field(examples=["operator"])
 
 
 class StoreRequest(Model):
@@ -231,7 +233,7 @@ class PosRequest(Model):
 
 
 class TerminalRequest(Model):
-    """`POST /operator/v1/terminals`: a virtual one, by default of the first seller, at a new POS of its own."""
+    """`POST /operator/v1/terminals`: a virtual terminal, by default of the first seller, at a new point of sale."""
 
     seller_id: Id | None = None
     pos_id: Id | None = None
@@ -254,7 +256,7 @@ class SubscriptionRequest(Model):
 
 
 class CodeRequest(Model):
-    """`POST /operator/v1/codes`: as if the seller had agreed."""
+    """`POST /operator/v1/codes`."""
 
     client_id: Id = Field(examples=[3676047501096810])
     user_id: Id = Field(examples=[1160535239])

@@ -1,4 +1,4 @@
-"""The SQL of operators: who they are, what they changed, and what they should know about."""
+"""The SQL of the `operators` table."""
 
 from __future__ import annotations
 
@@ -11,33 +11,28 @@ INSERT INTO operators (operator_id, name, role, digest, created_ms) VALUES ($1, 
 
 BY_DIGEST = "SELECT operator_id, role FROM operators WHERE digest = $1 AND revoked_ms IS NULL"
 
-_PERSON = "operator_id, name, role, created_ms, revoked_ms"
+_ACCOUNT = "operator_id, name, role, created_ms, revoked_ms"
 
-# Out: one operator, whoever they are.
-PERSON = f"SELECT {_PERSON} FROM operators WHERE operator_id = $1"
+ACCOUNT = f"SELECT {_ACCOUNT} FROM operators WHERE operator_id = $1"
 
-# Out: a page of the operators, those that were revoked too.
-LIST = f"SELECT {_PERSON} FROM operators WHERE operator_id > $1 ORDER BY operator_id LIMIT $2"
+# A page of the operators, revoked ones included.
+LIST = f"SELECT {_ACCOUNT} FROM operators WHERE operator_id > $1 ORDER BY operator_id LIMIT $2"
 
-# good -> revoked; the first instant stays.
+# valid -> revoked; the time of the first revocation is kept.
 REVOKE = "UPDATE operators SET revoked_ms = $2 WHERE operator_id = $1 AND revoked_ms IS NULL"
-
-AUDIT = """
-INSERT INTO operator_audit (entry_id, operator_id, action, subject, address, before, after, created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who acts: the operator's id and role."""
+    """The operator that a bearer token authenticates."""
 
     operator_id: str
     role: str
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """An operator as others see them."""
+class OperatorAccount:
+    """A row of `operators` without the token's digest."""
 
     operator_id: str
     name: str
@@ -46,52 +41,23 @@ class Person:
     revoked_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the audit trail, its columns in their order; `before` and `after` are JSON or None."""
-
-    entry_id: str
-    operator_id: str
-    action: str
-    subject: str
-    address: str
-    before: str | None
-    after: str | None
-    created_ms: int
-
-
 async def add(tx: Transaction, operator_id: str, name: str, role: str, digest: bytes, now_ms: int) -> None:
-    """A new operator with the digest of their token."""
+    """Insert an operator with the digest of their token."""
     await tx.run(ADD, operator_id, name, role, digest, now_ms)
 
 
 async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
-    """The operator whose token has this digest, or None when there is none or it was revoked."""
+    """Return the operator whose token has this digest, or None when it is unknown or revoked."""
     row = await tx.one(BY_DIGEST, digest)
     return Operator(*row) if row else None
 
 
-async def person(tx: Transaction, operator_id: str) -> Person | None:
-    """The operator, revoked or not, or None."""
-    row = await tx.one(PERSON, operator_id)
-    return Person(*row) if row else None
+async def account(tx: Transaction, operator_id: str) -> OperatorAccount | None:
+    """Return the operator, revoked or not, or None."""
+    row = await tx.one(ACCOUNT, operator_id)
+    return OperatorAccount(*row) if row else None
 
 
 async def revoke(tx: Transaction, operator_id: str, now_ms: int) -> bool:
-    """The operator's token is good for nothing any more; False where it is so already, or unknown."""
+    """Revoke the operator's token; return False when it is unknown or already revoked."""
     return bool(await tx.run(REVOKE, operator_id, now_ms))
-
-
-async def audit(tx: Transaction, entry: Entry) -> None:
-    """Write a line of the audit trail, in the transaction of what it tells of."""
-    await tx.run(
-        AUDIT,
-        entry.entry_id,
-        entry.operator_id,
-        entry.action,
-        entry.subject,
-        entry.address,
-        entry.before,
-        entry.after,
-        entry.created_ms,
-    )

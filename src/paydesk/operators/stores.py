@@ -1,4 +1,4 @@
-"""Stores and points of sale as operators see them."""
+"""Stores and points of sale of sellers."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ async def create_store(call: Call) -> Answer:
     body: StoreRequest = call.body
     if await sellers.get(call.tx, body.seller_id) is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")
-    answer = shown_store(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
-    await audit.record(call, call.tx, "stores.create", str(answer["store_id"]), after=answer)
-    return Answer(201, answer)
+    document = _present_store(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
+    await audit.record(call, call.tx, "stores.create", str(document["store_id"]), after=document)
+    return Answer(201, document)
 
 
 async def find_stores(call: Call) -> Answer:
     """List the stores."""
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, STORES, (first, 0), lambda row: shown_store(Store(*row)), last)
+    return await lists.page(call.tx, call, STORES, (first, 0), lambda row: _present_store(Store(*row)), last)
 
 
 async def create_pos(call: Call) -> Answer:
@@ -48,38 +48,36 @@ async def create_pos(call: Call) -> Answer:
         call.tx, body.seller_id, body.store_id, body.external_pos_id, body.name or body.external_pos_id, call.now_ms
     )
     if pos is None:
-        known = await stores.stores(call.tx, body.seller_id)
-        if any(one.store_id == body.store_id for one in known):
+        of_seller = await stores.stores(call.tx, body.seller_id)
+        if any(one.store_id == body.store_id for one in of_seller):
             raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
         raise STORE_NOT_FOUND.with_reason("not a store of this seller")
-    answer = shown_pos(pos)
-    await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=answer)
-    return Answer(201, answer)
+    document = _present_pos(pos)
+    await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=document)
+    return Answer(201, document)
 
 
 async def find_pos(call: Call) -> Answer:
     """List the points of sale."""
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, POINTS_OF_SALE, (first, 0), lambda row: shown_pos(Pos(*row)), last)
+    return await lists.page(call.tx, call, POINTS_OF_SALE, (first, 0), lambda row: _present_pos(Pos(*row)), last)
 
 
-def shown_store(one: Store) -> dict[str, Any]:
-    """A store on the wire."""
+def _present_store(store: Store) -> dict[str, Any]:
     return {
-        "store_id": one.store_id,
-        "seller_id": one.seller_id,
-        "name": one.name,
-        "created_date": rfc3339(one.created_ms),
+        "store_id": store.store_id,
+        "seller_id": store.seller_id,
+        "name": store.name,
+        "created_date": rfc3339(store.created_ms),
     }
 
 
-def shown_pos(one: Pos) -> dict[str, Any]:
-    """A point of sale on the wire."""
+def _present_pos(pos: Pos) -> dict[str, Any]:
     return {
-        "pos_id": one.pos_id,
-        "seller_id": one.seller_id,
-        "store_id": one.store_id,
-        "external_pos_id": one.external_pos_id,
-        "name": one.name,
-        "created_date": rfc3339(one.created_ms),
+        "pos_id": pos.pos_id,
+        "seller_id": pos.seller_id,
+        "store_id": pos.store_id,
+        "external_pos_id": pos.external_pos_id,
+        "name": pos.name,
+        "created_date": rfc3339(pos.created_ms),
     }

@@ -1,4 +1,4 @@
-"""Subscriptions as operators see them. The secret is in the answer that creates one, and nowhere else."""
+"""Webhook subscriptions. The secret is in the response that creates one, and is not shown again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paydesk.webhooks.subscriptions import Subscription
 
 
 async def create(call: Call) -> Answer:
-    """Subscribe an application. The host's name is looked up before the transaction begins."""
+    """Subscribe an application. The host name is resolved before the transaction begins."""
     audit.require_change(call)
     body: SubscriptionRequest = call.body
     actions = body.actions or []
@@ -50,20 +50,20 @@ async def create(call: Call) -> Answer:
             actions=actions,
             now_ms=call.now_ms,
         )
-        answer = shown(subscription)
-        await audit.record(call, tx, "subscriptions.create", subscription.subscription_id, after=answer)
-        return {**answer, "secret": secret.reveal()}
+        document = _present(subscription)
+        await audit.record(call, tx, "subscriptions.create", subscription.subscription_id, after=document)
+        return {**document, "secret": secret.reveal()}
 
     return Answer(201, await call.database.write(work))
 
 
 async def find_all(call: Call) -> Answer:
     """List the subscriptions."""
-    return await lists.page(call.tx, call, subscriptions.LISTED, ("",), lambda row: shown(Subscription(*row)))
+    return await lists.page(call.tx, call, subscriptions.LISTED, ("",), lambda row: _present(Subscription(*row)))
 
 
-def shown(subscription: Subscription) -> dict[str, Any]:
-    """The subscription without its secret; no actions mean all."""
+def _present(subscription: Subscription) -> dict[str, Any]:
+    """Return the subscription without its secret; an empty list of actions means all."""
     return {
         "id": subscription.subscription_id,
         "client_id": str(subscription.application_id),

@@ -1,4 +1,4 @@
-"""Terminals as operators see them, and virtual ones made on the spot (development only)."""
+"""The list of terminals, and the creation of virtual ones (development only)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ WHERE (seller_id, terminal_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id
 
 
 async def create(call: Call) -> Answer:
-    """Add a virtual terminal; it is started once its row is committed, and answered when it has said hello."""
+    """Add a virtual terminal. It is started after the commit; the response is sent once it is connected."""
     audit.require_change(call)
 
     async def work(tx: Transaction) -> tuple[Terminal, Secret]:
         terminal = await _create(tx, call.body, call.now_ms)
-        await audit.record(call, tx, "terminals.create", terminal.terminal_id, after=_made(terminal))
+        await audit.record(call, tx, "terminals.create", terminal.terminal_id, after=_present_new(terminal))
         return terminal, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
 
     terminal, token = await call.database.write(work)
     await call.state["fleet"].add(terminal.terminal_id, token.reveal(), terminal.script)
-    return Answer(201, _made(terminal))
+    return Answer(201, _present_new(terminal))
 
 
 async def find_all(call: Call) -> Answer:
     """List the terminals."""
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, LIST, (first, ""), lambda row: shown(Terminal(*row)), last)
+    return await lists.page(call.tx, call, LIST, (first, ""), lambda row: _present(Terminal(*row)), last)
 
 
-def shown(terminal: Terminal) -> dict[str, Any]:
-    """A terminal on the wire."""
+def _present(terminal: Terminal) -> dict[str, Any]:
     document = {
         "id": terminal.terminal_id,
         "operating_mode": terminal.operating_mode,
@@ -63,8 +62,8 @@ def shown(terminal: Terminal) -> dict[str, Any]:
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
     terminal_id, seller_id = store.virtual_id(), await _seller(tx, body)
     pos = await _pos(tx, seller_id, body, terminal_id, now_ms)
-    if body.operating_mode == "PDV" and (standing := await store.in_pdv(tx, seller_id, pos.pos_id, live=False)):
-        raise POS_TAKEN.with_reason("another terminal in PDV", f"{standing[0]} is in mode PDV there")
+    if body.operating_mode == "PDV" and (other := await store.in_pdv(tx, seller_id, pos.pos_id, live=False)):
+        raise POS_TAKEN.with_reason("another terminal in PDV", f"{other[0]} at this point of sale is in mode PDV")
     terminal = await store.create(
         tx,
         seller_id=seller_id,
@@ -76,23 +75,23 @@ async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Termin
         operating_mode=body.operating_mode,
         script=body.script,
     )
-    assert terminal is not None, "the id is new and the point of sale was found in this transaction"
+    assert terminal is not None, "the id is new, and the point of sale was found in this transaction"
     return terminal
 
 
 async def _seller(tx: Transaction, body: TerminalRequest) -> int:
-    """The seller that is named, or the one that was there first."""
+    """Return the seller of the request, or the first one. Raises `SELLER_NOT_FOUND`."""
     if body.seller_id is None:
-        known = await sellers.find_all(tx)
-        if known:
-            return known[0].seller_id
+        existing = await sellers.find_all(tx)
+        if existing:
+            return existing[0].seller_id
     elif await sellers.get(tx, body.seller_id) is not None:
         return body.seller_id
     raise SELLER_NOT_FOUND.with_reason("unknown seller")
 
 
 async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_id: str, now_ms: int) -> Pos:
-    """The point of sale that is named, or a new one in the seller's first store, which is made where there is none."""
+    """Return the point of sale of the request, or a new one in the seller's first store, created if needed."""
     if body.pos_id is not None:
         pos = await stores.find_pos(tx, seller_id, body.pos_id)
         if pos is None:
@@ -100,12 +99,12 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
         return pos
     of_seller = await stores.stores(tx, seller_id) or [await stores.create_store(tx, seller_id, "Store", now_ms)]
     name = terminal_id.rpartition("_")[2]
-    made = await stores.create_pos(tx, seller_id, of_seller[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
-    assert made is not None, "it is named after a terminal that is new"
-    return made
+    pos = await stores.create_pos(tx, seller_id, of_seller[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
+    assert pos is not None, "its name contains the new terminal's id"
+    return pos
 
 
-def _made(terminal: Terminal) -> dict[str, Any]:
+def _present_new(terminal: Terminal) -> dict[str, Any]:
     return {
         "id": terminal.terminal_id,
         "operating_mode": terminal.operating_mode,

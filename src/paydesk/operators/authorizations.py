@@ -1,4 +1,7 @@
-"""Who acts for whom, for operators. A grant's id ends with its seller's, as tokens do, so that one shard is asked."""
+"""Authorizations of applications by sellers, which the operator interface calls grants.
+
+A grant's id ends with its seller's id, as tokens do, so that the row is found by its primary key.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from paydesk.oauth import authorizations
 from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
-from paydesk.operators.errors import GRANT_NOT_FOUND
+from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
 from paydesk.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
@@ -23,28 +26,32 @@ SELECT a.seller_id, a.authorization_id, a.application_id, p.name, a.scope, a.cre
 
 
 async def find_all(call: Call) -> Answer:
-    """List the grants, withdrawn ones too, a seller's oldest first."""
+    """List the authorizations, withdrawn ones included, by seller and from oldest to newest."""
     first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, LIST, (first, ""), _shown, last)
+    return await lists.page(call.tx, call, LIST, (first, ""), _present, last)
 
 
 async def withdraw(call: Call) -> Answer:
-    """End a grant for its seller; one that has ended stays as it is."""
+    """Withdraw an authorization for its seller; a withdrawn one stays as it is."""
     audit.require_change(call)
     authorization_id, _, seller = call.path.partition("-")
     seller_id = int(seller)
     found = await authorizations.get(call.tx, seller_id, authorization_id)
     if found is None:
-        raise GRANT_NOT_FOUND.with_reason("unknown grant")
+        raise AUTHORIZATION_NOT_FOUND.with_reason("unknown authorization")
     if await withdrawal.withdraw(call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms):
-        was = {"client_id": str(found.application_id), "scope": found.scope, "created_date": rfc3339(found.created_ms)}
-        after = {**was, "withdrawn_date": rfc3339(call.now_ms)}
+        before = {
+            "client_id": str(found.application_id),
+            "scope": found.scope,
+            "created_date": rfc3339(found.created_ms),
+        }
+        after = {**before, "withdrawn_date": rfc3339(call.now_ms)}
         grant_id = f"{authorization_id}-{seller_id}"
-        await audit.record(call, call.tx, "grants.withdraw", grant_id, before=was, after=after)
+        await audit.record(call, call.tx, "grants.withdraw", grant_id, before=before, after=after)
     return Answer(204)
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _present(row: Row) -> dict[str, Any]:
     seller_id, authorization_id, application_id, name, scope, created_ms, withdrawn_ms = row
     document = {
         "id": f"{authorization_id}-{seller_id}",

@@ -1,4 +1,4 @@
-"""Who operates the service, over HTTP: added and revoked by owners alone."""
+"""Operator accounts over HTTP: only owners add and revoke them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from service import Service
 ANA = {"name": "Ana", "role": "support"}
 
 
-async def test_an_owner_adds_and_revokes(service: Service) -> None:
-    """The token works from its answer on until it is revoked, and stands in no list and no audit trail."""
+async def test_owner_adds_and_revokes_operators(service: Service) -> None:
+    """The token works until it is revoked, and is in no list and no audit entry."""
     owner = await operator(service)
     made = await owner.did("POST", "operators", ANA)
     token = made.pop("token")
@@ -31,8 +31,8 @@ async def test_an_owner_adds_and_revokes(service: Service) -> None:
     assert token not in str(lines)
 
 
-async def test_nobody_else_does(service: Service) -> None:
-    """Operators and support read who there is; they neither add nor revoke, not even themselves."""
+async def test_only_owners_add_and_revoke_operators(service: Service) -> None:
+    """Operators and support read the list; they get 403 for changes, also of themselves."""
     await operator(service)
     for role in ("operator", "support"):
         other = await operator(service, role)
@@ -43,15 +43,15 @@ async def test_nobody_else_does(service: Service) -> None:
     assert await audited(service) == []
 
 
-async def test_an_owner_may_revoke_themselves(service: Service) -> None:
-    """A token that has leaked must be stoppable, also the last one; it ends with its own request."""
+async def test_owner_can_revoke_own_token(service: Service) -> None:
+    """Also the last one, because a leaked token must be revocable."""
     owner = await operator(service)
     await owner.did("POST", f"operators/{owner.operator_id}/revoke")
     assert await owner.refused("GET", "operators") == (401, "unauthorized")
 
 
-async def test_faults(service: Service) -> None:
-    """A role that there is not, a name that is none, an operator whom nobody knows."""
+async def test_invalid_operator_returns_400(service: Service) -> None:
+    """For an unknown role and an invalid name; an unknown operator returns 404."""
     owner = await operator(service)
     for body, detail in (
         ({"name": "Ana", "role": "boss"}, "'$.role'"),

@@ -1,4 +1,4 @@
-"""Who else may talk to a running service: another seller, another application, the same ones with less."""
+"""Further accounts of a running service: another seller, another application, a token with fewer scopes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from service import Service, access_token
 
 
 async def other_seller(service: Service) -> Service:
-    """The service as another seller sees it, through an application of its own."""
-    return await _seen_by(service, await make_scene(service.database))
+    """Return the service with the tokens of another seller and another application."""
+    return await _with_tokens_of(service, await make_scene(service.database))
 
 
 async def other_application(service: Service) -> Service:
-    """The service as another application of the same seller sees it."""
+    """Return the service with the tokens of another application of the same seller."""
     scene, now_ms = service.scene, service.clock.now_ms()
 
     async def work(tx: Transaction) -> Application:
@@ -26,15 +26,15 @@ async def other_application(service: Service) -> Service:
         )
         return application
 
-    return await _seen_by(service, replace(scene, application=await service.database.write(work)))
+    return await _with_tokens_of(service, replace(scene, application=await service.database.write(work)))
 
 
 async def with_scope(service: Service, scope: str, *, live: bool = False) -> str:
-    """An access token of the service's seller and application that has this scope alone."""
+    """Return an access token of the same seller and application with only this scope."""
     return await access_token(service.scene, service.clock.now_ms(), live=live, scope=scope)
 
 
-async def _seen_by(service: Service, scene: Scene) -> Service:
+async def _with_tokens_of(service: Service, scene: Scene) -> Service:
     now_ms = service.clock.now_ms()
     return replace(
         service,

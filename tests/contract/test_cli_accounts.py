@@ -1,4 +1,4 @@
-"""`paydesk apps`, `sellers` and `operators` as commands, against a running `paydesk dev`."""
+"""`paydesk apps`, `sellers` and `operators` against a running `paydesk dev`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ URI = "https://shop.example/callback"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a running `paydesk dev`, which the tests of this module share."""
+    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
     with dev(path):
         yield path
 
 
 def answer(*arguments: str, folder: Path, **variables: str) -> Any:
-    """What a command prints with `--json`."""
+    """Return what a command prints with `--json`."""
     ended = command(*arguments, "--json", folder=folder, **variables)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
-def knows(folder: Path, client_id: str, secret: str) -> bool:
-    """Whether the service takes the application's secret."""
+def authenticates(folder: Path, client_id: str, secret: str) -> bool:
+    """Return whether the secret authenticates the application."""
     body = {"client_id": client_id, "client_secret": secret, "grant_type": "authorization_code", "code": "TG-1",
             "redirect_uri": URI}  # fmt: skip
     _, refused = request("POST", f"{credentials(folder)['base_url']}/oauth/token", body=body)
@@ -42,7 +42,7 @@ def knows(folder: Path, client_id: str, secret: str) -> bool:
 
 
 def test_an_application_is_changed_suspended_and_resumed(folder: Path) -> None:
-    """What is not named stays; what a command did is its answer, what to do next stands on standard error."""
+    """Omitted fields stay; the response is on standard output, the next step on standard error."""
     made = answer("apps", "create", "--name", "Shop", "--redirect-uri", URI, folder=folder)
     client_id, secret = made["client_id"], made.pop("client_secret")
     local = "http://127.0.0.1:3000/cb"
@@ -55,29 +55,29 @@ def test_an_application_is_changed_suspended_and_resumed(folder: Path) -> None:
     assert (suspended.returncode, f"paydesk apps resume {client_id}" in suspended.stderr) == (0, True)
     assert "suspended_date" in suspended.stdout
     assert answer("apps", "resume", client_id, folder=folder) == {**changed, "secrets": secrets}
-    shown = command("apps", "show", client_id, folder=folder)
-    assert secrets[0]["id"] in shown.stdout
-    assert secret not in shown.stdout + shown.stderr
+    printed = command("apps", "show", client_id, folder=folder)
+    assert secrets[0]["id"] in printed.stdout
+    assert secret not in printed.stdout + printed.stderr
 
 
 def test_secrets_are_rotated(folder: Path) -> None:
-    """A second one beside the first, both good; removed, the first is not; the last may be removed too."""
+    """Two secrets are valid at once; a removed one is refused; the last one can be removed."""
     made = answer("apps", "create", "--name", "Kiosk", "--redirect-uri", URI, folder=folder)
     client_id = made["client_id"]
     added = answer("apps", "secrets", "add", client_id, "--others-expire-in", "24h", folder=folder)
     first, second = answer("apps", "secrets", "list", client_id, folder=folder)
     assert (second["id"], "expires_date" in first) == (added["id"], True)
-    assert knows(folder, client_id, made["client_secret"])
-    assert knows(folder, client_id, added["client_secret"])
+    assert authenticates(folder, client_id, made["client_secret"])
+    assert authenticates(folder, client_id, added["client_secret"])
     assert answer("apps", "secrets", "remove", client_id, first["id"], folder=folder) == [second]
-    assert not knows(folder, client_id, made["client_secret"])
+    assert not authenticates(folder, client_id, made["client_secret"])
     last = command("apps", "secrets", "remove", client_id, second["id"], folder=folder)
     assert (last.returncode, f"paydesk apps secrets add {client_id}" in last.stderr) == (0, True)
-    assert not knows(folder, client_id, added["client_secret"])
+    assert not authenticates(folder, client_id, added["client_secret"])
 
 
 def test_a_seller_is_changed_suspended_and_resumed(folder: Path) -> None:
-    """A password is made and shown, or read from standard input and not shown."""
+    """A generated password is printed; one from standard input is not."""
     made = answer("sellers", "create", "--email", "ana@shop.example", "--name", "Ana", folder=folder)
     user_id, first = str(made["user_id"]), made.pop("password")
     made = answer("sellers", "change", user_id, "--name", "Ana María", folder=folder)
@@ -95,12 +95,12 @@ def test_a_seller_is_changed_suspended_and_resumed(folder: Path) -> None:
     assert answer("sellers", "show", user_id, folder=folder) == made
 
 
-def test_a_password_that_is_common_or_the_sellers_name_is_refused(folder: Path) -> None:
-    """With what to change, on standard error; nothing was done."""
+def test_weak_password_is_refused(folder: Path) -> None:
+    """The advice is on standard error, and nothing changes."""
     made = answer("sellers", "create", "--email", "rosa.lima@shop.example", "--name", "Rosa", folder=folder)
     password = ("sellers", "password", str(made["user_id"]), "--password-stdin")
     create = ("sellers", "create", "--email", "marcia@shop.example", "--name", "Marcia", "--password-stdin")
-    for arguments, given, said in (
+    for arguments, given, message in (
         (password, "password1234", "must not be a common word or name"),
         (password, "at Rosa.Lima's own", "before the @"),
         (create, "senha1234567", "must not be a common word or name"),
@@ -108,13 +108,13 @@ def test_a_password_that_is_common_or_the_sellers_name_is_refused(folder: Path) 
     ):
         refused = command(*arguments, folder=folder, stdin=f"{given}\n")
         assert (refused.returncode, refused.stdout) == (1, ""), given
-        assert said in refused.stderr
+        assert message in refused.stderr
         assert given not in refused.stderr
     assert "marcia@shop.example" not in command("sellers", "list", folder=folder).stdout
 
 
-def test_withdraw_all_and_how_many_authorizations_stay(folder: Path) -> None:
-    """Without the option the number is noted on standard error; with it there is none left, and nothing to note."""
+def test_password_prints_remaining_authorizations(folder: Path) -> None:
+    """Without --withdraw-all standard error has their number; with it none remain."""
     service = credentials(folder)
     made = answer("sellers", "create", "--email", "olga@shop.example", "--name", "Olga", folder=folder)
     user_id = str(made["user_id"])
@@ -128,20 +128,20 @@ def test_withdraw_all_and_how_many_authorizations_stay(folder: Path) -> None:
         assert status == 201
     kept = command("sellers", "password", user_id, "--json", folder=folder)
     assert (kept.returncode, json.loads(kept.stdout)["authorizations"]) == (0, 2)
-    assert "Authorizations of this seller that stay: 2." in kept.stderr
+    assert "Remaining authorizations of this seller: 2." in kept.stderr
     assert f"paydesk grants list --seller {user_id}" in kept.stderr
     ended = command("sellers", "password", user_id, "--withdraw-all", "--json", folder=folder)
-    shown = json.loads(ended.stdout)
-    assert (shown["authorizations"], shown["withdrawn"], "stay" in ended.stderr) == (0, 2, False)
+    printed = json.loads(ended.stdout)
+    assert (printed["authorizations"], printed["withdrawn"], "Remaining" in ended.stderr) == (0, 2, False)
     grants = answer("grants", "list", "--seller", user_id, folder=folder)
     assert ["withdrawn_date" in one for one in grants] == [True, True]
 
 
 def test_operators_are_added_and_revoked(folder: Path) -> None:
-    """By the service that is asked; support reads alone; a token that is revoked is refused, with what to do."""
+    """By a running service; support is read-only; a revoked token is refused with advice."""
     service = credentials(folder)
-    asked = ("--credentials", str(folder / ".paydesk" / "credentials.json"))
-    made = answer("operators", "create", "--name", "bea", "--role", "support", *asked, folder=folder)
+    service_option = ("--credentials", str(folder / ".paydesk" / "credentials.json"))
+    made = answer("operators", "create", "--name", "bea", "--role", "support", *service_option, folder=folder)
     as_bea = {"PAYDESK_BASE_URL": service["base_url"], "PAYDESK_OPERATOR_TOKEN": made.pop("token")}
     assert made in answer("operators", "list", folder=folder, **as_bea)
     refused = command("sellers", "create", "--email", "x@y.example", "--name", "X", folder=folder, **as_bea)
@@ -155,8 +155,8 @@ def test_operators_are_added_and_revoked(folder: Path) -> None:
     assert (refused.returncode, "PAYDESK_OPERATOR_TOKEN" in refused.stderr) == (1, True)
 
 
-def test_the_first_operator_is_made_on_the_database(database_url: str, tmp_path: Path) -> None:
-    """Without a service; who they are is written down, and the token stands in the answer alone."""
+def test_first_operator_is_created_in_the_database(database_url: str, tmp_path: Path) -> None:
+    """Without a service; the audit trail has the operator, and the token only the response."""
     made = answer("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
     assert made["role"] == "owner"
     token = made.pop("token")
@@ -177,43 +177,43 @@ def test_the_first_operator_is_made_on_the_database(database_url: str, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\udcff"])
-def test_the_first_operator_has_a_name_that_a_service_would_take(name: str, tmp_path: Path) -> None:
-    """It is exit code 2 where not, in the same words, before any database is opened."""
+def test_invalid_name_of_first_operator_exits_2(name: str, tmp_path: Path) -> None:
+    """The validation of the HTTP interface applies before a database is opened."""
     ended = command("operators", "create", "--name", name, folder=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "'$.name' - must" in ended.stderr
 
 
-def test_refused(folder: Path) -> None:
-    """What the service refuses is exit code 1, in its own words; nothing is on standard output."""
+def test_refused_command_exits_1(folder: Path) -> None:
+    """The service's message is on standard error, and standard output is empty."""
     client_id = credentials(folder)["client_id"]
-    for arguments, said in (
+    for arguments, message in (
         (("apps", "show", "1"), "application_not_found"),
-        (("apps", "show", "nobody"), "invalid_path_param"),
+        (("apps", "show", "x"), "invalid_path_param"),
         (("apps", "show", "../sellers"), "not_found"),
         (("apps", "change", client_id, "--redirect-uri", "https://shop.example/#a"), "must not have a fragment"),
-        (("apps", "secrets", "add", client_id, "--others-expire-in", "soon"), "must be a time such as 0s"),
+        (("apps", "secrets", "add", client_id, "--others-expire-in", "soon"), "must be a duration such as 0s"),
         (("sellers", "suspend", "1"), "seller_not_found"),
     ):
         ended = command(*arguments, folder=folder)
         assert (ended.returncode, ended.stdout) == (1, ""), arguments
-        assert said in ended.stderr
+        assert message in ended.stderr
 
 
-def test_wrong_usage(tmp_path: Path) -> None:
-    """A change of nothing, no password where one was promised, both a service and a database: exit code 2."""
-    known = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
-    for arguments, said in (
-        (("apps", "change", "1"), "Nothing is to be changed"),
+def test_wrong_usage_exits_2(tmp_path: Path) -> None:
+    """For a change without fields, a missing password, and both a service and a database."""
+    variables = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
+    for arguments, message in (
+        (("apps", "change", "1"), "Nothing to change"),
         (("sellers", "password", "1", "--password-stdin"), "no password on standard input"),
         (("apps", "show", ""), "must not be empty"),
-        (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "Either"),
+        (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "either"),
         (("operators", "revoke"), "OPERATOR_ID"),
         (("grants", "revoke", ""), "must not be empty"),
     ):
-        ended = command(*arguments, folder=tmp_path, **known)
+        ended = command(*arguments, folder=tmp_path, **variables)
         assert (ended.returncode, ended.stdout) == (2, ""), arguments
-        assert said in ended.stderr
+        assert message in ended.stderr
 
 
 HELP = (
@@ -226,9 +226,9 @@ HELP = (
 
 
 def test_help_has_examples(tmp_path: Path) -> None:
-    """Every command explains itself, with an example of its own and --json."""
+    """Every command has an example and --json in its help."""
     for line in HELP:
-        shown = command(*line.split(), "--help", folder=tmp_path)
-        assert shown.returncode == 0, line
-        assert f"paydesk {line}" in shown.stdout.partition("Examples")[2], line
-        assert "--json" in shown.stdout, line
+        printed = command(*line.split(), "--help", folder=tmp_path)
+        assert printed.returncode == 0, line
+        assert f"paydesk {line}" in printed.stdout.partition("Examples")[2], line
+        assert "--json" in printed.stdout, line

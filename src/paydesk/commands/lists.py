@@ -1,0 +1,152 @@
+"""The commands `paydesk <noun> list`: a table, and the function that makes a command of a row."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from paydesk.commands.client import operator_service
+from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, show_list
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ListCommand:
+    """One list command. `filters` has the type of each option by its query parameter."""
+
+    help: str
+    columns: tuple[str, ...]
+    examples: tuple[str, ...]
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    limit: int = 200
+
+
+def _status(values: str) -> Any:
+    return Annotated[str | None, typer.Option(help=values)]
+
+
+_SELLER: Mapping[str, Any] = {"seller": OfSeller}
+_OPEN = Annotated[
+    bool | None,
+    typer.Option("--all", help="Include inquiries that have ended.", callback=lambda value: None if value else "true"),
+]
+
+LISTS = {
+    "applications": ListCommand(
+        "List the applications.",
+        ("client_id", "name", "redirect_uris", "scopes", "pkce_required", "created_date", "suspended_date"),
+        ("paydesk apps list", "paydesk apps list --json"),
+    ),
+    "sellers": ListCommand(
+        "List the sellers.",
+        ("user_id", "email", "name", "country", "currency", "created_date", "suspended_date"),
+        ("paydesk sellers list",),
+    ),
+    "operators": ListCommand(
+        "List the operators, revoked ones included.",
+        ("operator_id", "name", "role", "created_date", "revoked_date"),
+        ("paydesk operators list --json",),
+    ),
+    "grants": ListCommand(
+        "List the grants, withdrawn ones included, by seller and from oldest to newest.",
+        ("id", "seller_id", "client_id", "application_name", "scope", "created_date", "withdrawn_date"),
+        ("paydesk grants list", "paydesk grants list --seller 1160535239 --json"),
+        _SELLER,
+    ),
+    "stores": ListCommand(
+        "List the stores.",
+        ("store_id", "seller_id", "name", "created_date"),
+        ("paydesk stores list --seller 1160535239",),
+        _SELLER,
+    ),
+    "pos": ListCommand(
+        "List the points of sale.",
+        ("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
+        ("paydesk pos list --seller 1160535239 --json",),
+        _SELLER,
+    ),
+    "terminals": ListCommand(
+        "List the terminals.",
+        ("id", "operating_mode", "script", "live_mode", "seller_id", "store_id", "pos_id", "last_seen_date"),
+        ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),
+        _SELLER,
+    ),
+    "subscriptions": ListCommand(
+        "List the subscriptions.",
+        ("id", "client_id", "topic", "live_mode", "url", "actions", "created_date"),
+        ("paydesk subscriptions list --json",),
+    ),
+    "orders": ListCommand(
+        "List the orders by seller, newest first.",
+        ("id", "created_date", "kind", "status", "status_detail", "amount", "terminal", "external_reference"),
+        ("paydesk orders list --status at_terminal", "paydesk orders list --json"),
+        {
+            **_SELLER,
+            "status": _status("Only orders with this status, such as processed."),
+            "terminal_id": Annotated[
+                str | None, typer.Option("--terminal", metavar="ID", help="Only orders on this terminal.")
+            ],
+        },
+        limit=50,
+    ),
+    "deliveries": ListCommand(
+        "List the deliveries of notifications.",
+        ("id", "topic", "order_id", "client_id", "version", "status", "attempts", "next_date"),
+        ("paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3",),
+        {
+            "order": Annotated[str | None, typer.Option(metavar="ORDER_ID", help="Only deliveries of this order.")],
+            "status": _status("pending, delivered, exhausted, superseded or withdrawn."),
+        },
+    ),
+    "inquiries": ListCommand(
+        "List the orders whose outcome is unknown, with the time of the next inquiry at the acquirer.",
+        ("order_id", "status", "outcome", "reason", "attempts", "next_date"),
+        ("paydesk inquiries list", "paydesk inquiries list --all --json"),
+        {"open": _OPEN, **_SELLER},
+    ),
+    "reversals": ListCommand(
+        "List the reversals of late approvals.",
+        ("id", "order_id", "status", "confirmed", "amount_minor", "reference_id", "attempts", "next_date"),
+        ("paydesk reversals list", "paydesk reversals list --status pending"),
+        {"status": _status("pending, reversed or not_found."), **_SELLER},
+    ),
+    "refunds": ListCommand(
+        "List the refunds, with the time of the next attempt at the acquirer.",
+        ("id", "order_id", "status", "amount", "attempts", "created_date", "next_date"),
+        ("paydesk refunds list --status processing",),
+        {"status": _status("processing, processed or failed."), **_SELLER},
+    ),
+    "events": ListCommand(
+        "List the operator events, oldest first.",
+        ("created_date", "kind", "subject", "message"),
+        ("paydesk events list --json",),
+    ),
+}
+"""By the last segment of the path under `/operator/v1`."""
+
+
+def add_list(app: typer.Typer, noun: str, flatten: Callable[[Row], Row] = lambda row: row) -> None:
+    """Add the command `list` to a group. `flatten` prepares a row for display without `--json`."""
+    command = LISTS[noun]
+
+    def list_(*, as_json: bool, credentials: Any, **query: Any) -> None:
+        answer = operator_service(credentials).get(f"/operator/v1/{noun}", query)
+        rows = answer["data"] if as_json else list(map(flatten, answer["data"]))
+        show_list({**answer, "data": rows}, command.columns, as_json=as_json)
+
+    options: dict[str, tuple[Any, Any]] = {name: (kind, None) for name, kind in command.filters.items()}
+    options |= {"limit": (Limit, command.limit), "after": (After, None)}
+    options |= {"as_json": (AsJson, False), "credentials": (CredentialsFile, None)}
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in options.items()
+        ]
+    )
+    list_.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options from it
+    app.command("list", help=command.help, epilog=examples(*command.examples))(list_)
