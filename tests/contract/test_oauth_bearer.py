@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
+from oauth_scene import DAY_MS, SECOND_MS, Scene, authorizations_of, make_scene
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import authorizations, store
+from paydesk.oauth import store
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers, withdrawal
@@ -138,7 +138,7 @@ async def test_a_withdrawn_authorization_stops_at_once(scene: Scene, bearers: Be
     code = await scene.code()
     seller_id, now_ms = scene.seller.seller_id, scene.clock.now_ms()
     await bearers.caller(token, now_ms)
-    granted = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, seller_id))
+    granted = await scene.database.read(lambda tx: authorizations_of(tx, seller_id))
     for authorization_id in [authorization.authorization_id for authorization in granted]:
         await write(scene, partial(withdraw, seller_id, authorization_id, now_ms))
     assert await refused(bearers, token, now_ms) == (401, "authorization withdrawn")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
+from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene, states_of
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
 from paydesk.oauth import handlers, lifecycle
@@ -42,7 +42,8 @@ class Life:
         row = await self.scene.database.read(lambda tx: tx.one(COLUMNS_OF_A_CODE, seller_id, digest(self.code)))
         assert row is not None
         filled = [column for column, value in zip(lifecycle.COLUMNS, row, strict=True) if value is not None]
-        return lifecycle.state(filled)
+        (state,) = states_of(filled)
+        return state
 
     def exchange(self, after_ms: int) -> Awaitable[Outcome]:
         """Present the code, so long after the beginning."""
@@ -116,9 +117,9 @@ async def withdrawn(scene: Scene) -> Life:
 
 
 LIVES: dict[State, Callable[[Scene], Awaitable[Life]]] = {
-    lifecycle.FRESH: fresh,
-    lifecycle.LAPSED: lapsed,
-    lifecycle.OPEN: opened,
+    lifecycle.CODE_ISSUED: fresh,
+    lifecycle.CODE_EXPIRED: lapsed,
+    lifecycle.ACTIVE: opened,
     lifecycle.EXPIRED: expired,
     lifecycle.REVOKED: revoked,
     lifecycle.WITHDRAWN: withdrawn,
@@ -137,18 +138,20 @@ class Event:
 
 MINUTE_MS = 60 * SECOND_MS
 EVENTS = (
-    Event("the code at once", lambda life: life.exchange(9 * SECOND_MS), (lifecycle.EXCHANGE, lifecycle.DOUBLE)),
-    Event("the code later", lambda life: life.exchange(10 * SECOND_MS), (lifecycle.EXCHANGE, lifecycle.STEAL)),
-    Event("the code too late", lambda life: life.exchange(600 * SECOND_MS), (lifecycle.LAPSE, lifecycle.LATE)),
+    Event("the code at once", lambda life: life.exchange(9 * SECOND_MS), (lifecycle.EXCHANGE, lifecycle.RETRY_CODE)),
+    Event("the code later", lambda life: life.exchange(10 * SECOND_MS), (lifecycle.EXCHANGE, lifecycle.REUSE_CODE)),
+    Event(
+        "the code too late", lambda life: life.exchange(600 * SECOND_MS), (lifecycle.EXPIRE_CODE, lifecycle.REFUSE_CODE)
+    ),
     Event("the newest token", lambda life: life.refresh(-1, DAY_MS), (lifecycle.REFRESH,)),
     Event("the newest token, too late", lambda life: life.refresh(-1, 180 * DAY_MS), (lifecycle.EXPIRE,)),
-    Event("a used token at once", lambda life: life.refresh(0, MINUTE_MS - 1), (lifecycle.REPEAT,)),
-    Event("a used token much later", lambda life: life.refresh(1, 200 * DAY_MS), (lifecycle.REPEAT,)),
-    Event("a used token too late", lambda life: life.refresh(0, MINUTE_MS), (lifecycle.REPLAY,)),
-    Event("the same, only refused", lambda life: life.refresh(0, MINUTE_MS), (lifecycle.REFUSE,), "refuse"),
+    Event("a used token at once", lambda life: life.refresh(0, MINUTE_MS - 1), (lifecycle.RETRY_REFRESH,)),
+    Event("a used token much later", lambda life: life.refresh(1, 200 * DAY_MS), (lifecycle.RETRY_REFRESH,)),
+    Event("a used token too late", lambda life: life.refresh(0, MINUTE_MS), (lifecycle.REUSE_REFRESH,)),
+    Event("the same, only refused", lambda life: life.refresh(0, MINUTE_MS), (lifecycle.REFUSE_REFRESH,), "refuse"),
     Event("the newest token revoked", lambda life: life.end("refresh_token"), (lifecycle.REVOKE,)),
     Event("a used token revoked", lambda life: life.end("refresh_token", 0), (lifecycle.REVOKE,)),
-    Event("an access token revoked", lambda life: life.end("access_token"), (lifecycle.REVOKE_ONE,)),
+    Event("an access token revoked", lambda life: life.end("access_token"), (lifecycle.REVOKE_ACCESS,)),
     Event("withdrawn", lambda life: life.withdraw(), (lifecycle.WITHDRAW,)),
 )
 
@@ -183,7 +186,7 @@ async def test_every_state_answers_as_the_table_says(database: Database, event: 
         if before is lifecycle.WITHDRAWN and isinstance(outcome, Refusal):
             assert f"`{outcome.kind.code}`" in lifecycle.WITHDRAW.answer
         newest = life.generations[-1] if life.generations else {}
-        if move is lifecycle.REPEAT and isinstance(outcome, Answer):
+        if move is lifecycle.RETRY_REFRESH and isinstance(outcome, Answer):
             assert outcome.body["refresh_token"] in {one["refresh_token"] for one in life.generations}
         if move is lifecycle.REFRESH and isinstance(outcome, Answer):
             assert outcome.body["refresh_token"] != newest["refresh_token"]
@@ -191,5 +194,5 @@ async def test_every_state_answers_as_the_table_says(database: Database, event: 
 
 def test_every_move_is_tried() -> None:
     """By an event, or by the beginning of all of them; and every state is tried with every event."""
-    assert {move for event in EVENTS for move in event.moves} | {lifecycle.AGREE} == set(lifecycle.MOVES)
+    assert {move for event in EVENTS for move in event.moves} | {lifecycle.AUTHORIZE} == set(lifecycle.MOVES)
     assert set(LIVES) == set(lifecycle.STATES)

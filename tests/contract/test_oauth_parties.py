@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, make_scene
+from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, authorizations_of, make_scene
 from paydesk.oauth import authorizations
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers, withdrawal
@@ -111,7 +111,7 @@ async def test_a_second_authorization_adds_to_the_first(scene: Scene) -> None:
     """The earlier tokens stay good, and withdrawing one leaves the other."""
     first, second = await scene.tokens(), await scene.tokens()
     seller_id = scene.seller.seller_id
-    granted = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, seller_id))
+    granted = await scene.database.read(lambda tx: authorizations_of(tx, seller_id))
     assert [authorization.scope for authorization in granted] == [ALL_SCOPES] * 2
     one = granted[0].authorization_id
     withdraw = [

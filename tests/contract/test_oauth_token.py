@@ -165,7 +165,7 @@ async def test_a_repeat_with_another_scope_revokes_nothing(scene: Scene) -> None
     second = await scene.answer(scene.refresh(first["refresh_token"], scope="write read"))
     for scope in ("read", ALL_SCOPES):
         refused = await scene.refusal(scene.refresh(first["refresh_token"], scope=scope))
-        assert refused == ("invalid_scope", "repeated with another scope")
+        assert refused == ("invalid_scope", "retried with another scope")
     assert (await scene.refusal(scene.refresh(first["refresh_token"])))[0] == "invalid_scope"
     assert await scene.answer(scene.refresh(first["refresh_token"], scope="read write")) == second
 

@@ -64,19 +64,26 @@ async def test_one_page_is_answered_once(database: Database) -> None:
     assert cookie is not None
     session = await database.write(partial(_good, scene=scene, cookie=cookie))
     assert session is not None
-    asked = authorization.Asked(client_id=str(scene.application.application_id), redirect_uri=REDIRECT_URI)
+    request = authorization.AuthorizationRequest(
+        client_id=str(scene.application.application_id), redirect_uri=REDIRECT_URI
+    )
     now_ms = scene.clock.now_ms()
     for number in range(4):
-        ask = partial(
-            requests.ask, session=session, asked=asked, scope=ALL_SCOPES, now_ms=now_ms, expires_ms=now_ms + SECOND_MS
+        create = partial(
+            requests.create,
+            session=session,
+            request=request,
+            scope=ALL_SCOPES,
+            now_ms=now_ms,
+            expires_ms=now_ms + SECOND_MS,
         )
-        value = await database.write(ask)
+        token = await database.write(create)
         before = await scene.value("SELECT count(*) FROM codes")
         decide = partial(
             requests.decide,
             keys=scene.keys,
             session=session,
-            value=value,
+            request_token=token,
             now_ms=now_ms,
             code_expires_ms=now_ms + 600 * SECOND_MS,
         )

@@ -24,7 +24,7 @@ import pytest
 from aiohttp import web
 
 import webhooks_scene as hooks
-from oauth_scene import Scene, make_scene
+from oauth_scene import Scene, authorizations_of, make_scene
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.invariants import check
@@ -61,7 +61,7 @@ def bearers(scene: Scene) -> Bearers:
 
 async def granted(scene: Scene) -> list[str]:
     """The seller's authorizations that stand."""
-    found = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, scene.seller.seller_id))
+    found = await scene.database.read(lambda tx: authorizations_of(tx, scene.seller.seller_id))
     return [one.authorization_id for one in found if one.withdrawn_ms is None]
 
 
@@ -159,7 +159,7 @@ async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awa
         outcome = await scene.call(body)
         assert await meanwhile()
         return outcome
-    answering = asyncio.create_task(scene.call(body, before_the_end="SELECT pg_sleep(0.5)"))
+    answering = asyncio.create_task(scene.call(body, before_commit="SELECT pg_sleep(0.5)"))
     await asyncio.sleep(0)
     while not await scene.value(SLEEPERS):
         assert not answering.done()

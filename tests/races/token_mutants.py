@@ -21,13 +21,13 @@ CLAIM = f"""
 # open -> expired"""
 
 OF_THE_CODE = """
-    checks.belongs_to(code.grant, application)
-    checks.stands(code.grant, application)
-    _redirect_uri_agrees(request, code, application)
-    _verifier_agrees(request, code)"""
+    issuing.check_client(code.authorization, application)
+    issuing.check_authorization(code.authorization, application)
+    _check_redirect_uri(request, code, application)
+    _check_verifier(request, code)"""
 
 OF_ITS_TIME = """
-    refusal = await _refuse_spent(call, request.code, code)
+    refusal = await _refuse_used_or_expired(call, request.code, code)
     if refusal is not None:
         return refusal"""
 
@@ -35,8 +35,8 @@ TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
         "a code that the application has taken is told once more at the page",
-        "oauth/consent/consent.py",
-        "not made[1].is_good(now_ms)",
+        "oauth/consent/requests.py",
+        "not created[1].is_valid(now_ms)",
         "False",
         "tests/contract/test_pages_consent.py",
         "is_over",
@@ -72,7 +72,7 @@ TOKEN_MUTANTS = (
         "A code is of use to its own application alone",
         "an exchange does not look whose the code is",
         CODE_GRANT,
-        "    checks.belongs_to(code.grant, application)\n",
+        "    issuing.check_client(code.authorization, application)\n",
         "",
         TOKEN_ERRORS,
         "exchange_is_refused and another and client and sqlite",
@@ -90,7 +90,7 @@ TOKEN_MUTANTS = (
         "A code is of use to its own application alone",
         "an exchange takes a redirect_uri that is registered no more",
         CODE_GRANT,
-        "    checks.redirect_uri_registered(request.redirect_uri, application)\n",
+        "    issuing.check_redirect_uri(request.redirect_uri, application)\n",
         "",
         TOKEN_ERRORS,
         "exchange_is_refused and registered and sqlite",
@@ -128,7 +128,7 @@ TOKEN_MUTANTS = (
         "A refresh token is of use to its own application alone",
         "a refresh does not look whose the token is",
         REFRESH_GRANT,
-        "    checks.belongs_to(token.grant, application)\n",
+        "    issuing.check_client(token.authorization, application)\n",
         "",
         TOKEN_ERRORS,
         "refresh_is_refused and another and client and sqlite",
@@ -146,8 +146,8 @@ TOKEN_MUTANTS = (
         "Tokens are given to who knows the secret",
         "a client that this node remembers is let in with any secret",
         "oauth/clients/authentication_cache.py",
-        "        if proof is None or not hmac.compare_digest(digest(client_secret), proof.secret_digest):\n",
-        "        if proof is None:\n",
+        "        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):\n",
+        "        if entry is None:\n",
         PROVEN,
         "another_secret_proves and sqlite",
     ),
@@ -155,7 +155,7 @@ TOKEN_MUTANTS = (
         "A refresh token has one successor",
         "what is two generations behind is a replay at once",
         REFRESH_GRANT,
-        "successors_own.created_ms if successors_own else 0\n",
+        "second_successor.created_ms if second_successor else 0\n",
         "0\n",
         "tests/races/test_shared_token.py",
         "sqlite",
@@ -173,7 +173,7 @@ TOKEN_MUTANTS = (
         "A refresh token has one successor",
         "who hears no answer is refused",
         REFRESH_GRANT,
-        "        return await _repeat(call, request, application, token)\n",
+        "        return await _retry(call, request, application, token)\n",
         '        raise INVALID_GRANT.with_reason("used")\n',
         "tests/races/test_lost_answers.py",
         "hears_nothing and sqlite",
@@ -254,10 +254,10 @@ TOKEN_MUTANTS = (
         "What was refused as expired stays so",
         "the refusal of an expired refresh token is not written down",
         REFRESH_GRANT,
-        '    return INVALID_GRANT.with_reason("refresh token expired") if written',
-        "    if written:\n"
+        '    return INVALID_GRANT.with_reason("refresh token expired") if recorded',
+        "    if recorded:\n"
         '        raise INVALID_GRANT.with_reason("refresh token expired")\n'
-        '    return INVALID_GRANT.with_reason("") if written',
+        '    return INVALID_GRANT.with_reason("") if recorded',
         TOKEN,
         "stays_expired and sqlite",
     ),
@@ -265,7 +265,7 @@ TOKEN_MUTANTS = (
         "A token has no more than was granted",
         "an exchange may ask for what the seller did not grant",
         CODE_GRANT,
-        "narrow(code.grant.scope, request.scope)",
+        "narrow(code.authorization.scope, request.scope)",
         "narrow(application.scopes, request.scope)",
         TOKEN_ERRORS,
         "exchange_is_refused and wider and sqlite",
@@ -301,10 +301,10 @@ TOKEN_MUTANTS = (
         "Live and test never meet",
         "a refresh changes the kind of its family's tokens",
         REFRESH_GRANT,
-        "    _kind_stays(request, token)\n",
+        "    _check_mode(request, token)\n",
         "",
         TOKEN_ERRORS,
-        "refresh_is_refused and kind and sqlite",
+        "refresh_is_refused and mode and sqlite",
     ),
     Mutant(
         "Live and test never meet",

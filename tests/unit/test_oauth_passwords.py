@@ -10,7 +10,13 @@ from argon2 import PasswordHasher
 
 from paydesk.core.errors import Refusal
 from paydesk.oauth.consent import passwords
-from paydesk.oauth.consent.passwords import EVERYBODY_MAX, STRANGERS_MAX, hash_password, needs_rehash, verify_password
+from paydesk.oauth.consent.passwords import (
+    QUEUE_MAX,
+    UNKNOWN_ORIGIN_QUEUE_MAX,
+    hash_password,
+    needs_rehash,
+    verify_password,
+)
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("correct horse")
 """A hash of other parameters than today's, made in no time."""
@@ -82,21 +88,21 @@ async def test_the_loop_goes_on_meanwhile() -> None:
 
 async def test_few_wait_and_the_known_find_room() -> None:
     """Of a flood of strangers a few are compared, the others refused at once; who is known, and an operator, is not."""
-    strangers = [verify_password(QUICK, "correct horse") for _ in range(STRANGERS_MAX + 5)]
-    seller = verify_password(QUICK, "correct horse", known=True)
+    strangers = [verify_password(QUICK, "correct horse") for _ in range(UNKNOWN_ORIGIN_QUEUE_MAX + 5)]
+    seller = verify_password(QUICK, "correct horse", known_origin=True)
     results = await asyncio.gather(*strangers, seller, hash_password("new"), return_exceptions=True)
-    assert results[:STRANGERS_MAX] == [True] * STRANGERS_MAX
-    for refused in results[STRANGERS_MAX:-2]:
+    assert results[:UNKNOWN_ORIGIN_QUEUE_MAX] == [True] * UNKNOWN_ORIGIN_QUEUE_MAX
+    for refused in results[UNKNOWN_ORIGIN_QUEUE_MAX:-2]:
         assert isinstance(refused, Refusal)
-        assert (refused.kind.status, refused.reason) == (503, "too many passwords wait")
+        assert (refused.kind.status, refused.reason) == (503, "too many passwords queued")
     assert results[-2] is True
     assert isinstance(results[-1], str)
 
 
 async def test_the_queue_has_an_end_for_everybody_and_empties() -> None:
     """Those who are known don't wait without end either; once the flood is over there is room again."""
-    every = [verify_password(QUICK, "correct horse", known=True) for _ in range(EVERYBODY_MAX + 1)]
+    every = [verify_password(QUICK, "correct horse", known_origin=True) for _ in range(QUEUE_MAX + 1)]
     results = await asyncio.gather(*every, return_exceptions=True)
-    assert results[:-1] == [True] * EVERYBODY_MAX
+    assert results[:-1] == [True] * QUEUE_MAX
     assert isinstance(results[-1], Refusal)
     assert await verify_password(QUICK, "correct horse")

@@ -133,13 +133,13 @@ async def test_zero_is_off(hand: HandClock) -> None:
     throttle = SignInThrottle(SignInRates(0, 0, 0, 0), monotonic=hand)
     assert fail(throttle, OWNER, HOME) == 100
     throttle.succeeded(OWNER, HOME)
-    assert not throttle.knows(OWNER, HOME)
+    assert not throttle.is_known_origin(OWNER, HOME)
 
 
 async def test_who_is_known(throttle: SignInThrottle) -> None:
     """The seller at an address of the last day, however its /64 is written, and whoever brings the browser's proof."""
     throttle.succeeded(OWNER, "2001:db8:1:2::5")
-    assert throttle.knows(OWNER, "2001:db8:1:2::6")
-    assert not throttle.knows(OWNER, "2001:db8:1:3::5")
-    assert not throttle.knows("other@shop.example", "2001:db8:1:2::5")
-    assert throttle.knows("other@shop.example", STRANGE, known_browser=True)
+    assert throttle.is_known_origin(OWNER, "2001:db8:1:2::6")
+    assert not throttle.is_known_origin(OWNER, "2001:db8:1:3::5")
+    assert not throttle.is_known_origin("other@shop.example", "2001:db8:1:2::5")
+    assert throttle.is_known_origin("other@shop.example", STRANGE, known_browser=True)

@@ -19,6 +19,7 @@ from paydesk.http.advice import advice
 from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.http.retired import DESCRIBED
 from paydesk.operation import Answer, Call, Handler, Operation
+from paydesk.web import templates
 from paydesk.web.html import ASSETS_PATH as PAGES_ASSETS_PATH
 
 if TYPE_CHECKING:
@@ -76,16 +77,8 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 def render(operations: Iterable[Operation]) -> str:
     """The whole reference as one HTML page; its own assets are not worth a reader's time."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, PAGES_ASSETS_PATH))]
-    environment = Environment(
-        loader=PackageLoader("paydesk.http"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment("paydesk.http")
     environment.filters |= {"pretty": _pretty, "marked": _marked}
     groups = [
         (name, text, [row for row in listed if row.surface == name])

@@ -28,7 +28,7 @@ async def add(call: Call) -> Answer:
         for other in before:
             await applications.expire_secret(call.tx, number, other.secret_id, call.now_ms + overlap_seconds * 1000)
     # What has ended is forgotten here, so that what is looked through at every authentication stays short.
-    await applications.forget_ended_secrets(call.tx, number, call.now_ms)
+    await applications.delete_expired_secrets(call.tx, number, call.now_ms)
     if len(await applications.find_secrets(call.tx, number)) >= GOOD_SECRETS_MAX:
         raise TOO_MANY_SECRETS.with_reason("too many secrets", f"at most {GOOD_SECRETS_MAX} may be good at once")
     made, secret = await applications.add_secret(call.tx, number, call.now_ms)

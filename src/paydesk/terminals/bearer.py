@@ -1,14 +1,13 @@
-"""Device bearers: which terminal a device token stands for. One SELECT, remembered for a few seconds."""
+"""Device tokens as bearers: look up the terminal of a token with one SELECT, cached for a few seconds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from paydesk.core import ids
-from paydesk.core.cache import Cache
+from paydesk.core.cache import LookupCache
 from paydesk.core.errors import UNAUTHORIZED
 from paydesk.core.secrets import digest
-from paydesk.core.signals import EVERYTHING
 from paydesk.operation import Caller
 from paydesk.storage.database import Database
 
@@ -24,31 +23,29 @@ BY_DIGEST = """SELECT d.terminal_id, d.revoked_ms, t.live, s.currency, s.country
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A device token: the terminal that it stands for, and when it was revoked."""
+    """The terminal that a device token identifies, and when the token was revoked."""
 
     caller: Caller
     revoked_ms: int | None
 
 
 class DeviceBearers:
-    """The device tokens as this node knows them, at most `cache_seconds` behind the other nodes.
+    """The device tokens seen by this node, cached for `cache_seconds`.
 
-    A suspended seller's terminals go on: the order that is under way must come to its end, and no new one is made.
+    The terminals of a suspended seller stay authenticated: an order in progress must end, and no new one is created.
     """
 
     def __init__(self, database: Database, cache_seconds: float) -> None:
         self._database = database
-        self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
-        self._changes = 0
-        database.signals.listen("device:", self._tokens_changed)
-        database.signals.listen(EVERYTHING, self._anything_changed)
+        self._cache: LookupCache[bytes, Bearer] = LookupCache(cache_seconds, ENTRIES_MAX, database.signals)
+        self._cache.drop_on("device:", lambda topic, bearer: topic == f"device:{bearer.caller.terminal_id}")
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
-        """Which terminal calls, `revoked` where its token is good for results alone. Raises UNAUTHORIZED."""
+        """Return the calling terminal, `revoked` if its token may only report results. Raises UNAUTHORIZED."""
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
-        bearer = self._cache.get(key) or await self._look_up(token, key)
+        bearer = self._cache.get(key) or await self._cache.fetch(key, self._look_up(token, key))
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
@@ -61,7 +58,6 @@ class DeviceBearers:
         seller_id = ids.seller_of(token) if token.startswith("PDT-") else None
         if seller_id is None:
             raise UNAUTHORIZED.with_reason("unknown token")
-        changes = self._changes
         row = await self._database.read(lambda tx: tx.one(BY_DIGEST, seller_id, key))
         if row is None:
             raise UNAUTHORIZED.with_reason("unknown token")
@@ -74,17 +70,4 @@ class DeviceBearers:
             terminal_id=terminal_id,
             token_digest=key,
         )
-        bearer = Bearer(caller, revoked_ms)
-        if changes == self._changes:
-            # What was read before a change must not outlive it.
-            self._cache.put(key, bearer)
-        return bearer
-
-    def _tokens_changed(self, topic: str) -> None:
-        self._changes += 1
-        terminal_id = topic.removeprefix("device:")
-        self._cache.drop_where(lambda bearer: bearer.caller.terminal_id == terminal_id)
-
-    def _anything_changed(self, _topic: str) -> None:
-        self._changes += 1
-        self._cache.clear()
+        return Bearer(caller, revoked_ms)

@@ -1,4 +1,4 @@
-"""Common passwords, by a list of passwords and names that ships with the package (from zxcvbn, MIT)."""
+"""Common passwords, by a list of passwords and names in the package (from zxcvbn, MIT)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 LETTERS_MIN = 4
-"""Fewer letters between digits and signs are guessed as soon as a word is."""
+"""A password with fewer letters between digits and signs is guessed as fast as a listed word."""
 
 _AROUND = string.digits + string.punctuation + string.whitespace
 _LETTERS = str.maketrans("@430!15$7+", "aaeoiisstt")
@@ -23,7 +23,7 @@ def is_common(password: str) -> bool:
     Those are digits and signs around it, digits in place of letters, accents, and the word repeated. The first call
     takes about 20 ms, a later one about 1 ms: call it in a thread.
     """
-    return any(_is_guessed_first(core) for core in _cores(_without_accents(password.lower())))
+    return any(_is_listed(core) for core in _cores(_without_accents(password.lower())))
 
 
 def has_few_letters(password: str) -> bool:
@@ -53,7 +53,7 @@ def _unit(text: str) -> str:
     return text
 
 
-def _is_guessed_first(core: str) -> bool:
+def _is_listed(core: str) -> bool:
     if len(core) < LETTERS_MIN or any(core in row or core[::-1] in row for row in _ROWS):
         return True
     return f"\n{core}\n".encode("utf-8", "replace") in _listed()

@@ -1,4 +1,4 @@
-"""Withdrawing: a seller, or an operator for them, ends what an application was allowed."""
+"""Withdrawal of authorizations by a seller, or by an operator for the seller."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from paydesk.webhooks.schemas import DEAUTHORIZED
 
 
 async def withdraw(tx: Transaction, *, seller_id: int, authorization_id: str, now_ms: int) -> bool:
-    """End one authorization; False where it had ended before, or is unknown: then nothing happens.
+    """Withdraw one authorization. Return False, without effect, if it is unknown or was withdrawn before.
 
-    None of its codes and tokens is good for anything from the commit on, those included that are being made in this
-    very moment; those of another authorization of the same two stay as they are. Orders under way go on.
+    From the commit on all its codes and tokens are invalid, those included that a concurrent request creates. Other
+    authorizations of the same seller and application stay valid, and orders in progress continue.
     """
     application_id = await authorizations.withdraw(tx, seller_id, authorization_id, now_ms)
     if application_id is None:
@@ -22,10 +22,10 @@ async def withdraw(tx: Transaction, *, seller_id: int, authorization_id: str, no
 
 
 async def withdraw_all(tx: Transaction, *, seller_id: int, now_ms: int) -> list[str]:
-    """End every authorization of the seller, each as `withdraw` does; return their ids.
+    """Withdraw every authorization of the seller, each as `withdraw` does; return their ids.
 
-    Call it after the seller's sessions were ended in the same transaction: a consent that is being given in one of
-    them is then either refused or among these.
+    Call it after the seller's sessions were ended in the same transaction: a consent given concurrently in one of the
+    sessions is then either refused or among the withdrawn.
     """
     withdrawn = await authorizations.withdraw_all(tx, seller_id, now_ms)
     for application_id, authorization_id in withdrawn:

@@ -1,4 +1,4 @@
-"""The rows of the interface table that a seller's browser sees."""
+"""The operations of the sellers' pages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from paydesk.oauth.consent.errors import (
 )
 from paydesk.oauth.pages import applications, authorize, sign_in
 from paydesk.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
+from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.web import html
-from paydesk.web.browser import APPLICATIONS_PATH
 
 ASSET_SECONDS = 365 * 24 * 3600
 
@@ -29,17 +29,20 @@ AUTHORIZATION = (
     Query("client_id", {"type": "string"}, "The application.", required=True),
     Query("response_type", {"type": "string", "const": "code"}, "`code`.", required=True),
     Query(
-        "redirect_uri", {"type": "string"}, "One of its registered addresses, character for character.", required=True
+        "redirect_uri",
+        {"type": "string"},
+        "One of its registered redirect URIs, compared character by character.",
+        required=True,
     ),
-    Query("state", {"type": "string", "maxLength": 2048}, "Comes back unchanged: bind it to the browser."),
-    Query("scope", {"type": "string"}, "Out of `offline_access read write`; absent: what the application may have."),
+    Query("state", {"type": "string", "maxLength": 2048}, "Returned unchanged. Bind it to the browser."),
+    Query("scope", {"type": "string"}, "Any of `offline_access read write`. Default: all scopes of the application."),
     Query(
         "code_challenge",
         {"type": "string", "pattern": "^([A-Za-z0-9_-]{43})?$"},
-        "PKCE, where it is required or wanted.",
+        "PKCE (RFC 7636). Required if the application is set to require it.",
     ),
-    Query("code_challenge_method", {"type": "string"}, "`S256`, with a challenge and only with one."),
-    Query("platform_id", {"type": "string"}, "Taken and left aside."),
+    Query("code_challenge_method", {"type": "string"}, "`S256`. Required with a challenge, refused without."),
+    Query("platform_id", {"type": "string"}, "Accepted and ignored."),
 )
 
 
@@ -57,7 +60,7 @@ def _asset(name: str, media_type: str) -> Operation:
         "GET",
         f"{html.ASSETS_PATH}{name}",
         f"pages_{name.replace('.', '_')}",
-        f"Part of the pages: {name}",
+        f"Asset of the pages: {name}",
         "page",
         show,
         transaction="none",
@@ -71,7 +74,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         PATH,
         "authorization",
-        "Ask a seller to let an application act for them",
+        "Ask a seller to authorize an application",
         "page",
         authorize.show,
         transaction="none",
@@ -80,15 +83,16 @@ OPERATIONS: tuple[Operation, ...] = (
         media_type=html.HTML,
         errors=(DOUBLED_PARAMETER, UNKNOWN_APPLICATION, UNREGISTERED_ADDRESS, APPLICATION_SUSPENDED),
         description=(
-            "Send the seller's browser here. They sign in, see what is asked, and decide; then the browser goes to"
-            " `redirect_uri` with `code`, `state` and `iss`, or with `error`, `error_description`, `state` and `iss`."
+            "Send the seller's browser here. The seller signs in, reviews the requested scopes and decides. The browser"
+            " is then redirected to `redirect_uri` with `code`, `state` and `iss`, or with `error`,"
+            " `error_description`, `state` and `iss`."
         ),
     ),
     Operation(
         "POST",
         PATH,
         "decide_authorization",
-        "What the seller decided",
+        "Decide about an authorization request",
         "page",
         authorize.decide,
         status=303,
@@ -101,7 +105,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         "/sign-in",
         "sign_in_page",
-        "The form to sign in with",
+        "Show the sign-in form",
         "page",
         sign_in.show,
         transaction="none",
@@ -138,7 +142,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET",
         APPLICATIONS_PATH,
         "acting_applications",
-        "Which applications act for the seller",
+        "List the applications that the seller has authorized",
         "page",
         applications.show,
         transaction="none",
@@ -148,7 +152,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST",
         f"{APPLICATIONS_PATH}/withdraw",
         "withdraw_authorization",
-        "Take back what an application was allowed",
+        "Withdraw an authorization",
         "page",
         applications.withdraw,
         status=303,
