@@ -18,7 +18,7 @@ GUARD = '{lifecycle.REFRESH.guard("token_families")}'
 CLAIM = f"""
     WHERE seller_id = $1 AND family_id = $2 AND generation = $3 AND {GUARD}""\"
 
-# open -> expired"""
+# active -> expired"""
 
 OF_THE_CODE = """
     issuing.check_client(code.authorization, application)
