@@ -84,7 +84,7 @@ class Page:
 
     @property
     def code(self) -> str:
-        """The error's code, as an error page tells it to developers."""
+        """The error code for developers on an error page."""
         return self.text.rsplit(": ", 1)[-1].strip()
 
     def form(self, action: str) -> Form:

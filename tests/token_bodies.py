@@ -1,4 +1,4 @@
-"""Bodies for the token endpoints that nobody thought of: right ones, spoiled in fields, in syntax or in bytes.
+"""Random bodies for the token endpoints: valid ones with faults in fields, syntax or bytes.
 
 And what may be said of them afterwards, by a reading of their bytes that shares no code with the service.
 """

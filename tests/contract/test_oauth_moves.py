@@ -50,7 +50,7 @@ class Life:
         return self.scene.call(self.scene.exchange(self.code), self.began_ms + after_ms)
 
     def refresh(self, generation: int, after_ms: int) -> Awaitable[Outcome]:
-        """Redeem the refresh token of a generation; a family that never was has a token that nobody knows."""
+        """Redeem the refresh token of a generation; without a family, an unknown token."""
         token = self.generations[generation]["refresh_token"] if self.generations else "TG-" + "0" * 40 + "-1"
         return self.scene.call(self.scene.refresh(token), self.began_ms + after_ms)
 
@@ -157,7 +157,7 @@ EVENTS = (
 
 
 def check_outcome(outcome: Outcome, move: Move | None) -> None:
-    """What was answered is what the move says; where there is none nobody got tokens."""
+    """Check the answer against the move; without a move no tokens are returned."""
     if move is None:
         assert outcome is None or isinstance(outcome, Refusal) or outcome.body == {}
     elif move.reason:
@@ -171,8 +171,8 @@ def check_outcome(outcome: Outcome, move: Move | None) -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-async def test_every_state_answers_as_the_table_says(database: Database, event: Event) -> None:
-    """It moves where a row says so and nowhere else, answers what the row says, and for its reason."""
+async def test_every_event_in_every_state_follows_the_table(database: Database, event: Event) -> None:
+    """The family moves only as the table has it, with the response and the reason of the table."""
     scene = await make_scene(database)
     await scene.run("UPDATE applications SET on_replay = $1", event.on_replay)
     for before, make in LIVES.items():
@@ -192,7 +192,7 @@ async def test_every_state_answers_as_the_table_says(database: Database, event: 
             assert outcome.body["refresh_token"] != newest["refresh_token"]
 
 
-def test_every_move_is_tried() -> None:
-    """By an event, or by the beginning of all of them; and every state is tried with every event."""
+def test_every_move_and_every_state_is_covered() -> None:
+    """By an event, or by the beginning of a family."""
     assert {move for event in EVENTS for move in event.moves} | {lifecycle.AUTHORIZE} == set(lifecycle.MOVES)
     assert set(LIVES) == set(lifecycle.STATES)

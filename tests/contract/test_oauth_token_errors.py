@@ -172,7 +172,7 @@ OF_A_REFRESH: list[Row] = [
 
 
 def numbered(rows: list[Row]) -> list[Any]:
-    """The rows with an id that tells them apart."""
+    """Return the rows with unique ids."""
     return [pytest.param(*row, id=f"{row[0]}-{row[3]}-{index}") for index, row in enumerate(rows)]
 
 
@@ -186,24 +186,24 @@ async def a_body(scene: Scene, flow: str) -> Body:
 
 @pytest.mark.parametrize(("_row", "spoil", "code", "reason"), numbered(OF_ALL + OF_AN_EXCHANGE))
 async def test_an_exchange_is_refused(scene: Scene, _row: float, spoil: Spoil, code: str, reason: str) -> None:
-    """One fault, its code outside, its reason inside."""
+    """One fault, its public code and its logged reason."""
     await check(scene, await spoil(scene, await a_body(scene, "exchange")), code, reason)
 
 
 @pytest.mark.parametrize(("_row", "spoil", "code", "reason"), numbered(OF_ALL + OF_A_REFRESH))
 async def test_a_refresh_is_refused(scene: Scene, _row: float, spoil: Spoil, code: str, reason: str) -> None:
-    """One fault, its code outside, its reason inside."""
+    """One fault, its public code and its logged reason."""
     await check(scene, await spoil(scene, await a_body(scene, "refresh")), code, reason)
 
 
 async def test_a_verifier_that_differs_is_refused(scene: Scene) -> None:
-    """A verifier that does not belong to the challenge of the code."""
+    """The verifier does not match the challenge of the code."""
     body = scene.exchange(await scene.code(challenge=CHALLENGE), code_verifier=VERIFIER[::-1])
     await check(scene, body, "invalid_grant", "code_verifier differs")
 
 
 async def test_the_other_of_two_addresses_is_refused(scene: Scene) -> None:
-    """A code is exchanged with the very address that it was sent to, not with any that is registered."""
+    """A code is exchanged with the redirect URI of its request, not with any registered one."""
     other = "https://till.example/other"
     await scene.run("UPDATE applications SET redirect_uris = $1", json.dumps([REDIRECT_URI, other]))
     body = scene.exchange(await scene.code())
@@ -212,7 +212,7 @@ async def test_the_other_of_two_addresses_is_refused(scene: Scene) -> None:
 
 
 async def test_a_body_that_is_no_object_is_refused(scene: Scene) -> None:
-    """An array is well-formed JSON, but no request."""
+    """An array is valid JSON, but not a request."""
     await check(scene, [], "invalid_request", "body is not an object")
 
 
@@ -253,7 +253,7 @@ IN_ORDER_OF_A_REFRESH: list[tuple[Spoil, str]] = [
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER_OF_AN_EXCHANGE)))
 async def test_of_all_faults_of_an_exchange_the_earliest_row_answers(scene: Scene, first: int) -> None:
-    """A request with every fault from some row on is refused for that row."""
+    """A request with every fault from a row on is refused for that row."""
     body = await a_body(scene, "exchange")
     for spoil, _ in reversed(IN_ORDER_OF_AN_EXCHANGE[first:]):
         body = await spoil(scene, body)
@@ -262,7 +262,7 @@ async def test_of_all_faults_of_an_exchange_the_earliest_row_answers(scene: Scen
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER_OF_A_REFRESH)))
 async def test_of_all_faults_of_a_refresh_the_earliest_row_answers(scene: Scene, first: int) -> None:
-    """A request with every fault from some row on is refused for that row."""
+    """A request with every fault from a row on is refused for that row."""
     body = await a_body(scene, "refresh")
     for spoil, _ in reversed(IN_ORDER_OF_A_REFRESH[first:]):
         body = await spoil(scene, body)
@@ -270,13 +270,13 @@ async def test_of_all_faults_of_a_refresh_the_earliest_row_answers(scene: Scene,
 
 
 async def test_redirect_uri_of_a_refresh_may_be_any_registered_one(scene: Scene) -> None:
-    """It is not needed, and not compared with the one of the authorization."""
+    """It is optional, and not compared with that of the authorization request."""
     body = scene.refresh((await scene.tokens())["refresh_token"], redirect_uri=REDIRECT_URI)
     await scene.answer(body)
 
 
 async def test_a_suspended_application_keeps_its_tokens(scene: Scene) -> None:
-    """A refused refresh changes nothing: once resumed, the same refresh token is good."""
+    """A refused refresh changes nothing: after the resumption the refresh token is valid."""
     body = await a_body(scene, "refresh")
     await SUSPEND_APPLICATION(scene, body)
     await scene.refusal(body)

@@ -375,7 +375,7 @@ MUTANTS = (
         "    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)\n    tx.notify(token.family_topic)\n",
         "    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)\n",
         PRESENTED,
-        "remembers and sqlite",
+        "leaves_the_cache and sqlite",
     ),
     Mutant(
         "A family's life is the table of its moves",
@@ -401,7 +401,7 @@ MUTANTS = (
         "    if found is None or found.authorization.application_id != application.application_id:\n",
         "    if found is None:\n",
         PRESENTED,
-        "nobodys and sqlite",
+        "of_another_client and sqlite",
     ),
     Mutant(
         "Asking about a token changes nothing",
@@ -673,7 +673,7 @@ MUTANTS = (
         "not request.is_form_token_valid(SIGN_IN, sent.form_token, ANONYMOUS)",
         "not sent.form_token",
         PAGES_SIGN_IN,
-        "nobody_signs",
+        "signs_in_no_seller",
     ),
     *SESSION_MUTANTS,
     *REFUND_MUTANTS,

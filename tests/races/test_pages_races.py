@@ -38,8 +38,8 @@ async def _good(tx: Transaction, scene: Scene, cookie: str) -> Session | None:
     return await sessions.current(tx, cookie, scene.clock.now_ms(), idle_ms=IDLE_MS)
 
 
-async def test_a_new_password_signs_everybody_out(database: Database) -> None:
-    """Whoever signs in with the old one at that very moment is signed out too, or does not get in."""
+async def test_a_new_password_ends_concurrent_sign_ins(database: Database) -> None:
+    """A concurrent sign-in with the old one is signed out too, or refused."""
     scene, password_hash = await make_scene(database), "none"
     seen: Counter[str] = Counter()
     for number in range(ROUNDS):
@@ -54,11 +54,11 @@ async def test_a_new_password_signs_everybody_out(database: Database) -> None:
             assert await database.write(partial(_good, scene=scene, cookie=cookie)) is None
             seen["in"] += 1
         assert await database.write(partial(_begin, scene=scene, password_hash=new))
-    assert seen["in"], "nobody was ever quick enough: nothing was tried"
+    assert seen["in"], "no sign-in came first in any round: nothing was tested"
 
 
 async def test_one_page_is_answered_once(database: Database) -> None:
-    """Of many who agree and refuse at once one is heard, and those who say the same; there is one code at most."""
+    """Of concurrent decisions one counts, and equal ones get its result; there is one code at most."""
     scene = await make_scene(database)
     cookie = await database.write(partial(_begin, scene=scene, password_hash="none"))
     assert cookie is not None

@@ -62,7 +62,7 @@ async def agree(seller: Browser) -> int:
 
 
 async def test_no_consent_is_given_after_all_sessions_ended(nodes: Nodes) -> None:
-    """Those that came before the answer count, on whichever node; there are no more of them later."""
+    """On any node, consents given before the response count, and there are none after it."""
     here, there = nodes
     given = 0
     for number in range(ROUNDS):
@@ -79,7 +79,7 @@ async def test_no_consent_is_given_after_all_sessions_ended(nodes: Nodes) -> Non
 
 
 async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Nodes) -> None:
-    """Neither one that was there nor one that is being given at that moment, and each was notified."""
+    """Neither an existing nor a concurrent one, and each withdrawal was notified."""
     here, there = nodes
     owner = await operator(here)
     given = 0
@@ -93,8 +93,8 @@ async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Node
     assert await check.check(here.database, here.clock.now_ms()) == []
 
 
-async def test_two_that_end_all_sessions_at_once(nodes: Nodes) -> None:
-    """Both are answered, one of them perhaps that its own session is over; no session is left."""
+async def test_two_concurrent_sign_outs_everywhere(nodes: Nodes) -> None:
+    """Both are answered, one perhaps with an ended session; no session is left."""
     here, there = nodes
     for _ in range(ROUNDS):
         sellers = [await signed_in(service) for service in (here, there, here, there)]

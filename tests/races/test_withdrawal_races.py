@@ -1,4 +1,4 @@
-"""Promise: what a seller withdraws is dead from then on, whatever else happens in that moment, and is told once.
+"""Promise: a withdrawn authorization is invalid from the commit on, whatever is concurrent, with one event.
 
 | Meets a withdrawal | May come of it | Holds afterwards |
 |---|---|---|
@@ -79,7 +79,7 @@ async def withdraw(scene: Scene, authorization_id: str) -> bool:
 
 
 async def events(scene: Scene) -> list[tuple[int, str]]:
-    """What the application is told, in order."""
+    """Return the versions and actions of the application's events, in order."""
     return [(row[0], row[1]) for row in await scene.database.read(lambda tx: tx.all(EVENTS))]
 
 
@@ -115,7 +115,7 @@ async def meet(one: Awaitable[bool], others: list[Coroutine[Any, Any, Outcome]],
 
 
 async def test_withdrawing_and_refreshing(scene: Scene, bearers: Bearers) -> None:
-    """A refresh is answered a pair or refused; a pair that it was answered is dead afterwards, as is the one before."""
+    """A refresh returns tokens or is refused; afterwards all tokens are invalid."""
     for place in range(ROUNDS):
         first = await scene.tokens()
         assert await asked(bearers, scene, first) == "lives"
@@ -130,7 +130,7 @@ async def test_withdrawing_and_refreshing(scene: Scene, bearers: Bearers) -> Non
 
 
 async def test_withdrawing_and_exchanging(scene: Scene, bearers: Bearers) -> None:
-    """At most one exchange is answered, and what it brought is dead, also where it was used in that very moment."""
+    """At most one exchange returns tokens, and they are invalid afterwards, also if used concurrently."""
 
     async def exchange_and_use(code: str) -> Outcome:
         outcome = await scene.call(scene.exchange(code))
@@ -169,8 +169,8 @@ async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awa
 
 
 @pytest.mark.parametrize("what", ["refresh", "exchange"])
-async def test_who_looked_before_and_commits_after(scene: Scene, bearers: Bearers, what: str) -> None:
-    """The pair is answered, since the seller was there a moment ago, and is dead."""
+async def test_tokens_committed_after_the_withdrawal_are_invalid(scene: Scene, bearers: Bearers, what: str) -> None:
+    """The request read the authorization before the withdrawal; its tokens are returned and invalid."""
     code = await scene.code()
     (authorization_id,) = await granted(scene)
     body = scene.exchange(code)
@@ -182,7 +182,7 @@ async def test_who_looked_before_and_commits_after(scene: Scene, bearers: Bearer
 
 
 async def test_withdrawing_and_agreeing(scene: Scene, bearers: Bearers) -> None:
-    """Both happen; what was agreed to lives, and the events are numbered without a gap, each with its delivery."""
+    """Both happen; the new authorization is valid, and the events are numbered without a gap."""
     application_id = scene.application.application_id
     await hooks.subscribe(scene.database, "https://shop.example/", application_id=application_id, topic=CONNECT_TOPIC)
     old = [await scene.tokens() for _ in range(ROUNDS)]
@@ -198,15 +198,15 @@ async def test_withdrawing_and_agreeing(scene: Scene, bearers: Bearers) -> None:
         await is_dead(bearers, scene, body)
     for code in codes:
         assert await asked(bearers, scene, await scene.answer(scene.exchange(code))) == "lives"
-    told = await events(scene)
-    assert [version for version, _ in told] == list(range(1, 3 * ROUNDS + 1))
-    assert Counter(action for _, action in told) == {AUTHORIZED: 2 * ROUNDS, DEAUTHORIZED: ROUNDS}
+    received = await events(scene)
+    assert [version for version, _ in received] == list(range(1, 3 * ROUNDS + 1))
+    assert Counter(action for _, action in received) == {AUTHORIZED: 2 * ROUNDS, DEAUTHORIZED: ROUNDS}
     assert await scene.value("SELECT count(DISTINCT version) FROM deliveries") == 3 * ROUNDS
     assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
-    """One of them withdraws, and the application is told once."""
+    """One of them withdraws, and there is one event."""
     application_id = scene.application.application_id
     for topic in (CONNECT_TOPIC, "orders"):
         await hooks.subscribe(scene.database, "https://shop.example/", application_id=application_id, topic=topic)
@@ -222,13 +222,13 @@ async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
 async def test_withdrawing_while_something_is_delivered(
     database: Database, database_url: str, clock: MovableClock
 ) -> None:
-    """What is on its way arrives and counts; what was to follow ends unsent; that it was withdrawn arrives once."""
+    """A delivery in progress completes; later ones end unsent; the withdrawal is delivered once."""
     under_way, go_on, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    told: list[str] = []
+    received: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if request.query["type"] == "mp-connect":
-            told.append(request.query["data.id"])
+            received.append(request.query["data.id"])
         else:
             under_way.set()
             await go_on.wait()
@@ -258,11 +258,11 @@ async def test_withdrawing_while_something_is_delivered(
             withdrawal.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
         )
         assert await nodes[-1].write(work)
-        await hooks.until(lambda: bool(told), 20)
+        await hooks.until(lambda: bool(received), 20)
         go_on.set()
 
         async with asyncio.timeout(20):
-            while await database.read(store.pending_count):  # noqa: ASYNC110 - the workers tell nobody when they are done
+            while await database.read(store.pending_count):  # noqa: ASYNC110 - the workers do not report that they are done
                 await asyncio.sleep(0.01)
         stop.set()
         for node in nodes:
@@ -270,5 +270,5 @@ async def test_withdrawing_while_something_is_delivered(
         await asyncio.gather(*running)
     statuses = [one.status for one in await hooks.deliveries(database, order)]
     assert statuses == ["delivered", "withdrawn", "withdrawn"]
-    assert told == [str(hooks.SELLER)]
+    assert received == [str(hooks.SELLER)]
     assert [got.order_and_version for got in receiver.got if got.url.query["type"] == "order"] == [(order, 1)]

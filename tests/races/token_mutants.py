@@ -34,12 +34,12 @@ OF_ITS_TIME = """
 TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
-        "a code that the application has taken is told once more at the page",
+        "a redeemed code is sent again by the consent page",
         "oauth/consent/requests.py",
         "not created[1].is_valid(now_ms)",
         "False",
         "tests/contract/test_pages_consent.py",
-        "is_over",
+        "redeemed_code",
     ),
     Mutant(
         "A code mints once",
@@ -48,7 +48,7 @@ TOKEN_MUTANTS = (
         "    if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:\n",
         "    if call.now_ms < code.exchanged_ms:\n",
         TOKEN,
-        "presented_again_at_once and sqlite",
+        "reused_within_10_s and sqlite",
     ),
     Mutant(
         "A code mints once",
@@ -57,7 +57,7 @@ TOKEN_MUTANTS = (
         '    if await store.revoke_family(call.tx, seller_id, code.family_id, call.now_ms, "code presented again"):\n',
         "    if False:\n",
         TOKEN,
-        "presented_again_later and sqlite",
+        "reused_after_10_s and sqlite",
     ),
     Mutant(
         "A code mints once",
@@ -134,7 +134,7 @@ TOKEN_MUTANTS = (
         "refresh_is_refused and another and client and sqlite",
     ),
     Mutant(
-        "Tokens are given to who knows the secret",
+        "Tokens are issued only for the right secret",
         "any secret of a known client is taken",
         "oauth/clients/applications.py",
         "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]\n",
@@ -143,13 +143,13 @@ TOKEN_MUTANTS = (
         "is_refused and secret and differs and sqlite",
     ),
     Mutant(
-        "Tokens are given to who knows the secret",
+        "Tokens are issued only for the right secret",
         "a client that this node remembers is let in with any secret",
         "oauth/clients/authentication_cache.py",
         "        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):\n",
         "        if entry is None:\n",
         PROVEN,
-        "another_secret_proves and sqlite",
+        "another_secret_is_refused and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",
@@ -167,11 +167,11 @@ TOKEN_MUTANTS = (
         "call.settings.refresh_repeat_seconds * 1000",
         "call.settings.refresh_repeat_seconds * 500",
         TOKEN,
-        "honest_for_a_minute and sqlite",
+        "answered_for_a_minute and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",
-        "who hears no answer is refused",
+        "a retry after a lost answer is refused",
         REFRESH_GRANT,
         "        return await _retry(call, request, application, token)\n",
         '        raise INVALID_GRANT.with_reason("used")\n',
@@ -194,16 +194,16 @@ TOKEN_MUTANTS = (
         '    if application.on_replay == "revoke":\n',
         '    if application.on_replay == "end":\n',
         TOKEN,
-        "a_replay_ends and sqlite",
+        "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
-        "a used token is repeated for ever",
+        "a used token can be retried without limit",
         REFRESH_GRANT,
         "    if token.newest_generation > token.generation + 1:\n",
         "    if token.newest_generation < token.generation:\n",
         TOKEN,
-        "a_replay_ends and sqlite",
+        "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
@@ -212,7 +212,7 @@ TOKEN_MUTANTS = (
         '    if application.on_replay == "revoke":\n',
         "    if application.on_replay:\n",
         TOKEN,
-        "only_refused_where and sqlite",
+        "only_refused_with and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
@@ -221,7 +221,7 @@ TOKEN_MUTANTS = (
         '    return INVALID_GRANT.with_reason("refresh token replayed")\n',
         '    raise INVALID_GRANT.with_reason("refresh token replayed")\n',
         TOKEN,
-        "a_replay_ends and sqlite",
+        "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A revoked family has no successor",

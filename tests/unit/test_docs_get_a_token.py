@@ -89,7 +89,7 @@ def first_terminal(folder: Path) -> str:
 
 def test_with_curl(folder: Path) -> None:
     """The exchange, the refresh and a call, then the token is asked about and ended."""
-    program = "".join(programs("## With curl", "sh") + programs("## End a token, ask about a token", "sh"))
+    program = "".join(programs("## With curl", "sh") + programs("## Revoke and introspect tokens", "sh"))
     said = told(folder, kept(folder, "token.sh", program), "sh", "-eu")
     assert first_terminal(folder) in said
     introspected: dict[str, Any] = json.JSONDecoder().raw_decode(said[said.index('{"active"') :])[0]

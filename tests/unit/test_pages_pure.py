@@ -65,8 +65,8 @@ def _fault(application: Application = APPLICATION, /, **parameters: str) -> tupl
         ("pt;q=" + "9" * 5000, "en"),
     ],
 )
-def test_the_language_that_is_wanted_most(header: str, language: str) -> None:
-    """By weight, without regard to the country; English where none is wanted that there is."""
+def test_the_language_with_the_highest_weight(header: str, language: str) -> None:
+    """Whatever the country; English if none is available."""
     assert choose(header) == language
 
 
@@ -85,8 +85,8 @@ def _places(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-def test_every_text_is_there_in_every_language() -> None:
-    """With the same places for values, and twelve months; and none is the same in all, as if it were forgotten."""
+def test_every_text_exists_in_every_language() -> None:
+    """With the same placeholders and twelve months; and none is the same in all languages."""
     documents = {language: _document(language) for language in LANGUAGES}
     english = documents["en"]
     for language, document in documents.items():
@@ -116,8 +116,8 @@ def test_every_text_is_used_and_every_used_one_exists() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_own_error_has_its_words(language: str) -> None:
-    """An error that only pages answer is explained to sellers, each in words of its own."""
+def test_every_error_of_the_pages_has_its_text(language: str) -> None:
+    """An error that only pages answer has its own text for sellers."""
     words = texts(language)
     own = {kind.code for row in OPERATIONS for kind in row.errors}
     assert [code for code in own if f"error.{code}.title" not in words] == []
@@ -172,8 +172,10 @@ def test_every_own_error_has_its_words(language: str) -> None:
         ({"response_type": "token", "scope": "admin"}, ("unsupported_response_type", "response_type")),
     ],
 )
-def test_what_the_application_is_told(parameters: dict[str, str], fault: tuple[str, str] | None) -> None:
-    """The first fault in the order of the checks, or none."""
+def test_the_first_failed_check_is_sent_to_the_application(
+    parameters: dict[str, str], fault: tuple[str, str] | None
+) -> None:
+    """In the order of the checks."""
     assert _fault(**parameters) == fault
 
 

@@ -70,11 +70,11 @@ class AccessToken:
         return f"family:{self.family_id.hex()}"
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether the token has expired or was refused as expired before."""
+        """Return whether the token has expired or was refused as expired before."""
         return self.expired_ms is not None or now_ms >= self.expires_ms
 
     def expires_now(self, now_ms: int) -> bool:
-        """Whether the token has expired and the expiry is not recorded yet."""
+        """Return whether the token has expired and the expiry is not recorded yet."""
         return self.expired_ms is None and self.is_expired(now_ms)
 
     def refusal(self, now_ms: int) -> Refusal | None:

@@ -33,7 +33,7 @@ class Code(msgspec.Struct, frozen=True):
     family_id: bytes | None
 
     def is_valid(self, now_ms: int) -> bool:
-        """Whether the code can be redeemed."""
+        """Return whether the code can be redeemed."""
         authorization = self.authorization
         ends = (self.exchanged_ms, self.expired_ms, authorization.withdrawn_ms, authorization.seller_suspended_ms)
         return now_ms < self.expires_ms and all(instant_ms is None for instant_ms in ends)
@@ -54,11 +54,11 @@ class RefreshToken(msgspec.Struct, frozen=True):
 
     @property
     def used(self) -> bool:
-        """Whether the token has a successor."""
+        """Return whether the token has a successor."""
         return self.newest_generation > self.generation
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether an unused token has expired; a used one is a retry or a replay, whatever its age."""
+        """Return whether an unused token has expired; a used one is a retry or a replay, whatever its age."""
         return self.expired_ms is not None or now_ms >= self.expires_ms
 
 

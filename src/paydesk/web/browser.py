@@ -67,7 +67,7 @@ class BrowserRequest:
         return self.sign("form", purpose, cookie)
 
     def is_form_token_valid(self, purpose: str, token: str, cookie_name: str) -> bool:
-        """Whether the token was made for this purpose and the browser's cookie of this name."""
+        """Return whether the token was made for this purpose and the browser's cookie of this name."""
         cookie = self.cookie(cookie_name)
         return cookie is not None and self.is_signed(token, "form", purpose, cookie)
 
@@ -88,7 +88,7 @@ class BrowserRequest:
         return f"{keys.active}-{keys.derive(keys.active, 'pages', *parts).hex()}"
 
     def is_signed(self, token: str, *parts: str) -> bool:
-        """Whether `token` is the signature over `parts` by one of the server keys."""
+        """Return whether `token` is the signature over `parts` by one of the server keys."""
         version, _, signature = token.partition("-")
         keys = self.call.keys
         if version not in map(str, keys.versions):

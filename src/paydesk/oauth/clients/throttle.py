@@ -59,7 +59,7 @@ class ClientThrottle:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no failures are counted, so that no client can be refused."""
+        """Return whether no failures are counted, so that no client can be refused."""
         return not self._pairs and not self._addresses
 
     def refusal(self, client: int, address: str) -> int | None:
@@ -168,7 +168,7 @@ class SignInThrottle:
             self._pairs.forget((subject, origin))
 
     def is_known_origin(self, email: str, address: str, *, known_browser: bool = False) -> bool:
-        """Whether the browser or the address of the sign-in is known for this seller."""
+        """Return whether the browser or the address of the sign-in is known for this seller."""
         return known_browser or self._recent.has(_subject(email), network(address))
 
     def _has_own_limit(self, subject: str, known_browser: bool) -> bool:  # noqa: FBT001 - private

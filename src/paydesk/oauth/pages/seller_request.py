@@ -48,7 +48,7 @@ class SellerRequest(BrowserRequest):
         return self.call.settings.session_idle_minutes * 60_000
 
     def is_known_browser(self, email: str) -> bool:
-        """Whether the seller with this e-mail address has signed in from this browser within a year."""
+        """Return whether the seller with this e-mail address has signed in from this browser within a year."""
         since, _, token = (self.cookie(BROWSER) or "").partition(".")
         if not (since.isascii() and since.isdigit() and len(since) <= 12):
             return False
