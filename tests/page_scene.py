@@ -1,4 +1,4 @@
-"""A seller at a browser, for the tests of pages: keeps cookies, reads pages, sends forms, follows nothing by itself."""
+"""A browser of a seller, for the tests of pages: it keeps cookies, parses pages and sends forms."""
 
 from __future__ import annotations
 

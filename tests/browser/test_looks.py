@@ -1,4 +1,4 @@
-"""How the pages look and sound: on small windows, by night, at the keyboard, to a screen reader."""
+"""The layout and accessibility of the pages: small windows, dark mode, keyboard, screen reader."""
 
 from __future__ import annotations
 

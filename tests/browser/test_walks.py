@@ -1,4 +1,4 @@
-"""What a seller does at the authorization page, from the application and back, in each language and without scripts."""
+"""A seller authorizes an application, from its page and back, in each language and without JavaScript."""
 
 from __future__ import annotations
 

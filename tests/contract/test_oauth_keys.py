@@ -1,4 +1,4 @@
-"""Server keys are rotated on running nodes: added everywhere, then activated; what was made before stays what it is."""
+"""Server keys are rotated on running nodes: added everywhere, then activated; existing tokens stay the same."""
 
 from __future__ import annotations
 

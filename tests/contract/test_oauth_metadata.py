@@ -1,4 +1,4 @@
-"""GET /.well-known/oauth-authorization-server: true in every member, and of the configured address alone."""
+"""GET /.well-known/oauth-authorization-server: every member is correct and uses only the configured address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service does with a family is what the table of its moves says: every state against all that can happen."""
+"""Token families follow the table of moves: every state with every event."""
 
 from __future__ import annotations
 

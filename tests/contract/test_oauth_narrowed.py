@@ -1,4 +1,4 @@
-"""An operator narrows an application's scopes: its tokens have what they were issued with and the application has."""
+"""An operator narrows an application's scopes: a token has the scopes that both it and the application have."""
 
 from __future__ import annotations
 

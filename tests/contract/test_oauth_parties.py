@@ -1,4 +1,4 @@
-"""Applications, their secrets, and sellers, as an operator keeps them."""
+"""Applications, their secrets, and sellers, as an operator manages them."""
 
 from __future__ import annotations
 

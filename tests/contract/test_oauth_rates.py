@@ -94,9 +94,9 @@ async def test_a_pair_is_limited_after_its_failures(desk: Desk) -> None:
     reply = await desk.send({"client_id": desk.client_id})
     assert (reply.status, reply.code, reply.headers["retry-after"]) == (*LIMITED, "20")
     assert reply.body == {
-        "message": "Too many calls at this time; try again later.",
+        "message": "Too many requests. Try again later.",
         "error": "local_rate_limited",
-        "error_description": "Too many calls at this time; try again later.",
+        "error_description": "Too many requests. Try again later.",
         "status": 429,
         "cause": [],
     }

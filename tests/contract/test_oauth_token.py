@@ -1,4 +1,4 @@
-"""POST /oauth/token: what it answers, and that the shape and lifetimes of what it answers are right."""
+"""POST /oauth/token: the answers, with their schema and lifetimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /oauth/token: every row of its table of errors, and that of two faults the earlier row answers."""
+"""POST /oauth/token: every row of its table of errors; of two faults the earlier row answers."""
 
 from __future__ import annotations
 

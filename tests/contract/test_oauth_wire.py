@@ -1,4 +1,4 @@
-"""The token endpoints over HTTP: how a request may be written, what is refused before anybody is asked who calls."""
+"""The token endpoints over HTTP: the formats of a request, and what is refused before authentication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/applications`: a seller sees who acts for them, and takes it back."""
+"""`/applications`: a seller lists and withdraws authorizations."""
 
 from __future__ import annotations
 

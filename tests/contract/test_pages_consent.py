@@ -1,4 +1,4 @@
-"""A seller allows an application to act for them: signs in, agrees or refuses, and the browser goes back to it."""
+"""A seller authorizes an application: sign-in, consent or refusal, and the redirect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET /authorization` when something is wrong with it: an error page, or back to the application with what it is."""
+"""`GET /authorization` with a faulty request: an error page, or a redirect with the error."""
 
 from __future__ import annotations
 

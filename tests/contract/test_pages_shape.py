@@ -1,4 +1,4 @@
-"""What every page is made of: its headers, its language, nothing of elsewhere, nothing that runs."""
+"""Every page: its headers, its language, no scripts and no external resources."""
 
 from __future__ import annotations
 

@@ -410,13 +410,13 @@ async def test_too_many_sign_in_attempts(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "said"), [("en", "too much to do"), ("es", "demasiado que hacer"), ("pt", "muito o que fazer")]
+    ("language", "text"), [("en", "service is overloaded"), ("es", "demasiado que hacer"), ("pt", "muito o que fazer")]
 )
 async def test_too_many_concurrent_sign_ins(
-    sqlite_service: Service, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+    sqlite_service: Service, monkeypatch: pytest.MonkeyPatch, language: str, text: str
 ) -> None:
     """With a full queue of password hashes the page says when to try again, and the database stays ready."""
-    monkeypatch.setattr(passwords, "STRANGERS_MAX", 0)
+    monkeypatch.setattr(passwords, "UNKNOWN_ORIGIN_QUEUE_MAX", 0)
     page = await Browser(sqlite_service, {"Accept-Language": language}).sign_in("/applications")
     assert (page.status, page.headers["retry-after"]) == (503, "1")
-    assert said in page.text
+    assert text in page.text

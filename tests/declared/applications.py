@@ -1,4 +1,4 @@
-"""What applications are refused, with a bearer."""
+"""The declared errors of operations with an access token."""
 
 from __future__ import annotations
 

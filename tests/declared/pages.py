@@ -1,4 +1,4 @@
-"""What a seller's browser is refused: a page that says so, or the form to sign in with, once more."""
+"""The declared errors of the sellers' pages: an error page, or the sign-in form."""
 
 from __future__ import annotations
 

@@ -469,7 +469,7 @@ MUTANTS = (
     Mutant(
         "What a seller withdraws is told once",
         "withdrawing does not look whether it was done",
-        "oauth/authorizations.py",
+        "oauth/consent/withdrawal.py",
         'WHERE seller_id = $1 AND authorization_id = $2 AND {lifecycle.WITHDRAW.guard("authorizations")}',
         "WHERE seller_id = $1 AND authorization_id = $2",
         WITHDRAWAL,

@@ -1,4 +1,4 @@
-"""A code mints once, a refresh token has one successor, and a revoked family has none: however many ask at once."""
+"""With concurrent requests a code is exchanged once, a refresh token has one successor, a revoked family none."""
 
 from __future__ import annotations
 

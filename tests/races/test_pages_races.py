@@ -1,4 +1,4 @@
-"""What happens at once around a seller at the browser: who agreed has one code, who was signed out stays so."""
+"""Concurrent requests of a browser: a consent has one code, and an ended session stays ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refresh races the revocation of its family, on two nodes: whatever comes out, nothing of the family works after."""
+"""A refresh concurrent with the revocation of its family, on two nodes: afterwards no token of the family is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which passwords are common: what is on the list, and what people make of a word to get to twelve characters."""
+"""Common passwords: listed words, and the usual ways to lengthen a word to twelve characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scopes and tokens: what they look like, and what is refused."""
+"""Scopes and tokens: their formats, and what is refused."""
 
 from __future__ import annotations
 

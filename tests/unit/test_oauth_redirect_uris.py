@@ -1,4 +1,4 @@
-"""What may be a redirect address, and what is said of one that may not."""
+"""Redirect URIs: which are accepted, and the errors of the others."""
 
 from __future__ import annotations
 

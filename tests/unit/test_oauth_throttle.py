@@ -1,4 +1,4 @@
-"""Sign-ins that fail: throttled by e-mail and address, unless it is the seller's own browser or address."""
+"""Failed sign-ins: limited by e-mail and address, with separate limits for known browsers and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages decide without a database: the language, the texts, the checks, addresses and their policy."""
+"""The pages without a database: languages, texts, the checks of authorization requests, and addresses."""
 
 from __future__ import annotations
 

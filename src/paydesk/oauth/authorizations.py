@@ -29,16 +29,6 @@ INSERT = f"INSERT INTO authorizations ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, N
 # Out: one authorization.
 GET = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 AND authorization_id = $2"
 
-# valid -> withdrawn; the first instant stays.
-WITHDRAW = f"""UPDATE authorizations SET withdrawn_ms = $3
-    WHERE seller_id = $1 AND authorization_id = $2 AND {lifecycle.WITHDRAW.guard("authorizations")}
-    RETURNING application_id"""
-
-# All valid ones of a seller: valid -> withdrawn.
-WITHDRAW_ALL = f"""UPDATE authorizations SET withdrawn_ms = $2
-    WHERE seller_id = $1 AND {lifecycle.WITHDRAW.guard("authorizations")}
-    RETURNING application_id, authorization_id"""
-
 # Out: the number of a seller's valid authorizations.
 COUNT = f"SELECT COUNT(*) FROM authorizations WHERE seller_id = $1 AND {lifecycle.WITHDRAW.guard('authorizations')}"
 
@@ -59,17 +49,6 @@ async def get(tx: Transaction, seller_id: int, authorization_id: str) -> Authori
     """Return the authorization, or None."""
     row = await tx.one(GET, seller_id, authorization_id)
     return Authorization(*row) if row else None
-
-
-async def withdraw(tx: Transaction, seller_id: int, authorization_id: str, now_ms: int) -> int | None:
-    """Withdraw an authorization; return its application, or None if it is unknown or was withdrawn before."""
-    row = await tx.one(WITHDRAW, seller_id, authorization_id, now_ms)
-    return row[0] if row else None
-
-
-async def withdraw_all(tx: Transaction, seller_id: int, now_ms: int) -> list[tuple[int, str]]:
-    """Withdraw every authorization of the seller; return (application, authorization) of each, in order."""
-    return sorted((row[0], row[1]) for row in await tx.all(WITHDRAW_ALL, seller_id, now_ms))
 
 
 async def count(tx: Transaction, seller_id: int) -> int:

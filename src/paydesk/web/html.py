@@ -10,12 +10,13 @@ from importlib.resources import files
 from typing import Any
 
 from paydesk.core.errors import Refusal
-from paydesk.operation import Answer
+from paydesk.operation import Answer, Call, Operation, Surface
 from paydesk.web import templates
 from paydesk.web.language import Texts, choose, texts
 
 HTML = "text/html; charset=utf-8"
 ASSETS_PATH = "/pages/assets/"
+ASSET_SECONDS = 365 * 24 * 3600
 ASSETS = {"pages.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 AGAIN = "again"
 """The key in a refusal's `extra` of the path at which the error page offers to start again."""
@@ -92,6 +93,30 @@ _GENERAL = {False: "bad_request", True: "internal_error"}
 def asset_path(name: str) -> str:
     """Return the URL of an asset, which changes with its content."""
     return f"{ASSETS_PATH}{name}?v={sha256(asset(name)).hexdigest()[:12]}"
+
+
+def asset_operation(surface: Surface, path: str, name: str, content: bytes, media_type: str) -> Operation:
+    """Return the operation that serves an asset below `path`, cached by browsers for a year."""
+    headers = (
+        ("cache-control", f"public, max-age={ASSET_SECONDS}, immutable"),
+        ("x-content-type-options", "nosniff"),
+    )
+    answer = Answer(200, content, headers, media_type)
+
+    async def show(_: Call) -> Answer:
+        return answer
+
+    return Operation(
+        "GET",
+        f"{path}{name}",
+        f"{path.split('/')[1]}_{name.replace('.', '_')}",
+        f"Asset of the pages: {name}",
+        surface,
+        show,
+        transaction="none",
+        is_constant=True,
+        media_type=media_type,
+    )
 
 
 @cache
