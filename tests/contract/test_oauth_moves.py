@@ -29,7 +29,7 @@ AUTHORIZATION_OF_A_CODE = "SELECT authorization_id FROM codes WHERE seller_id = 
 
 @dataclass
 class Life:
-    """One family, from its code on, and the tokens of its generations, the oldest first. It began at `began_ms`."""
+    """A family, from its code on, with the tokens of its generations, the oldest first, since `began_ms`."""
 
     scene: Scene
     code: str
@@ -37,7 +37,7 @@ class Life:
     generations: list[dict[str, Any]] = field(default_factory=list)
 
     async def state(self) -> State:
-        """Where it stands, by what is filled in its rows."""
+        """Return its state, by the columns that are filled in its rows."""
         seller_id = self.scene.seller.seller_id
         row = await self.scene.database.read(lambda tx: tx.one(COLUMNS_OF_A_CODE, seller_id, digest(self.code)))
         assert row is not None
@@ -46,7 +46,7 @@ class Life:
         return state
 
     def exchange(self, after_ms: int) -> Awaitable[Outcome]:
-        """Present the code, so long after the beginning."""
+        """Present the code, `after_ms` since the beginning."""
         return self.scene.call(self.scene.exchange(self.code), self.began_ms + after_ms)
 
     def refresh(self, generation: int, after_ms: int) -> Awaitable[Outcome]:
@@ -60,7 +60,7 @@ class Life:
         return await self.scene.call(self.scene.presented(token), handler=handlers.revoke)
 
     async def withdraw(self) -> Outcome:
-        """Take the consent back."""
+        """Withdraw the authorization."""
         seller_id, now_ms = self.scene.seller.seller_id, self.scene.clock.now_ms()
         authorization_id = await self.scene.value(AUTHORIZATION_OF_A_CODE, seller_id, digest(self.code))
         await self.scene.database.write(
@@ -70,24 +70,24 @@ class Life:
 
 
 async def begin(scene: Scene) -> Life:
-    """A family that is nothing yet but a code."""
+    """Return a family that has only a code."""
     return Life(scene, await scene.code(), scene.clock.now_ms())
 
 
-async def fresh(scene: Scene) -> Life:
-    """Its code was not presented yet."""
+async def code_issued(scene: Scene) -> Life:
+    """Its code was not presented."""
     return await begin(scene)
 
 
-async def lapsed(scene: Scene) -> Life:
-    """Its code was presented too late."""
+async def code_expired(scene: Scene) -> Life:
+    """Its code was presented after it expired."""
     life = await begin(scene)
     await life.exchange(600 * SECOND_MS)
     return life
 
 
-async def opened(scene: Scene) -> Life:
-    """Three generations, of which the first is a replay a minute later."""
+async def active(scene: Scene) -> Life:
+    """Three generations; using the first is a replay one minute later."""
     life = await begin(scene)
     life.generations.append(await scene.answer(scene.exchange(life.code)))
     for _ in range(2):
@@ -96,30 +96,30 @@ async def opened(scene: Scene) -> Life:
 
 
 async def expired(scene: Scene) -> Life:
-    """Its newest token was presented too late."""
-    life = await opened(scene)
+    """Its newest token was presented after it expired."""
+    life = await active(scene)
     await life.refresh(-1, 180 * DAY_MS)
     return life
 
 
 async def revoked(scene: Scene) -> Life:
-    """Its application has ended it."""
-    life = await opened(scene)
+    """Its application has revoked it."""
+    life = await active(scene)
     await life.end("refresh_token")
     return life
 
 
 async def withdrawn(scene: Scene) -> Life:
-    """The seller has taken it back."""
-    life = await opened(scene)
+    """The seller has withdrawn it."""
+    life = await active(scene)
     await life.withdraw()
     return life
 
 
 LIVES: dict[State, Callable[[Scene], Awaitable[Life]]] = {
-    lifecycle.CODE_ISSUED: fresh,
-    lifecycle.CODE_EXPIRED: lapsed,
-    lifecycle.ACTIVE: opened,
+    lifecycle.CODE_ISSUED: code_issued,
+    lifecycle.CODE_EXPIRED: code_expired,
+    lifecycle.ACTIVE: active,
     lifecycle.EXPIRED: expired,
     lifecycle.REVOKED: revoked,
     lifecycle.WITHDRAWN: withdrawn,
@@ -128,7 +128,7 @@ LIVES: dict[State, Callable[[Scene], Awaitable[Life]]] = {
 
 @dataclass(frozen=True)
 class Event:
-    """Something that can happen to a family, and the moves that it may be, of which a state has one or none."""
+    """An event, and the moves that it can be: at most one in each state."""
 
     name: str
     happens: Callable[[Life], Awaitable[Outcome]]

@@ -396,7 +396,7 @@ MUTANTS = (
     ),
     Mutant(
         "Nobody ends another application's token",
-        "whoever knows a refresh token may revoke it",
+        "any client may revoke a refresh token",
         "oauth/presented.py",
         "    if found is None or found.authorization.application_id != application.application_id:\n",
         "    if found is None:\n",
@@ -450,7 +450,7 @@ MUTANTS = (
     ),
     Mutant(
         "What a seller withdraws is dead",
-        "withdrawing wakes nobody who remembers the tokens",
+        "withdrawing does not notify the caches of tokens",
         "oauth/consent/withdrawal.py",
         "    tx.notify(authorizations.topic(authorization_id))\n",
         "",

@@ -1,14 +1,12 @@
 """Promise: a withdrawn authorization is invalid from the commit on, whatever is concurrent, with one event.
 
-| Meets a withdrawal | May come of it | Holds afterwards |
+| Concurrent with a withdrawal | Possible results | Afterwards |
 |---|---|---|
-| a refresh | 200, the same pair for all who repeat it; `unauthorized_client` | every token of the grant is dead |
+| a refresh | 200, the same tokens for all; `unauthorized_client` | every token of the authorization is invalid |
 | an exchange | one 200, the others `invalid_grant`; `unauthorized_client` | the same |
-| another consent of the same two | both happen | the other's tokens live, both events are numbered |
-| itself | one withdraws | one event, one delivery for each who subscribed |
-| a delivery | what is under way arrives, all others end unsent | that it was withdrawn arrives |
-
-Nothing else does.
+| another consent of the same two | both happen | the other's tokens are valid, both events are numbered |
+| itself | one withdraws | one event, one delivery per subscription |
+| a delivery | those in progress complete, all others end unsent | the withdrawal is delivered |
 """
 
 from __future__ import annotations
@@ -49,24 +47,24 @@ Outcome = Answer | Refusal
 
 @pytest.fixture
 async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
+    """One application and one seller."""
     return await make_scene(database)
 
 
 @pytest.fixture
 def bearers(scene: Scene) -> Bearers:
-    """A node's memory of access tokens, which outlasts the test: only a wake makes it forget."""
+    """A node's cache of access tokens, whose entries outlast the test: only a signal drops them."""
     return Bearers(scene.database, 600)
 
 
 async def granted(scene: Scene) -> list[str]:
-    """The seller's authorizations that stand."""
+    """Return the seller's valid authorizations."""
     found = await scene.database.read(lambda tx: authorizations_of(tx, scene.seller.seller_id))
     return [one.authorization_id for one in found if one.withdrawn_ms is None]
 
 
 async def withdraw(scene: Scene, authorization_id: str) -> bool:
-    """Withdraw, up to the moment when the answer can leave."""
+    """Withdraw, with the notification of its topics."""
     work = partial(
         withdrawal.withdraw,
         seller_id=scene.seller.seller_id,
@@ -84,7 +82,7 @@ async def events(scene: Scene) -> list[tuple[int, str]]:
 
 
 async def asked(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> str:
-    """What a request with the access token comes to: `lives`, or why it is refused."""
+    """Return `lives` for a valid access token, or the reason of its refusal."""
     try:
         await bearers.caller(body["access_token"], scene.clock.now_ms())
     except Refusal as refusal:
@@ -93,20 +91,20 @@ async def asked(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> str:
 
 
 async def is_dead(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> None:
-    """Neither token is good for anything, on the node that remembers and on one that does not."""
+    """Check that both tokens are invalid, with a warm cache and with an empty one."""
     for node in (bearers, Bearers(scene.database, 0)):
         assert await asked(node, scene, body) == "authorization withdrawn"
     assert await scene.refusal(scene.refresh(body["refresh_token"])) == REFUSED
 
 
 def sorted_out(outcomes: list[Outcome]) -> tuple[list[dict[str, Any]], Counter[tuple[str, str]]]:
-    """The bodies that were answered, and how often each refusal."""
+    """Return the bodies of the answers, and the number of each refusal."""
     answered = [outcome.body for outcome in outcomes if isinstance(outcome, Answer)]
     return answered, Counter((one.kind.code, one.reason) for one in outcomes if isinstance(one, Refusal))
 
 
 async def meet(one: Awaitable[bool], others: list[Coroutine[Any, Any, Outcome]], place: int) -> list[Outcome]:
-    """What the others come to, `place` of which were asked for before the one."""
+    """Return the outcomes of the others, `place` of which were started before the one."""
     begun = [asyncio.ensure_future(other) for other in others[:place]]
     meeting = asyncio.ensure_future(one)
     begun += [asyncio.ensure_future(other) for other in others[place:]]
@@ -151,7 +149,7 @@ async def test_withdrawing_and_exchanging(scene: Scene, bearers: Bearers) -> Non
 
 
 async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awaitable[bool]]) -> Outcome:
-    """What a request is answered that had looked, and not yet committed, when `meanwhile` came and went.
+    """Return the answer of a request that had read, but not yet committed, while `meanwhile` ran.
 
     On SQLite the two are one after the other anyway.
     """

@@ -100,6 +100,6 @@ def test_the_start_does_not_read_the_list() -> None:
     """Importing the service loads neither the list nor the library that it came from."""
     program = (
         "import sys, paydesk.dev.service, paydesk.serve; from paydesk.oauth.consent import common_passwords as c;"
-        "assert c._listed.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
+        "assert c._word_list.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -18,10 +18,10 @@ _ROWS = ("abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfghjklzxcvbnm", "qazwsxedcr
 
 
 def is_common(password: str) -> bool:
-    """Return whether the password is on the list, as it is or beneath what people add to a word to make it longer.
+    """Return whether the password is on the list, as it is or after the usual ways to lengthen a word are undone.
 
-    Those are digits and signs around it, digits in place of letters, accents, and the word repeated. The first call
-    takes about 20 ms, a later one about 1 ms: call it in a thread.
+    Those are digits and signs around it, digits in place of letters, accents, and repetition. The first call takes
+    about 20 ms, a later one about 1 ms: call it in a thread.
     """
     return any(_is_listed(core) for core in _cores(_without_accents(password.lower())))
 
@@ -45,7 +45,7 @@ def _cores(text: str) -> Iterator[str]:
 
 
 def _unit(text: str) -> str:
-    """Return the shortest text that gives this one when it is repeated; signs at its end may be missing at the last."""
+    """Return the shortest text of which this one is a repetition; the last may lack its trailing signs."""
     for length in range(1, len(text)):
         left = len(text) % length
         if left in (0, len(text[:length].rstrip(_AROUND))) and text.startswith(text[length:]):
@@ -56,10 +56,10 @@ def _unit(text: str) -> str:
 def _is_listed(core: str) -> bool:
     if len(core) < LETTERS_MIN or any(core in row or core[::-1] in row for row in _ROWS):
         return True
-    return f"\n{core}\n".encode("utf-8", "replace") in _listed()
+    return f"\n{core}\n".encode("utf-8", "replace") in _word_list()
 
 
 @cache
-def _listed() -> bytes:
+def _word_list() -> bytes:
     """Return the list, one entry a line: a search of it takes 50 µs, and a set of it would take 4 MB."""
     return b"\n" + gzip.decompress(files("paydesk.oauth.consent").joinpath("words", "common.txt.gz").read_bytes())
