@@ -1,17 +1,18 @@
-"""A scene for the tests of tokens: an application, a seller, a clock, and how to call the token endpoint's handler."""
+"""A scene for the tests of tokens: an application, a seller, a clock, and calls of the token endpoints' handlers."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
-from paydesk.oauth import handlers, issuing
+from paydesk.oauth import authorizations, handlers, issuing, lifecycle
+from paydesk.oauth.authorizations import Authorization
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.application import Application, OnReplay
 from paydesk.oauth.consent import sellers
@@ -30,13 +31,13 @@ CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest())
 
 
 def frozen_clock() -> MovableClock:
-    """A clock that stands still until it is moved."""
+    """Return a clock that is frozen until it is moved."""
     return MovableClock(frozen_ms=START_MS)
 
 
 @dataclass
 class Scene:
-    """One application that acts for one seller."""
+    """One application and one seller."""
 
     database: Database
     application: Application
@@ -48,11 +49,11 @@ class Scene:
     state: Mapping[str, Any] = field(default_factory=dict)
 
     async def call(
-        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token, before_the_end: str = ""
+        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token, before_commit: str = ""
     ) -> Answer | Refusal:
-        """What the handler answers or refuses; a refusal that it raises has undone what it did.
+        """Return the handler's answer or refusal; a refusal that it raises rolls back the transaction.
 
-        `before_the_end` is a query that takes its time before the commit.
+        `before_commit` is a slow query that runs before the commit.
         """
         instant_ms = self.clock.now_ms() if now_ms is None else now_ms
 
@@ -71,8 +72,8 @@ class Scene:
                     _tx=tx,
                 )
             )
-            if before_the_end:
-                await tx.one(before_the_end)
+            if before_commit:
+                await tx.one(before_commit)
             return answer
 
         try:
@@ -83,7 +84,7 @@ class Scene:
     async def answer(
         self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token
     ) -> dict[str, Any]:
-        """The body of the 200 that this must bring."""
+        """Return the body of the answer, which must be 200."""
         answer = await self.call(body, now_ms, handler=handler)
         assert isinstance(answer, Answer), answer
         assert answer.status == 200
@@ -93,13 +94,13 @@ class Scene:
     async def refusal(
         self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token
     ) -> tuple[str, str]:
-        """The code and the reason of the refusal that this must bring."""
+        """Return the code and the reason of the refusal, which must occur."""
         refusal = await self.call(body, now_ms, handler=handler)
         assert isinstance(refusal, Refusal), refusal
         return refusal.kind.code, refusal.reason
 
     async def code(self, *, scope: str = ALL_SCOPES, challenge: str | None = None) -> str:
-        """A code of the seller for the application."""
+        """Return a new code for the application."""
         now_ms = self.clock.now_ms()
         return await self.database.write(
             lambda tx: issuing.mint_code(
@@ -115,47 +116,47 @@ class Scene:
         )
 
     def exchange(self, code: str, **parameters: Any) -> dict[str, Any]:
-        """The body that exchanges a code."""
+        """Return the body that exchanges a code."""
         given = {"grant_type": "authorization_code", "code": code, "redirect_uri": REDIRECT_URI}
         return {**self.credentials(), **given, **parameters}
 
     def refresh(self, refresh_token: str, **parameters: Any) -> dict[str, Any]:
-        """The body that refreshes."""
+        """Return the body that refreshes."""
         return {**self.credentials(), "grant_type": "refresh_token", "refresh_token": refresh_token, **parameters}
 
     def presented(self, token: str, **parameters: Any) -> dict[str, Any]:
-        """The body that ends a token, or asks about it."""
+        """Return the body that revokes or introspects a token."""
         return {**self.credentials(), "token": token, **parameters}
 
     async def revoke(self, token: str) -> None:
-        """End a token as its application does."""
+        """Revoke a token as its application."""
         assert await self.answer(self.presented(token), handler=handlers.revoke) == {}
 
     async def introspect(self, token: str, now_ms: int | None = None) -> dict[str, Any]:
-        """What its application is told of a token."""
+        """Introspect a token as its application."""
         return await self.answer(self.presented(token), now_ms, handler=handlers.introspect)
 
     def credentials(self) -> dict[str, Any]:
-        """Who the application says it is."""
+        """Return the application's credentials."""
         return {"client_id": str(self.application.application_id), "client_secret": self.secret}
 
     async def tokens(self, **parameters: Any) -> dict[str, Any]:
-        """The first tokens, by an exchange of a new code."""
+        """Return the first tokens, by an exchange of a new code."""
         return await self.answer(self.exchange(await self.code(), **parameters))
 
     async def run(self, sql: str, *args: Any) -> None:
-        """Change something behind everybody's back."""
+        """Run SQL without notifying any topic."""
         await self.database.write(lambda tx: tx.run(sql, *args))
 
     async def value(self, sql: str, *args: Any) -> Any:
-        """The first column of the only row."""
+        """Return the first column of the only row."""
         row = await self.database.read(lambda tx: tx.one(sql, *args))
         assert row is not None
         return row[0]
 
 
 async def make_scene(database: Database, *, scopes: str = ALL_SCOPES, on_replay: OnReplay = "revoke") -> Scene:
-    """A scene on this database; several of them may share one."""
+    """Return a scene on this database; several scenes may share one."""
 
     async def work(tx: Transaction) -> tuple[Application, str, Seller]:
         application, secret = await applications.create(
@@ -174,3 +175,19 @@ async def make_scene(database: Database, *, scopes: str = ALL_SCOPES, on_replay:
         return application, secret.reveal(), seller
 
     return Scene(database, *await database.write(work))
+
+
+async def authorizations_of(tx: Transaction, seller_id: int) -> list[Authorization]:
+    """Return all authorizations of the seller, withdrawn ones included, the oldest first."""
+    rows = await tx.all(
+        "SELECT authorization_id FROM authorizations WHERE seller_id = $1 ORDER BY authorization_id", seller_id
+    )
+    found = [await authorizations.get(tx, seller_id, authorization_id) for (authorization_id,) in rows]
+    return [authorization for authorization in found if authorization is not None]
+
+
+def states_of(filled: Collection[str]) -> list[lifecycle.State]:
+    """Return the states that fit a family of whose `lifecycle.COLUMNS` these are filled."""
+    return [
+        state for state in lifecycle.STATES if set(state.filled) <= set(filled) and not set(state.empty) & set(filled)
+    ]

@@ -1,4 +1,4 @@
-"""A seller at a browser, for the tests of pages: keeps cookies, reads pages, sends forms, follows nothing by itself."""
+"""A browser of a seller, for the tests of pages: it keeps cookies, parses pages and sends forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SESSION_MS = 3_600_000
 
 @dataclass
 class Form:
-    """A form of a page: where it goes, and what it carries."""
+    """A form of a page: its action, fields and buttons."""
 
     action: str
     fields: dict[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _Reader(HTMLParser):
 
 @dataclass
 class Page:
-    """What a browser was answered."""
+    """A response to the browser."""
 
     status: int
     headers: Any
@@ -70,25 +70,25 @@ class Page:
 
     @property
     def location(self) -> str:
-        """Where the browser is sent."""
+        """The redirect's address."""
         assert self.status == 303, (self.status, self.text)
         location: str = self.headers["location"]
         return location
 
     @property
     def query(self) -> dict[str, str]:
-        """What the address says that the browser is sent to."""
+        """The query parameters of the redirect's address."""
         pairs = urllib.parse.parse_qsl(urllib.parse.urlsplit(self.location).query, keep_blank_values=True)
         assert len(dict(pairs)) == len(pairs), pairs
         return dict(pairs)
 
     @property
     def code(self) -> str:
-        """The error's code, as an error page tells it to developers."""
+        """The error code for developers on an error page."""
         return self.text.rsplit(": ", 1)[-1].strip()
 
     def form(self, action: str) -> Form:
-        """The one form that goes there."""
+        """Return the one form with this action."""
         (form,) = [form for form in self.forms if form.action == action]
         return form
 
@@ -103,7 +103,7 @@ class Browser:
 
     @property
     def cookie(self) -> str:
-        """The header that goes with every request."""
+        """Return the Cookie header."""
         return "; ".join(f"{name}={value}" for name, value in self.cookies.items())
 
     async def get(self, path: str, **headers: str) -> Page:
@@ -116,17 +116,17 @@ class Browser:
         return await self._request("POST", path, data, headers)
 
     async def submit(self, form: Form, **fields: str) -> Page:
-        """Send a form with what the page put into it and what the seller adds."""
+        """Send a form with its own fields and the seller's input."""
         return await self.post(form.action, {**form.fields, **fields})
 
     async def sign_in(self, path: str, *, password: str = PASSWORD, email: str = "") -> Page:
-        """Open a page, fill in the form that it asks for, and send it."""
+        """Open a page, fill in its sign-in form, and send it."""
         page = await self.get(path)
         email = email or self.service.scene.seller.email
         return await self.submit(page.form("/sign-in"), email=email, password=password)
 
     async def consent(self, **parameters: str) -> Form:
-        """The form that asks the seller, who signs in for it where need be."""
+        """Return the consent form, after sign-in if necessary."""
         path = authorization(self.service, **parameters)
         page = await self.get(path)
         if page.forms[0].action == "/sign-in":
@@ -155,18 +155,18 @@ class Browser:
 
 
 async def browser(service: Service, **headers: str) -> Browser:
-    """A browser for the service's seller, who has a password from now on."""
+    """Return a browser for the service's seller, who gets a password."""
     await give_password(service)
     return Browser(service, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 async def give_password(service: Service) -> None:
-    """The service's seller may sign in with `PASSWORD`."""
+    """Set `PASSWORD` for the service's seller."""
     await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, _hash())
 
 
 async def session_of(service: Service) -> str:
-    """The cookie of a new session of the service's seller, who has a password from now on."""
+    """Return the cookie of a new session of the service's seller, who gets a password."""
     await give_password(service)
     now_ms = service.clock.now_ms()
     begin = partial(

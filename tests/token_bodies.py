@@ -1,6 +1,6 @@
-"""Bodies for the token endpoints that nobody thought of: right ones, spoiled in fields, in syntax or in bytes.
+"""Random bodies for the token endpoints: valid ones with faults in fields, syntax or bytes.
 
-And what may be said of them afterwards, by a reading of their bytes that shares no code with the service.
+The expected result is derived from the bytes by code that is independent of the service.
 """
 
 from __future__ import annotations

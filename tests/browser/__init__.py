@@ -1,1 +1,1 @@
-"""Sellers at a real browser, in each language. `python -m tests.browser` takes the pictures of docs/."""
+"""Sellers in a real browser, in each language. `python -m tests.browser` takes the screenshots of docs/."""

@@ -1,4 +1,4 @@
-"""`python -m tests.browser`: takes the pictures of the documentation anew, into docs/images."""
+"""`python -m tests.browser`: takes the screenshots of the documentation, into docs/images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The system's Chromium, driven by Playwright: it talks to nobody but the pages it is sent to."""
+"""The system's Chromium, driven by Playwright: it connects only to the pages under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the walks: one Chromium a process, a shop and as many visits to it as a test asks for."""
+"""Fixtures of the walks: one Chromium per process, a shop and any number of visits."""
 
 from __future__ import annotations
 

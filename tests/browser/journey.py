@@ -1,4 +1,4 @@
-"""Every page as a seller may find it, one after the other in one window."""
+"""Every page that a seller can see, one after the other in one window."""
 
 from __future__ import annotations
 

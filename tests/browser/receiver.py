@@ -1,4 +1,4 @@
-"""The application that sends sellers to the page and takes them back: a small server at an origin of its own."""
+"""The application that redirects sellers to Paydesk and back: a small server at its own origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of the pages in docs/, taken of a real service with a real browser on a phone's window."""
+"""The screenshots in docs/, of a real service in a real browser with a phone's window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scene of every walk: a service, a seller with a password, and an application that asks to act for them."""
+"""The scene of every walk: a service, a seller with a password, and an application to authorize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the pages look and sound: on small windows, by night, at the keyboard, to a screen reader."""
+"""The layout and accessibility of the pages: small windows, dark mode, keyboard, screen reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 
 
 async def test_nothing_is_cut_off(visit: Open, language: str) -> None:
-    """No page is wider than its window, on the smallest phone as on a desk, also where its texts are twice as large."""
+    """No page is wider than its window, from the smallest phone to a desktop, also with text twice as large."""
     window = await visit(language)
     async for place in journey(window):
         for width in WIDTHS:
@@ -31,8 +31,8 @@ async def test_nothing_is_cut_off(visit: Open, language: str) -> None:
         assert await window.overflow() <= 0, f"{place}, enlarged"
 
 
-async def test_accessible_by_day_and_by_night(visit: Open) -> None:
-    """The rules of WCAG 2.2 AA find nothing: labels, headings, landmarks, contrast, sizes of targets."""
+async def test_accessible_in_light_and_dark_mode(visit: Open) -> None:
+    """WCAG 2.2 AA finds nothing: labels, headings, landmarks, contrast, sizes of targets."""
     window = await visit("pt", java_script_enabled=True)
     async for place in journey(window):
         backgrounds = set()
@@ -53,7 +53,7 @@ def violations(found: Any) -> list[str]:
 
 
 async def test_by_keyboard_alone(visit: Open) -> None:
-    """Tab and Enter are enough, in the order of the page, and one sees where one is."""
+    """Tab and Enter are enough, in the order of the page, with a visible focus."""
     window = await visit("en")
     await window.ask()
     keyboard = window.page.keyboard

@@ -1,4 +1,4 @@
-"""What a seller does at the authorization page, from the application and back, in each language and without scripts."""
+"""A seller authorizes an application, from its page and back, in each language and without JavaScript."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def agreed(window: Visit) -> None:
 
 
 async def test_agree(visit: Open, shop: Shop, language: str) -> None:
-    """The seller signs in, reads who asks for what, agrees, and the application gets tokens for the code."""
+    """The seller signs in, reads the request, agrees, and the application gets tokens for the code."""
     window = await visit(language)
     await window.ask(scope="read write")
     await window.sees("sign_in.title")
@@ -57,7 +57,7 @@ async def test_agree(visit: Open, shop: Shop, language: str) -> None:
 
 
 async def test_refuse(visit: Open, language: str) -> None:
-    """The seller refuses, and the application is told so, in words for its developers, and gets no code."""
+    """The seller refuses, and the application gets `access_denied` with a description, and no code."""
     window = await visit(language)
     await signed_in(window)
     for scope in SCOPES:
@@ -70,7 +70,7 @@ async def test_refuse(visit: Open, language: str) -> None:
 
 
 async def test_wrong_password(visit: Open, shop: Shop, language: str) -> None:
-    """A wrong password is said beside the form, which keeps the address; the right one goes on to the question."""
+    """The notice is beside the form, which keeps the address; the right password leads to the consent page."""
     window = await visit(language)
     await window.ask()
     await window.sign_in("wrong")
@@ -85,7 +85,7 @@ async def test_wrong_password(visit: Open, shop: Shop, language: str) -> None:
 
 
 async def test_wrong_address(visit: Open, shop: Shop, language: str) -> None:
-    """An address that is not the application's is not followed, with an error and without."""
+    """An unregistered redirect URI is not followed, with an error or without."""
     window = await visit(language)
     for wrong in (f"{shop.receiver.redirect_uri}/", "http://localhost:9/callback"):
         await window.ask(redirect_uri=wrong)
@@ -95,22 +95,22 @@ async def test_wrong_address(visit: Open, shop: Shop, language: str) -> None:
 
 
 async def test_unknown_application(visit: Open, language: str) -> None:
-    """An application that nobody knows is told of, and leads nowhere."""
+    """The page says that the application is unknown, and redirects nowhere."""
     window = await visit(language)
     await window.ask(client_id="1")
     await window.sees("error.unknown_application.title")
 
 
 async def test_a_fault_of_the_application_goes_back_to_it(visit: Open, language: str) -> None:
-    """What only the application can mend is told to the application; the seller is not asked to sign in first."""
+    """A malformed request is redirected to the application before sign-in."""
     window = await visit(language)
     await window.ask(scope="everything")
     came = await window.arrive()
     assert (came["error"], came["state"]) == ("invalid_scope", "a state & more")
 
 
-async def test_session_that_ran_out(visit: Open, shop: Shop, language: str) -> None:
-    """Who left the question open for too long is told so, signs in again, and still gets to agree."""
+async def test_expired_session(visit: Open, shop: Shop, language: str) -> None:
+    """A seller who left the consent page open for too long signs in again and can still agree."""
     window = await visit(language)
     await signed_in(window)
     shop.clock.advance(31 * 24 * HOUR_MS)
@@ -119,8 +119,8 @@ async def test_session_that_ran_out(visit: Open, shop: Shop, language: str) -> N
     await again(window)
 
 
-async def test_session_that_was_ended(visit: Open, shop: Shop, language: str) -> None:
-    """A session that ended on the server, in another window for example, agrees to nothing."""
+async def test_ended_session(visit: Open, shop: Shop, language: str) -> None:
+    """A session that ended on the server, for example in another window, authorizes nothing."""
     window = await visit(language)
     await signed_in(window)
     await shop.service.scene.run("UPDATE seller_sessions SET ended_ms = created_ms")
@@ -140,8 +140,8 @@ async def again(window: Visit) -> None:
     assert "code" in await window.arrive()
 
 
-async def test_a_question_is_answered_once(visit: Open, shop: Shop, language: str) -> None:
-    """The very form that was sent before, answered otherwise, brings a page that says so, and no second code."""
+async def test_a_consent_page_is_answered_once(visit: Open, shop: Shop, language: str) -> None:
+    """The same form with another decision gets an error page, and no second code."""
     window = await visit(language)
     await signed_in(window)
     form = await window.page.content()
@@ -155,7 +155,7 @@ async def test_a_question_is_answered_once(visit: Open, shop: Shop, language: st
 
 
 async def test_back_button(visit: Open, shop: Shop, language: str) -> None:
-    """Who goes back after agreeing meets no broken page, and may agree once more."""
+    """Going back after agreeing shows a working page, on which the seller can agree again."""
     window = await visit(language)
     await agreed(window)
     await window.page.go_back()
@@ -167,7 +167,7 @@ async def test_back_button(visit: Open, shop: Shop, language: str) -> None:
 
 
 async def test_not_you(visit: Open, language: str) -> None:
-    """Who is signed in as somebody else signs out on the spot, and is asked the same after signing in."""
+    """A seller in the wrong account signs out on the page, and returns to it after signing in."""
     window = await visit(language)
     await signed_in(window)
     await window.page.get_by_text(NAME).first.wait_for()
@@ -180,7 +180,7 @@ async def test_not_you(visit: Open, language: str) -> None:
 
 
 async def test_sign_out_everywhere(visit: Open, language: str) -> None:
-    """The seller ends the sessions of all windows in one of them; the other one is asked to sign in."""
+    """The seller ends the sessions of all windows in one of them; the other one must sign in."""
     window, elsewhere = await visit(language), await visit(language)
     for one in (window, elsewhere):
         await one.list_applications()
@@ -193,8 +193,8 @@ async def test_sign_out_everywhere(visit: Open, language: str) -> None:
     await elsewhere.reads("sign_in.ended")
 
 
-async def test_a_session_that_was_not_used(visit: Open, shop: Shop, language: str) -> None:
-    """After 30 minutes the seller is asked to sign in, and is led back to where they were."""
+async def test_an_idle_session(visit: Open, shop: Shop, language: str) -> None:
+    """After 30 minutes the seller must sign in, and returns to the same page."""
     window = await visit(language)
     await window.list_applications()
     await window.sign_in()
@@ -207,7 +207,7 @@ async def test_a_session_that_was_not_used(visit: Open, shop: Shop, language: st
 
 
 async def test_in_a_popup(visit: Open, shop: Shop) -> None:
-    """An application that asks in a popup keeps it through signing in and agreeing, and is called back by it."""
+    """An application that opens a popup keeps it through sign-in and consent, and is called back by it."""
     window = await visit("en", java_script_enabled=True)
     await window.page.goto(shop.receiver.redirect_uri)
     async with window.page.expect_popup() as opening:
@@ -222,8 +222,8 @@ async def test_in_a_popup(visit: Open, shop: Shop) -> None:
     assert await window.page.evaluate("!window.popup.closed")
 
 
-async def test_the_list_of_applications_is_cut_off_from_who_opened_it(visit: Open, shop: Shop) -> None:
-    """A site that opens it has no hold of its window."""
+async def test_the_list_of_applications_is_isolated_from_its_opener(visit: Open, shop: Shop) -> None:
+    """A site that opens it has no reference to its window."""
     window = await visit("en", java_script_enabled=True)
     await window.page.goto(shop.receiver.redirect_uri)
     listed = f"{shop.service.base_url}/applications"
@@ -236,7 +236,7 @@ async def test_the_list_of_applications_is_cut_off_from_who_opened_it(visit: Ope
 
 
 async def test_signed_in_already(visit: Open, shop: Shop, language: str) -> None:
-    """Who is signed in only confirms, and is never sent back without having been asked."""
+    """A signed-in seller only confirms, and is never redirected without a consent."""
     window = await visit(language)
     await agreed(window)
     await window.ask(state="second")
@@ -247,7 +247,7 @@ async def test_signed_in_already(visit: Open, shop: Shop, language: str) -> None
 
 
 async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
-    """The seller finds the application in the list and withdraws it there; its tokens stop at once."""
+    """The seller finds the application in the list and withdraws; its tokens are invalid at once."""
     window = await visit(language)
     await agreed(window)
     token = (await shop.tokens())["access_token"]
@@ -261,7 +261,7 @@ async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
 
 
 async def test_the_list_asks_to_sign_in(visit: Open, language: str) -> None:
-    """The list of applications is for the seller alone: who comes without a session signs in and is led to it."""
+    """The list is for sellers alone: a browser without a session signs in first."""
     window = await visit(language)
     await window.list_applications()
     await window.sees("sign_in.title")
@@ -270,7 +270,7 @@ async def test_the_list_asks_to_sign_in(visit: Open, language: str) -> None:
 
 
 async def test_the_browsers_language(visit: Open, language: str) -> None:
-    """The words are those of the language that the browser asks for, and the page says which it is."""
+    """The page is in the language that the browser prefers, and declares it."""
     window = await visit(language)
     sign_in, password, agree, refuse = BY_HEART[language]
     await window.ask()
@@ -283,6 +283,6 @@ async def test_the_browsers_language(visit: Open, language: str) -> None:
 
 
 async def test_with_scripts(visit: Open) -> None:
-    """A browser that runs scripts is shown the same, and agreeing works as well."""
+    """With JavaScript switched on the pages are the same, and agreeing works as well."""
     window = await visit("pt", java_script_enabled=True)
     await agreed(window)

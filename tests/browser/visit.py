@@ -1,4 +1,4 @@
-"""A seller's visit: one window of a browser in one language, what the seller does there, and every fault it shows."""
+"""A seller's visit: one browser window in one language, the seller's actions, and every error in the console."""
 
 from __future__ import annotations
 

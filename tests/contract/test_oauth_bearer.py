@@ -1,4 +1,4 @@
-"""Bearers: who an access token acts for, when it does not any more, and how soon a node knows."""
+"""Bearers: the caller of an access token, what invalidates it, and how soon a node sees that."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
+from oauth_scene import DAY_MS, SECOND_MS, Scene, authorizations_of, make_scene
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import authorizations, store
+from paydesk.oauth import store
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers, withdrawal
@@ -33,7 +33,7 @@ def bearers(scene: Scene) -> Bearers:
 
 
 async def write(scene: Scene, work: Work[bool]) -> None:
-    """Change something as an operator does, up to the moment when somebody could read of it.
+    """Make a change as an operator, up to the notification of its topics.
 
     The wakes are delivered in a turn of the loop of their own, which comes before any answer can have left.
     """
@@ -53,8 +53,8 @@ async def refused(bearers: Bearers, token: str | None, now_ms: int) -> tuple[int
     return caught.value.kind.status, caught.value.reason
 
 
-async def test_a_token_says_who_calls(scene: Scene, bearers: Bearers) -> None:
-    """Seller, application, mode, scopes, currency and country, the same from the cache."""
+async def test_a_token_identifies_its_caller(scene: Scene, bearers: Bearers) -> None:
+    """Seller, application, mode, scopes, currency and country, also from the cache."""
     token = (await scene.tokens(scope="read offline_access", test_token=True))["access_token"]
     expected = Caller(
         seller_id=scene.seller.seller_id,
@@ -70,15 +70,15 @@ async def test_a_token_says_who_calls(scene: Scene, bearers: Bearers) -> None:
 
 
 @pytest.mark.parametrize("token", [None, ""])
-async def test_no_token(scene: Scene, bearers: Bearers, token: str | None) -> None:
-    """The message is the one that existing clients know."""
+async def test_a_missing_token_is_refused(scene: Scene, bearers: Bearers, token: str | None) -> None:
+    """The message is the one that existing clients expect."""
     with pytest.raises(Refusal) as caught:
         await bearers.caller(token, scene.clock.now_ms())
     assert (caught.value.kind.status, caught.value.public_message) == (401, "authorization value not present")
 
 
 async def test_an_unknown_token_is_looked_up_again(scene: Scene, bearers: Bearers) -> None:
-    """Nothing that is not there is remembered; codes and refresh tokens are no bearers."""
+    """A failed look-up is not cached; codes and refresh tokens are no bearer tokens."""
     body = await scene.tokens()
     now_ms = scene.clock.now_ms()
     await scene.run("UPDATE access_tokens SET seller_id = seller_id + 1")
@@ -90,14 +90,14 @@ async def test_an_unknown_token_is_looked_up_again(scene: Scene, bearers: Bearer
 
 
 async def test_a_token_outlives_the_refresh_of_its_family(scene: Scene, bearers: Bearers) -> None:
-    """The access token of a refreshed generation is good to its own end."""
+    """The access token of a refreshed generation is valid until it expires."""
     body = await scene.tokens()
     await scene.answer(scene.refresh(body["refresh_token"]))
     await bearers.caller(body["access_token"], scene.clock.now_ms())
 
 
 async def test_an_expired_token_stays_expired(scene: Scene, bearers: Bearers) -> None:
-    """The cache does not outlive the token, and a clock that goes back does not bring it back."""
+    """The cache does not outlive the token, also if the clock is set back."""
     token = (await scene.tokens())["access_token"]
     now_ms = scene.clock.now_ms()
     end_ms = now_ms + 180 * DAY_MS
@@ -107,7 +107,7 @@ async def test_an_expired_token_stays_expired(scene: Scene, bearers: Bearers) ->
 
 
 async def test_a_revoked_family_stops_at_once(scene: Scene, bearers: Bearers) -> None:
-    """On its node the cache forgets the family with the commit that revokes it, and no other family."""
+    """On its node the cache drops the family with the commit that revokes it, and no other family."""
     token, other = [(await scene.tokens())["access_token"] for _ in range(2)]
     now_ms = scene.clock.now_ms()
     for good in (token, other):
@@ -123,8 +123,8 @@ async def test_a_revoked_family_stops_at_once(scene: Scene, bearers: Bearers) ->
     assert outcomes == ["revoked"]
 
 
-async def test_a_single_revoked_token(scene: Scene, bearers: Bearers) -> None:
-    """An access token may be revoked alone."""
+async def test_an_access_token_can_be_revoked_alone(scene: Scene, bearers: Bearers) -> None:
+    """The other tokens of its family stay valid."""
     body = await scene.tokens()
     await scene.run("UPDATE access_tokens SET revoked_ms = 1")
     assert await refused(bearers, body["access_token"], scene.clock.now_ms()) == (401, "revoked")
@@ -133,20 +133,20 @@ async def test_a_single_revoked_token(scene: Scene, bearers: Bearers) -> None:
 
 
 async def test_a_withdrawn_authorization_stops_at_once(scene: Scene, bearers: Bearers) -> None:
-    """The seller's word counts for every token that came from the consent, codes included."""
+    """A withdrawal invalidates every token of the authorization, and its codes."""
     token = (await scene.tokens())["access_token"]
     code = await scene.code()
     seller_id, now_ms = scene.seller.seller_id, scene.clock.now_ms()
     await bearers.caller(token, now_ms)
-    granted = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, seller_id))
+    granted = await scene.database.read(lambda tx: authorizations_of(tx, seller_id))
     for authorization_id in [authorization.authorization_id for authorization in granted]:
         await write(scene, partial(withdraw, seller_id, authorization_id, now_ms))
     assert await refused(bearers, token, now_ms) == (401, "authorization withdrawn")
     assert await scene.refusal(scene.exchange(code)) == ("unauthorized_client", "authorization withdrawn")
 
 
-async def test_suspension_stops_and_resumption_goes_on(scene: Scene, bearers: Bearers) -> None:
-    """A suspended seller or application is forbidden at once, and its tokens are good again afterwards."""
+async def test_suspension_stops_tokens_and_resumption_restores_them(scene: Scene, bearers: Bearers) -> None:
+    """A suspended seller or application gets 403 at once; its tokens are valid again afterwards."""
     token = (await scene.tokens())["access_token"]
     seller_id, application_id = scene.seller.seller_id, scene.application.application_id
     now_ms = scene.clock.now_ms()
@@ -162,7 +162,7 @@ async def test_suspension_stops_and_resumption_goes_on(scene: Scene, bearers: Be
 
 
 async def test_another_node_may_be_seconds_behind(scene: Scene, bearers: Bearers) -> None:
-    """What changes without a wake on this node is seen once the cached look-up is too old."""
+    """A change without a signal on this node is seen when the cached look-up expires."""
     token = (await scene.tokens())["access_token"]
     now_ms = scene.clock.now_ms()
     await bearers.caller(token, now_ms)

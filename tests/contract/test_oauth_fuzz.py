@@ -1,4 +1,4 @@
-"""Bodies that nobody thought of, sent to the token endpoints: never a 5xx, and never a token without its right.
+"""Random bodies for the token endpoints: never a 5xx, and never a token for an invalid request.
 
 `FUZZ_EXAMPLES=20000 pytest tests/contract/test_oauth_fuzz.py` looks for longer, each time elsewhere.
 """
@@ -76,7 +76,7 @@ class World:
         self.challenged_code = await self.scene.code(scope=GRANTED, challenge=CHALLENGE)
 
     async def send(self, operation: Operation, sent: Sent) -> Reply:
-        """Send it; whatever is answered has a declared shape and tells no secret."""
+        """Send it; the answer has a declared schema and contains no secret."""
         headers = {"Content-Type": sent.content_type}
         reply = await self.service.request(
             "POST", operation.path, data=sent.data, headers=headers, token=None, key=None
@@ -191,14 +191,14 @@ RIGHTS: dict[str, Right] = {
 @given(data=st.data())
 @fuzzed
 async def test_token(world: World, flow: str, data: st.DataObject) -> None:
-    """A token only for a code or a refresh token of one's own, in a body that anybody reads the same way."""
+    """Tokens are issued only for the client's own code or refresh token, in an unambiguous body."""
     await redeemed(world, data.draw(requests(RIGHTS[flow](world), world.known, world.tokens)))
 
 
 @given(data=st.data())
 @fuzzed
 async def test_introspect(world: World, data: st.DataObject) -> None:
-    """Something is told only of one's own token."""
+    """Only the client's own token is described."""
     token = data.draw(st.sampled_from((world.successor["refresh_token"], world.successor["access_token"])))
     sent = data.draw(requests(world.scene.presented(token), world.known, world.tokens))
     reply = await world.send(INTROSPECT, sent)
@@ -214,7 +214,7 @@ async def test_introspect(world: World, data: st.DataObject) -> None:
 @given(data=st.data())
 @fuzzed
 async def test_revoke(world: World, data: st.DataObject) -> None:
-    """Nothing ends that is not one's own: made of another's refresh token, a request has no effect."""
+    """Only the client's own tokens are revoked."""
     token = data.draw(st.sampled_from(world.others_tokens))
     others = (str(world.other.application.application_id), *world.others_tokens)
     sent = data.draw(requests(world.scene.presented(token), others, world.others_tokens))

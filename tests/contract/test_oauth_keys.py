@@ -1,4 +1,4 @@
-"""Server keys are rotated on running nodes: added everywhere, then activated; what was made before stays what it is."""
+"""Server keys are rotated on running nodes: added everywhere, then activated; existing tokens stay the same."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def version_of_newest(service: Service) -> int:
 
 
 async def test_a_key_is_rotated(first: Service, tmp_path: Path) -> None:
-    """Added, every node makes the same as before; activated, tokens of the old key are repeated byte for byte."""
+    """An added key changes nothing; after its activation tokens of the old key are still returned byte for byte."""
     exchanged = await post(first, first.scene.exchange(await first.scene.code()))
     second = await refreshed(first, exchanged)
     keys.add(file_in(tmp_path), activate=False)
@@ -88,8 +88,8 @@ async def test_a_key_is_rotated(first: Service, tmp_path: Path) -> None:
                     assert await accepts(one, tokens)
 
 
-async def test_a_node_that_lacks_a_key_refuses_nobody(first: Service, tmp_path: Path) -> None:
-    """503, with nothing revoked and nothing used up; it says so in the log, but not with every request."""
+async def test_a_node_without_a_key_answers_503(first: Service, tmp_path: Path) -> None:
+    """Nothing is revoked or used up; the error is logged, but not for every request."""
     exchanged = await post(first, first.scene.exchange(await first.scene.code()))
     keys.add(file_in(tmp_path), activate=True)
     async with node(first, keys.read(file_in(tmp_path))) as ahead:
@@ -106,8 +106,8 @@ async def test_a_node_that_lacks_a_key_refuses_nobody(first: Service, tmp_path: 
         await refreshed(first, second)
 
 
-async def test_a_node_with_another_key_of_that_version_answers_no_other_tokens(first: Service) -> None:
-    """Keys that were added on each node by itself, not copied: 503, where a repeat would bring tokens nobody knows."""
+async def test_a_node_with_another_key_of_that_version_answers_503(first: Service) -> None:
+    """Keys that were created on each node, not copied: a retry must not return different tokens."""
     exchanged = await post(first, first.scene.exchange(await first.scene.code()))
     second = await refreshed(first, exchanged)
     async with node(first, Keys(1, {1: b"x" * 32})) as other:

@@ -1,4 +1,4 @@
-"""GET /.well-known/oauth-authorization-server: true in every member, and of the configured address alone."""
+"""GET /.well-known/oauth-authorization-server: every member is correct and uses only the configured address."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ async def asked(sqlite_url: str, settings: Settings, **headers: str) -> Reply:
         await database.close()
 
 
-async def test_everything_is_at_the_public_address(sqlite_url: str) -> None:
-    """Whatever Host says: the issuer is the setting, and every address begins with it."""
+async def test_every_address_begins_with_the_issuer(sqlite_url: str) -> None:
+    """The issuer is the setting, whatever the Host header is."""
     settings = Settings(public_url=PUBLIC_URL, host_names=("127.0.0.1", "elsewhere.example"))
     reply = await asked(sqlite_url, settings, Host="elsewhere.example")
     assert reply.status == 200
@@ -39,8 +39,8 @@ async def test_everything_is_at_the_public_address(sqlite_url: str) -> None:
     assert all(address.startswith(f"{PUBLIC_URL}/") for address in (*addresses, reply.body["service_documentation"]))
 
 
-async def test_it_says_what_the_service_can_do(service: Service) -> None:
-    """Clients find the flow, PKCE and how they prove who they are, before `public_url` is set too."""
+async def test_metadata_has_the_grant_types_pkce_and_authentication(service: Service) -> None:
+    """Also before `public_url` is set."""
     body: dict[str, Any] = (await service.request("GET", f"{PATH}?unknown=parameter", token=None)).body
     assert body["issuer"] == Settings().issuer
     assert body["response_types_supported"] == ["code"]
@@ -52,8 +52,8 @@ async def test_it_says_what_the_service_can_do(service: Service) -> None:
         assert body[f"{name}_endpoint_auth_methods_supported"] == ["client_secret_post"]
 
 
-async def test_every_endpoint_is_there(sqlite_url: str) -> None:
-    """The paths are those of the interface: one to look at, the others to POST to."""
+async def test_every_endpoint_exists(sqlite_url: str) -> None:
+    """The paths are those of the interface, with the right methods."""
     body = (await asked(sqlite_url, Settings())).body
     described = {name: urllib.parse.urlsplit(body[name]).path for name in body if name.endswith("_endpoint")}
     there = {(row.method, row.path) for row in OPERATIONS}

@@ -1,4 +1,4 @@
-"""An operator narrows an application's scopes: its tokens have what they were issued with and the application has."""
+"""An operator narrows an application's scopes: a token has the scopes that both it and the application have."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ async def issued(service: Service, body: dict[str, Any]) -> dict[str, Any]:
     return tokens
 
 
-async def test_a_token_loses_a_scope_and_has_it_again(service: Service, owner: Operator) -> None:
-    """With the operator's answer, although token and client were good a moment ago."""
+async def test_a_token_loses_a_scope_and_regains_it(service: Service, owner: Operator) -> None:
+    """With the response to the operator, although token and client were cached."""
     scene = service.scene
     tokens = await issued(service, scene.exchange(await scene.code(), test_token=True))
     token = tokens["access_token"]
@@ -87,12 +87,12 @@ async def test_a_token_loses_a_scope_and_has_it_again(service: Service, owner: O
     ):
         await narrow(owner, scopes)
         assert await may(service, token) == allowed, scopes
-        told = await posted(service, "introspect", scene.presented(token))
-        assert told.body["scope"] == scopes
+        answer = await posted(service, "introspect", scene.presented(token))
+        assert answer.body["scope"] == scopes
 
 
-async def test_a_token_gains_nothing(service: Service, owner: Operator) -> None:
-    """A wider application adds no scope to what a seller granted."""
+async def test_a_wider_application_adds_no_scope_to_a_token(service: Service, owner: Operator) -> None:
+    """A token has at most the scopes that the seller granted."""
     scene = service.scene
     await narrow(owner, "read")
     tokens = await issued(service, scene.exchange(await scene.code(scope="read"), test_token=True))
@@ -101,18 +101,18 @@ async def test_a_token_gains_nothing(service: Service, owner: Operator) -> None:
     assert (await posted(service, "introspect", scene.presented(tokens["access_token"]))).body["scope"] == "read"
 
 
-async def test_a_token_without_any_scope_left(service: Service, owner: Operator) -> None:
-    """It is active, as it is good for the rest; introspection leaves `scope` out rather than answering an empty one."""
+async def test_introspection_leaves_out_an_empty_scope(service: Service, owner: Operator) -> None:
+    """The token is active, without a member `scope`."""
     scene = service.scene
     tokens = await issued(service, scene.exchange(await scene.code(scope="read"), test_token=True))
     await narrow(owner, "write")
     assert await may(service, tokens["access_token"]) == set()
-    told = (await posted(service, "introspect", scene.presented(tokens["access_token"]))).body
-    assert (told["active"], "scope" in told) == (True, False)
+    answer = (await posted(service, "introspect", scene.presented(tokens["access_token"]))).body
+    assert (answer["active"], "scope" in answer) == (True, False)
 
 
-async def test_a_refresh_answers_what_is_left(service: Service, owner: Operator) -> None:
-    """Asked for or not, and repeated the same; what is issued meanwhile has the scope again with the application."""
+async def test_a_refresh_answers_what_is_left_of_the_scope(service: Service, owner: Operator) -> None:
+    """Whether requested or not, and the same for a retry; the scope returns with the application's."""
     scene = service.scene
     first = await issued(service, scene.exchange(await scene.code(), test_token=True))
     await narrow(owner, "offline_access read")
@@ -122,8 +122,8 @@ async def test_a_refresh_answers_what_is_left(service: Service, owner: Operator)
     third = await issued(service, scene.refresh(second["refresh_token"], scope="read write"))
     assert third["scope"] == "read"
     assert await may(service, third["access_token"]) == {"read"}
-    told = await posted(service, "introspect", scene.presented(third["refresh_token"]))
-    assert told.body["scope"] == "offline_access read"
+    answer = await posted(service, "introspect", scene.presented(third["refresh_token"]))
+    assert answer.body["scope"] == "offline_access read"
     none = await posted(service, "token", scene.refresh(third["refresh_token"], scope="write"))
     assert none.code == "invalid_scope"
     await narrow(owner, ALL_SCOPES)
@@ -131,8 +131,10 @@ async def test_a_refresh_answers_what_is_left(service: Service, owner: Operator)
     assert (await issued(service, scene.refresh(third["refresh_token"])))["scope"] == ALL_SCOPES
 
 
-async def test_a_repeat_after_the_narrowing(service: Service, owner: Operator, clock: MovableClock) -> None:
-    """The same tokens, with what they have by then."""
+async def test_a_retry_after_the_narrowing_has_the_current_scope(
+    service: Service, owner: Operator, clock: MovableClock
+) -> None:
+    """The tokens are the same, with the scope that they have now."""
     scene = service.scene
     first = await issued(service, scene.exchange(await scene.code(), test_token=True))
     second = await issued(service, scene.refresh(first["refresh_token"]))
@@ -143,8 +145,8 @@ async def test_a_repeat_after_the_narrowing(service: Service, owner: Operator, c
     assert (second["scope"], again["scope"]) == (ALL_SCOPES, "offline_access read")
 
 
-async def test_without_offline_access_nothing_is_refreshed(service: Service, owner: Operator) -> None:
-    """`unauthorized_client`, and the refresh token is not active; given back, it goes on where it was."""
+async def test_without_offline_access_a_refresh_is_refused(service: Service, owner: Operator) -> None:
+    """`unauthorized_client`, and the refresh token is not active until the scope is restored."""
     scene = service.scene
     first = await issued(service, scene.exchange(await scene.code(), test_token=True))
     await narrow(owner, "read write")
@@ -156,8 +158,8 @@ async def test_without_offline_access_nothing_is_refreshed(service: Service, own
     assert (await issued(service, scene.refresh(first["refresh_token"])))["scope"] == ALL_SCOPES
 
 
-async def test_a_code_of_which_no_scope_is_left(service: Service, owner: Operator) -> None:
-    """`invalid_scope`, which does not use it up."""
+async def test_a_code_with_no_scope_left_is_refused(service: Service, owner: Operator) -> None:
+    """`invalid_scope`, which does not use up the code."""
     scene = service.scene
     exchange = scene.exchange(await scene.code(scope="read"), test_token=True)
     await narrow(owner, "write")

@@ -1,10 +1,10 @@
-"""Applications, their secrets, and sellers, as an operator keeps them."""
+"""Applications, their secrets, and sellers, as an operator manages them."""
 
 from __future__ import annotations
 
 import pytest
 
-from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, make_scene
+from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, authorizations_of, make_scene
 from paydesk.oauth import authorizations
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers, withdrawal
@@ -18,7 +18,7 @@ async def scene(database: Database) -> Scene:
     return await make_scene(database)
 
 
-async def test_an_application_is_found_as_it_was_made(scene: Scene) -> None:
+async def test_an_application_is_found_as_created(scene: Scene) -> None:
     """By its client_id, and in the list."""
     application_id = scene.application.application_id
     assert await scene.database.read(lambda tx: applications.get(tx, application_id)) == scene.application
@@ -28,7 +28,7 @@ async def test_an_application_is_found_as_it_was_made(scene: Scene) -> None:
 
 
 async def test_an_application_changes(scene: Scene) -> None:
-    """Everything that an operator may change changes; an unknown application does not."""
+    """Every field that an operator may change; an unknown application is not changed."""
 
     async def work(tx: Transaction) -> list[bool]:
         return [
@@ -50,8 +50,8 @@ async def test_an_application_changes(scene: Scene) -> None:
     assert changed.redirect_uris == (REDIRECT_URI, "https://b.example/")
 
 
-async def test_secrets_overlap_while_they_rotate(scene: Scene) -> None:
-    """Both are good until the older one ends."""
+async def test_two_secrets_are_valid_during_a_rotation(scene: Scene) -> None:
+    """Until the older one expires."""
     application_id = scene.application.application_id
     refresh = scene.refresh((await scene.tokens())["refresh_token"])
     known, secret = await scene.database.write(lambda tx: applications.add_secret(tx, application_id, START_MS + 1))
@@ -71,8 +71,8 @@ async def test_secrets_overlap_while_they_rotate(scene: Scene) -> None:
     await scene.answer(rotated)
 
 
-async def test_an_email_address_is_one_sellers(scene: Scene) -> None:
-    """Without regard to case; the seller signs in with it."""
+async def test_an_email_address_is_unique(scene: Scene) -> None:
+    """Case-insensitively; the seller signs in with it."""
 
     async def create(tx: Transaction, email: str) -> Seller | None:
         return await sellers.create(
@@ -92,7 +92,7 @@ async def test_an_email_address_is_one_sellers(scene: Scene) -> None:
 
 
 async def test_a_seller_changes(scene: Scene) -> None:
-    """Name, address and password; an address that is somebody else's is refused."""
+    """Name, address and password; an address of another seller is refused."""
     other = await make_scene(scene.database)
     seller_id = scene.seller.seller_id
 
@@ -108,10 +108,10 @@ async def test_a_seller_changes(scene: Scene) -> None:
 
 
 async def test_a_second_authorization_adds_to_the_first(scene: Scene) -> None:
-    """The earlier tokens stay good, and withdrawing one leaves the other."""
+    """The earlier tokens stay valid, and withdrawing one authorization leaves the other."""
     first, second = await scene.tokens(), await scene.tokens()
     seller_id = scene.seller.seller_id
-    granted = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, seller_id))
+    granted = await scene.database.read(lambda tx: authorizations_of(tx, seller_id))
     assert [authorization.scope for authorization in granted] == [ALL_SCOPES] * 2
     one = granted[0].authorization_id
     withdraw = [

@@ -1,4 +1,4 @@
-"""POST /oauth/revoke and POST /oauth/introspect: what ends, what is told of a token, and that nothing else is."""
+"""POST /oauth/revoke and POST /oauth/introspect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def works(scene: Scene, access_token: str) -> bool:
 
 
 async def test_an_access_token_is_described(scene: Scene) -> None:
-    """Everything that RFC 7662 has a name for and this service knows."""
+    """With every member of RFC 7662 that this service has."""
     body = await scene.tokens(scope="read offline_access")
     assert await scene.introspect(body["access_token"]) == {
         "active": True,
@@ -57,20 +57,20 @@ async def test_an_access_token_is_described(scene: Scene) -> None:
 
 
 async def test_a_refresh_token_is_described_and_is_no_bearer(scene: Scene) -> None:
-    """It has the scope of its family, whatever its access token was narrowed to, and no token_type."""
+    """It has the scope of its family, also if its access token has less, and no token_type."""
     first = await scene.tokens(test_token=True)
     scene.clock.advance(DAY_MS)
     second = await scene.answer(scene.refresh(first["refresh_token"], scope="read"))
-    told = await scene.introspect(second["refresh_token"])
-    assert "token_type" not in told
-    assert told["scope"] == ALL_SCOPES
-    assert told["live_mode"] is False
-    assert told["iat"] == START_MS // 1000 + 86_400
+    answer = await scene.introspect(second["refresh_token"])
+    assert "token_type" not in answer
+    assert answer["scope"] == ALL_SCOPES
+    assert answer["live_mode"] is False
+    assert answer["iat"] == START_MS // 1000 + 86_400
     assert (await scene.introspect(second["access_token"]))["scope"] == "read"
 
 
 async def test_a_revoked_access_token_ends_alone(scene: Scene) -> None:
-    """The rest of its family goes on, and so does the next access token."""
+    """The rest of its family stays valid, and so does the next access token."""
     body = await scene.tokens()
     await scene.revoke(body["access_token"])
     assert not await works(scene, body["access_token"])
@@ -82,7 +82,7 @@ async def test_a_revoked_access_token_ends_alone(scene: Scene) -> None:
 
 @pytest.mark.parametrize("generation", [0, 2])
 async def test_a_revoked_refresh_token_ends_its_family(scene: Scene, generation: int) -> None:
-    """Also a used one; nothing of the family is good any more, and other families are."""
+    """Also a used one; every token of the family is invalid, and those of other families are not."""
     other, family = await scene.tokens(), [await scene.tokens()]
     for _ in range(2):
         family.append(await scene.answer(scene.refresh(family[-1]["refresh_token"])))
@@ -97,8 +97,8 @@ async def test_a_revoked_refresh_token_ends_its_family(scene: Scene, generation:
     await scene.answer(scene.refresh(other["refresh_token"]))
 
 
-async def test_a_revocation_reaches_who_remembers_the_token(scene: Scene) -> None:
-    """With its commit the node forgets an access token that was revoked alone."""
+async def test_a_revoked_access_token_leaves_the_cache(scene: Scene) -> None:
+    """With the commit, on the node of the revocation."""
     bearers, now_ms = Bearers(scene.database, 600), scene.clock.now_ms()
     token = (await scene.tokens())["access_token"]
     await bearers.caller(token, now_ms)
@@ -120,22 +120,22 @@ async def test_revoking_twice_is_no_error(scene: Scene, kind: str) -> None:
 
 
 async def test_a_refresh_token_stays_revoked_for_its_first_reason(scene: Scene) -> None:
-    """The reason that the log has is the one that ended the family."""
+    """The reason in the log is that of the first revocation."""
     token = (await scene.tokens())["refresh_token"]
     await scene.run("UPDATE token_families SET revoked_ms = 1, revoked_reason = 'refresh token replayed'")
     await scene.revoke(token)
     assert await scene.value("SELECT revoked_reason FROM token_families") == "refresh token replayed"
 
 
-async def test_what_is_unknown_is_answered_all_the_same(scene: Scene) -> None:
-    """No error tells who guesses whether he is near."""
+async def test_an_unknown_token_gets_the_same_answer(scene: Scene) -> None:
+    """No error shows whether a guess was close."""
     for token in NO_TOKENS:
         await scene.revoke(token)
         assert await scene.introspect(token) == INACTIVE
 
 
 async def test_a_code_is_no_token(scene: Scene) -> None:
-    """It is unknown to both, and is exchanged afterwards as ever."""
+    """It is unknown to both endpoints, and can be exchanged afterwards."""
     code = await scene.code()
     await scene.revoke(code)
     assert await scene.introspect(code) == INACTIVE
@@ -143,8 +143,8 @@ async def test_a_code_is_no_token(scene: Scene) -> None:
 
 
 @either_kind
-async def test_another_clients_token_is_nobodys(scene: Scene, kind: str) -> None:
-    """Revoking it has no effect, and nothing is told of it, not even that it has expired."""
+async def test_a_token_of_another_client_is_unknown(scene: Scene, kind: str) -> None:
+    """Revoking it has no effect, and introspection doesn't show that it exists or has expired."""
     other, token = await make_scene(scene.database), (await scene.tokens())[kind]
     await other.revoke(token)
     assert await other.introspect(token) == INACTIVE
@@ -163,8 +163,8 @@ async def test_a_hint_changes_nothing(scene: Scene, kind: str) -> None:
 
 
 @either_kind
-async def test_what_was_told_to_be_expired_stays_expired(scene: Scene, kind: str) -> None:
-    """Whatever clocks do afterwards: it opens no door, and it is not refreshed."""
+async def test_a_token_introspected_as_expired_stays_expired(scene: Scene, kind: str) -> None:
+    """Also if the clock is set back: it is not accepted and not refreshed."""
     body = await scene.tokens()
     end_ms = START_MS + 180 * DAY_MS
     assert (await scene.introspect(body[kind], end_ms - 1))["active"] is True
@@ -176,8 +176,8 @@ async def test_what_was_told_to_be_expired_stays_expired(scene: Scene, kind: str
         assert (await scene.refusal(scene.refresh(body[kind])))[1] == "refresh token expired"
 
 
-async def test_a_used_refresh_token_is_not_active_though_it_may_be_repeated(scene: Scene) -> None:
-    """Asking about it changes nothing: neither within its time nor after it, when using it would be a replay."""
+async def test_a_used_refresh_token_is_not_active(scene: Scene) -> None:
+    """Introspection changes nothing, neither within the grace period nor after it."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     assert await scene.introspect(first["refresh_token"]) == INACTIVE
@@ -196,8 +196,8 @@ async def test_a_used_refresh_token_is_not_active_though_it_may_be_repeated(scen
         "UPDATE token_families SET revoked_ms = {}",
     ],
 )
-async def test_what_takes_a_tokens_force_makes_it_inactive(scene: Scene, sql: str) -> None:
-    """A suspended seller, a consent that was withdrawn, a revoked family; and nothing is changed by asking."""
+async def test_a_suspended_withdrawn_or_revoked_token_is_inactive(scene: Scene, sql: str) -> None:
+    """Introspection changes nothing."""
     body = await scene.tokens()
     for kind in ("access_token", "refresh_token"):
         await scene.run(sql.format(1))
@@ -206,8 +206,8 @@ async def test_what_takes_a_tokens_force_makes_it_inactive(scene: Scene, sql: st
         assert (await scene.introspect(body[kind]))["active"] is True
 
 
-async def test_a_refresh_token_that_may_not_be_refreshed_is_inactive(scene: Scene) -> None:
-    """The operator has taken offline_access from the application; its access tokens are good to their end."""
+async def test_a_refresh_token_without_offline_access_is_inactive(scene: Scene) -> None:
+    """An operator has taken the scope from the application; its access tokens stay valid."""
     body = await scene.tokens()
     await scene.run("UPDATE applications SET scopes = 'read write'")
     assert await scene.introspect(body["refresh_token"]) == INACTIVE
@@ -232,7 +232,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 @both
 async def test_a_request_is_refused(scene: Scene, handler: Handler) -> None:
-    """As at the token endpoint, in the same order, and the token stays good."""
+    """As at the token endpoint, in the same order, and the token stays valid."""
     token = (await scene.tokens())["refresh_token"]
     for parameters, code, reason in REFUSED:
         body = {**scene.presented(token), **parameters}
@@ -244,8 +244,8 @@ async def test_a_request_is_refused(scene: Scene, handler: Handler) -> None:
 
 
 @both
-async def test_a_suspended_application_is_told_nothing(scene: Scene, handler: Handler) -> None:
-    """It is refused by its name, and only after its secret was seen to be right."""
+async def test_a_suspended_application_is_forbidden(scene: Scene, handler: Handler) -> None:
+    """Only after its secret was verified."""
     body = scene.presented((await scene.tokens())["refresh_token"])
     await scene.run("UPDATE applications SET suspended_ms = 1")
     assert await scene.refusal(body, handler=handler) == ("forbidden", "application suspended")
@@ -253,19 +253,19 @@ async def test_a_suspended_application_is_told_nothing(scene: Scene, handler: Ha
 
 
 async def test_over_http(database: Database) -> None:
-    """JSON and form, never to be stored, errors flat; a hint of one node's revocation is heard where it is used."""
+    """JSON and form, `no-store`, flat errors; a revocation on one node reaches the other."""
     async with running(database, workers=False) as service:
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         body = service.scene.presented(service.access_token, token_type_hint="access_token")
         encoded = "&".join(f"{name}={value}" for name, value in body.items()).encode()
-        told = await service.request("POST", "/oauth/introspect", data=encoded, headers=form, key=None)
-        assert (told.status, told.body["active"]) == (200, True)
-        assert told.headers.getall("cache-control") == ["no-store"]
+        answer = await service.request("POST", "/oauth/introspect", data=encoded, headers=form, key=None)
+        assert (answer.status, answer.body["active"]) == (200, True)
+        assert answer.headers.getall("cache-control") == ["no-store"]
         assert (await service.request("GET", "/terminals/v1/list")).status == 200
         ended = await service.request("POST", "/oauth/revoke", body, token="ignored", key=None)
         assert (ended.status, ended.raw, ended.headers.getall("cache-control")) == (200, b"{}", ["no-store"])
         assert (await service.request("GET", "/terminals/v1/list")).status == 401
-        told = await service.request("POST", "/oauth/introspect", body, key=None)
-        assert told.body == INACTIVE
+        answer = await service.request("POST", "/oauth/introspect", body, key=None)
+        assert answer.body == INACTIVE
         refused = await service.request("POST", "/oauth/revoke?token=x", body, key=None)
         assert (refused.status, refused.body["error"], refused.body["cause"]) == (400, "invalid_request", [])

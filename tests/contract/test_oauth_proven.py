@@ -1,4 +1,4 @@
-"""A client that has just proven who it is need not be looked up again, and is never refused for what was remembered."""
+"""The cache of authenticated clients: it saves look-ups and never causes a refusal."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ SOMEWHERE_ELSE = "https://elsewhere.example/callback"
 async def scene(database: Database) -> Scene:
     """A node that remembers clients, and one who has shown its secret a moment ago."""
     made = await make_scene(database)
-    made.state = {"proven_clients": AuthenticationCache(database.signals, 5)}
+    made.state = {"authentication_cache": AuthenticationCache(database.signals, 5)}
     await made.tokens()
     return made
 
 
 def known(scene: Scene, *, after_ms: int = 0) -> bool:
     """Whether the node still takes the client's own credentials from memory."""
-    proven: AuthenticationCache = scene.state["proven_clients"]
+    cache: AuthenticationCache = scene.state["authentication_cache"]
     now_ms = scene.clock.now_ms() + after_ms
-    return proven.find(str(scene.application.application_id), scene.secret, now_ms) is not None
+    return cache.find(str(scene.application.application_id), scene.secret, now_ms) is not None
 
 
 async def as_an_operator(scene: Scene, work: Work[bool]) -> None:
-    """Change something, up to the moment when somebody could read of it."""
+    """Make a change, up to the notification of its topics."""
     assert await scene.database.write(work)
     await asyncio.sleep(0)
 
@@ -47,15 +47,15 @@ def own_id(scene: Scene) -> int:
     return scene.application.application_id
 
 
-async def test_a_good_secret_is_looked_up_once(scene: Scene) -> None:
-    """Once proven it is taken from memory: on a node that is behind, even after the row is gone."""
+async def test_a_valid_secret_is_looked_up_once(scene: Scene) -> None:
+    """Then it is cached: on a node that missed a change, even after the row is gone."""
     tokens = await scene.tokens()
     await scene.run("UPDATE application_secrets SET digest = $1 WHERE application_id = $2", b"x" * 32, own_id(scene))
     assert isinstance(await scene.call(scene.refresh(tokens["refresh_token"])), Answer)
 
 
-async def test_another_secret_proves_nothing(scene: Scene) -> None:
-    """Whoever knows the client's number alone is refused as ever, and the client goes on."""
+async def test_another_secret_is_refused(scene: Scene) -> None:
+    """Also while the client is cached; the client stays authenticated."""
     tokens = await scene.tokens()
     forged = {**scene.refresh(tokens["refresh_token"]), "client_secret": "0" * 64}
     assert await scene.refusal(forged) == ("invalid_client", "secret differs")
@@ -63,7 +63,7 @@ async def test_another_secret_proves_nothing(scene: Scene) -> None:
 
 
 async def test_a_suspended_client_stops_at_once(scene: Scene) -> None:
-    """On its node it is forgotten with the commit that suspends it, and remembered again once it is resumed."""
+    """Its node drops it with the commit of the suspension, and caches it again after the resumption."""
     tokens, number, now_ms = await scene.tokens(), own_id(scene), scene.clock.now_ms()
     await as_an_operator(scene, lambda tx: applications.suspend(tx, number, now_ms))
     for _ in range(2):
@@ -74,8 +74,8 @@ async def test_a_suspended_client_stops_at_once(scene: Scene) -> None:
     assert known(scene)
 
 
-async def test_a_secret_ends_when_it_ends(scene: Scene) -> None:
-    """One that is given an end is looked up anew, is good until then, and refused from then on, whatever clocks do."""
+async def test_a_secret_expires_on_time(scene: Scene) -> None:
+    """A secret with an expiry is looked up again, is valid until then and refused afterwards, whatever the clock."""
     tokens, secret_id = await scene.tokens(), await the_secret(scene)
     end_ms = scene.clock.now_ms() + SECOND_MS
     await as_an_operator(scene, lambda tx: applications.expire_secret(tx, own_id(scene), secret_id, end_ms))
@@ -89,8 +89,8 @@ async def test_a_secret_ends_when_it_ends(scene: Scene) -> None:
     assert await scene.refusal(scene.refresh(tokens["refresh_token"])) == refused
 
 
-async def test_nobody_is_refused_for_what_is_remembered(scene: Scene) -> None:
-    """What another node allowed a moment ago is allowed here, though this one knows nothing of it yet."""
+async def test_an_outdated_cache_entry_refuses_no_request(scene: Scene) -> None:
+    """A change by another node applies here, although this node has not heard of it."""
     await scene.run(
         "UPDATE applications SET redirect_uris = $1 WHERE application_id = $2", f'["{SOMEWHERE_ELSE}"]', own_id(scene)
     )
@@ -99,19 +99,19 @@ async def test_nobody_is_refused_for_what_is_remembered(scene: Scene) -> None:
     assert isinstance(refreshed, Answer)
 
 
-async def test_a_refusal_undoes_nothing_twice(scene: Scene) -> None:
-    """What is refused from memory and again from the rows changes nothing; the family goes on."""
+async def test_a_refusal_after_the_cache_changes_nothing(scene: Scene) -> None:
+    """A request refused with the cached client and again after the look-up leaves the family valid."""
     tokens = await scene.tokens()
     refusal = await scene.refusal(scene.refresh(tokens["refresh_token"], scope="read other"))
     assert refusal == ("invalid_scope", "scope is unknown")
     assert isinstance(await scene.call(scene.refresh(tokens["refresh_token"])), Answer)
 
 
-async def test_what_was_read_before_a_change_is_not_remembered(scene: Scene) -> None:
-    """A change that comes while the rows are on their way to memory keeps them out of it."""
-    proven, application = AuthenticationCache(scene.database.signals, 5), scene.application
+async def test_a_client_read_before_a_change_is_not_cached(scene: Scene) -> None:
+    """A change between the read and the store keeps it out of the cache."""
+    cache, application = AuthenticationCache(scene.database.signals, 5), scene.application
     client_id = str(application.application_id)
-    before = proven.changes
+    before = cache.changes
     scene.database.signals.notify(("applications",))
-    proven.remember(client_id, application, b"d" * 32, None, changes=before)
-    assert proven.find(client_id, scene.secret, DAY_MS) is None
+    cache.store(client_id, application, b"d" * 32, None, changes=before)
+    assert cache.find(client_id, scene.secret, DAY_MS) is None

@@ -1,4 +1,4 @@
-"""429 at the token endpoints: junk is throttled, whoever is who they say is not locked out, and nobody calls too often.
+"""429 at the token endpoints: failures are limited without locking out clients, and so is the request rate.
 
 Every request comes from this machine; a trusted proxy says from which address.
 """
@@ -88,15 +88,15 @@ async def desk(database: Database) -> AsyncIterator[Desk]:
         yield opened
 
 
-async def test_a_pair_has_its_failures_and_then_waits(desk: Desk) -> None:
-    """Three guesses a minute are answered, the fourth is to wait twenty seconds; then there is one more."""
+async def test_a_pair_is_limited_after_its_failures(desk: Desk) -> None:
+    """Three failures a minute are answered, the fourth must wait 20 s; then one more is allowed."""
     assert await desk.flood(desk.client_id, count=4) == [400, 400, 400, 429]
     reply = await desk.send({"client_id": desk.client_id})
     assert (reply.status, reply.code, reply.headers["retry-after"]) == (*LIMITED, "20")
     assert reply.body == {
-        "message": "Too many calls at this time; try again later.",
+        "message": "Too many requests. Try again later.",
         "error": "local_rate_limited",
-        "error_description": "Too many calls at this time; try again later.",
+        "error_description": "Too many requests. Try again later.",
         "status": 429,
         "cause": [],
     }
@@ -107,15 +107,15 @@ async def test_a_pair_has_its_failures_and_then_waits(desk: Desk) -> None:
     assert await desk.flood(desk.client_id, count=2) == [400, 429]
 
 
-async def test_an_address_has_its_failures_whichever_clients_it_names(desk: Desk) -> None:
-    """Six a minute; a number sent as a number, one with a zero in front and no number at all count like any other."""
+async def test_an_address_is_limited_over_all_clients(desk: Desk) -> None:
+    """Six a minute; a JSON number, a leading zero and no number at all count alike."""
     names: list[Any] = [UNKNOWN, int(UNKNOWN) + 1, "till", "0" + UNKNOWN, desk.client_id, "ü", UNKNOWN]
     assert [await desk.junk(name) for name in names] == [(400, "invalid_client")] * 6 + [LIMITED]
     assert await desk.junk(UNKNOWN, NEIGHBOUR) == (400, "invalid_client")
 
 
-async def test_an_address_of_ipv6_is_a_subscribers(desk: Desk) -> None:
-    """All of a /64 are one, and what comes as IPv4 in IPv6 is that IPv4 address."""
+async def test_an_ipv6_network_of_64_bits_is_one_address(desk: Desk) -> None:
+    """An IPv4-mapped IPv6 address is that IPv4 address."""
     addresses = [f"2001:db8:1:2::{number:x}" for number in range(1, 5)]
     assert [(await desk.junk(UNKNOWN, address))[0] for address in addresses] == [400, 400, 400, 429]
     assert (await desk.junk(UNKNOWN, "2001:db8:1:3::1"))[0] == 400
@@ -123,15 +123,15 @@ async def test_an_address_of_ipv6_is_a_subscribers(desk: Desk) -> None:
     assert [(await desk.junk(UNKNOWN, address))[0] for address in clothes] == [400, 400, 400, 429]
 
 
-async def test_junk_from_elsewhere_locks_nobody_out(desk: Desk) -> None:
-    """Strangers flood with the client's number from many addresses: the client, new to this node, notices nothing."""
+async def test_failures_from_other_addresses_lock_out_no_client(desk: Desk) -> None:
+    """Many addresses fail with the client's number: the client, new to this node, is not affected."""
     for number in range(5):
         await desk.flood(desk.client_id, f"203.0.113.{number}")
     assert (await desk.send(await desk.family())).status == 200
 
 
-async def test_junk_from_the_clients_own_address_locks_it_not_out(desk: Desk) -> None:
-    """Where the client has authenticated within the day it goes on, and guesses at others go on being refused."""
+async def test_failures_from_its_own_address_do_not_lock_out_a_client(desk: Desk) -> None:
+    """If it authenticated there within a day; failures with other clients stay limited."""
     body = await desk.family()
     assert await desk.flood(desk.client_id) == [400] * 12
     assert await desk.flood(UNKNOWN) == [429] * 12
@@ -143,8 +143,8 @@ async def test_junk_from_the_clients_own_address_locks_it_not_out(desk: Desk) ->
     assert (await desk.send(desk.scene.refresh(reply.body["refresh_token"]))).status == 200
 
 
-async def test_the_day_ends(desk: Desk) -> None:
-    """Who was not seen there for longer than a day waits like a stranger, and elsewhere always did."""
+async def test_an_address_is_known_for_a_day(desk: Desk) -> None:
+    """A client that was not seen there for longer waits like an unknown one."""
     body = await desk.family()
     await desk.flood(desk.client_id, NEIGHBOUR)
     assert (await desk.send(body, NEIGHBOUR)).status == 429
@@ -155,8 +155,8 @@ async def test_the_day_ends(desk: Desk) -> None:
     assert (await desk.send(body)).status == 200
 
 
-async def test_what_is_no_failed_authentication_counts_nothing(desk: Desk) -> None:
-    """Malformed requests, refused codes and refresh tokens of a client that is itself are no guesses at a secret."""
+async def test_only_failed_authentications_count(desk: Desk) -> None:
+    """Malformed requests, refused codes and refused refresh tokens of a client do not."""
     body = {**await desk.family(), "refresh_token": "TG-1"}
     for _ in range(4):
         assert (await desk.send(body)).code == "invalid_grant"
@@ -164,7 +164,7 @@ async def test_what_is_no_failed_authentication_counts_nothing(desk: Desk) -> No
     assert await desk.junk(UNKNOWN) == (400, "invalid_client")
 
 
-async def test_a_throttled_client_is_told_before_all_else(desk: Desk) -> None:
+async def test_throttling_precedes_every_other_check(desk: Desk) -> None:
     """Row 1 answers before every fault of row 2 with which the client_id can still be read."""
     await desk.flood(UNKNOWN)
     assert await desk.junk(UNKNOWN, path="/oauth/token?code=1") == LIMITED
@@ -178,8 +178,8 @@ async def test_a_throttled_client_is_told_before_all_else(desk: Desk) -> None:
     assert (reply.status, reply.code) == LIMITED
 
 
-async def test_where_no_client_id_can_be_read_row_2_answers(desk: Desk) -> None:
-    """An exhausted address is told what is wrong with its request."""
+async def test_without_a_readable_client_id_row_2_answers(desk: Desk) -> None:
+    """A throttled address still gets the error of its request."""
     await desk.flood(UNKNOWN)
     await desk.flood(desk.client_id)
     bodies: list[Any] = [{}, [], {"client_id": ""}, {"client_id": None}, {"client_id": True}, {"client_id": [UNKNOWN]}]
@@ -195,7 +195,7 @@ async def test_where_no_client_id_can_be_read_row_2_answers(desk: Desk) -> None:
 
 
 async def test_a_client_has_its_burst_and_its_rate(desk: Desk) -> None:
-    """Twenty at once, of which the first tokens were one; then one more each tenth of a second."""
+    """Twenty at once, including that of the first tokens; then one more every 0.1 s."""
     body = await desk.family()
     answers = [await desk.send(body) for _ in range(20)]
     assert [answer.status for answer in answers] == [200] * 19 + [429]
@@ -207,8 +207,8 @@ async def test_a_client_has_its_burst_and_its_rate(desk: Desk) -> None:
     assert (await desk.send(other.exchange(await other.code()))).status == 200
 
 
-async def test_too_often_comes_after_the_secret_and_before_the_suspension(desk: Desk) -> None:
-    """Row 6 stands between: a wrong secret is refused as ever, and a suspended client is told to wait first."""
+async def test_the_request_rate_is_checked_between_secret_and_suspension(desk: Desk) -> None:
+    """A wrong secret is refused as such, and a suspended client must wait first."""
     body = await desk.family()
     for _ in range(19):
         assert (await desk.send(body)).status == 200
@@ -221,15 +221,15 @@ async def test_too_often_comes_after_the_secret_and_before_the_suspension(desk: 
     assert (await desk.send(body)).code == "local_rate_limited"
 
 
-async def test_many_at_once_count_as_many(desk: Desk) -> None:
-    """Sixty refreshes at the same time: twenty less the first are answered, on either database."""
+async def test_concurrent_requests_count_each(desk: Desk) -> None:
+    """Of sixty concurrent refreshes twenty less the first are answered, on either database."""
     body = await desk.family()
     answers = await asyncio.gather(*(desk.send(body) for _ in range(60)))
     assert sorted(answer.status for answer in answers) == [200] * 19 + [429] * 41
 
 
-async def test_failures_at_once_are_owed(desk: Desk) -> None:
-    """Guesses that were under way together are all answered, and paid for afterwards."""
+async def test_concurrent_failures_are_counted_afterwards(desk: Desk) -> None:
+    """Concurrent failures are all answered, and each delays the next attempt."""
     answers = await asyncio.gather(*(desk.junk(desk.client_id) for _ in range(8)))
     assert {status for status, _ in answers} <= {400, 429}
     failed = sum(status == 400 for status, _ in answers)
@@ -238,7 +238,7 @@ async def test_failures_at_once_are_owed(desk: Desk) -> None:
 
 
 async def test_zero_is_off(database: Database) -> None:
-    """Nothing is throttled, whoever comes as often as they like."""
+    """With zero nothing is limited."""
     rates = ClientRates(pair_per_minute=0, address_per_minute=0, requests_per_second=0, known_hours=0)
     async with open_desk(database, rates) as desk:
         assert await desk.flood(desk.client_id, count=40) == [400] * 40
@@ -247,8 +247,8 @@ async def test_zero_is_off(database: Database) -> None:
         assert {answer.status for answer in answers} == {200}
 
 
-async def test_an_address_is_believed_from_trusted_proxies_only(database: Database) -> None:
-    """Whoever says of itself that it is somebody else is counted under its own address."""
+async def test_forwarded_addresses_count_only_from_trusted_proxies(database: Database) -> None:
+    """Any other client is counted under its own address."""
     async with open_desk(database, trusted_proxies=()) as desk:
         addresses = [f"203.0.113.{number}" for number in range(4)]
         assert [(await desk.junk(UNKNOWN, address))[0] for address in addresses] == [400, 400, 400, 429]
@@ -262,7 +262,7 @@ async def closing(database: Database) -> AsyncIterator[None]:
 
 
 async def test_a_client_known_to_one_node_is_known_to_all(postgres_url: str) -> None:
-    """It authenticated at one; at another, junk from its own address does not lock it out."""
+    """After an authentication at one node, failures from the same address at another do not lock it out."""
     settings = Settings(trusted_proxies=("127.0.0.1",), client_failures_per_minute=3)
     database = await open_database(postgres_url)
     async with closing(database), two_nodes(database, postgres_url, settings=settings) as (first, second):

@@ -1,4 +1,4 @@
-"""POST /oauth/token: what it answers, and that the shape and lifetimes of what it answers are right."""
+"""POST /oauth/token: the answers, with their schema and lifetimes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def scene(database: Database) -> Scene:
 
 
 async def test_an_exchange_answers_every_field(scene: Scene) -> None:
-    """The first tokens carry what the interface says, in its order."""
+    """The first tokens, with the fields in the order of the interface."""
     body = await scene.tokens()
     assert list(body) == [
         "access_token",
@@ -47,8 +47,8 @@ async def test_an_exchange_answers_every_field(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("test_token", "live"), [("true", False), (True, False), ("false", True), (False, True)], ids=repr
 )
-async def test_test_token_decides_the_kind(scene: Scene, test_token: Any, *, live: bool) -> None:
-    """A test token says so in its prefix, its public key and live_mode."""
+async def test_test_token_decides_the_mode(scene: Scene, test_token: Any, *, live: bool) -> None:
+    """The mode is in the prefix, the public key and live_mode."""
     body = await scene.tokens(test_token=test_token)
     assert body["live_mode"] is live
     assert body["access_token"].startswith("APP_USR-" if live else "TEST-")
@@ -60,19 +60,19 @@ async def test_client_id_may_be_a_number(scene: Scene) -> None:
     await scene.tokens(client_id=scene.application.application_id)
 
 
-async def test_a_verifier_that_agrees_is_taken(scene: Scene) -> None:
+async def test_a_matching_verifier_is_accepted(scene: Scene) -> None:
     """A code with a challenge is exchanged with its verifier."""
     await scene.answer(scene.exchange(await scene.code(challenge=CHALLENGE), code_verifier=VERIFIER))
 
 
-async def test_empty_parameters_count_as_left_out(scene: Scene) -> None:
-    """A client that writes every parameter it knows is not refused for those it leaves empty."""
+async def test_empty_parameters_count_as_missing(scene: Scene) -> None:
+    """A client that sends every parameter is not refused for empty ones."""
     body = await scene.tokens(refresh_token="", code_verifier="", scope="")
     assert body["scope"] == ALL_SCOPES
 
 
 async def test_without_offline_access_there_is_no_refresh_token(scene: Scene) -> None:
-    """No refresh token is answered, and none is kept."""
+    """No refresh token is returned or stored."""
     body = await scene.answer(scene.exchange(await scene.code(scope="write read")))
     assert body["scope"] == "read write"
     assert "refresh_token" not in body
@@ -80,7 +80,7 @@ async def test_without_offline_access_there_is_no_refresh_token(scene: Scene) ->
 
 
 async def test_scope_narrows_the_family_on_exchange(scene: Scene) -> None:
-    """What was left out on exchange cannot be had by a refresh."""
+    """A scope left out on exchange can't be regained by a refresh."""
     body = await scene.tokens(scope="read offline_access")
     assert body["scope"] == "offline_access read"
     assert (await scene.refusal(scene.refresh(body["refresh_token"], scope="read write")))[0] == "invalid_scope"
@@ -97,7 +97,7 @@ async def test_scope_narrows_one_access_token_on_refresh(scene: Scene) -> None:
 
 
 async def test_a_refresh_makes_new_tokens(scene: Scene) -> None:
-    """The successor differs in both tokens, has a lifetime of its own and keeps the kind."""
+    """The successor differs in both tokens, has its own lifetime and keeps the mode."""
     first = await scene.tokens(test_token=True)
     scene.clock.advance(DAY_MS)
     second = await scene.answer(scene.refresh(first["refresh_token"], test_token="true"))
@@ -108,16 +108,16 @@ async def test_a_refresh_makes_new_tokens(scene: Scene) -> None:
     assert second["live_mode"] is False
 
 
-async def test_a_repeat_answers_the_same_tokens(scene: Scene) -> None:
-    """However late, as long as the successor is unused, with what is left of its lifetime."""
+async def test_a_retry_answers_the_same_tokens(scene: Scene) -> None:
+    """However late, while the successor is unused, with the remaining lifetime."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     scene.clock.advance(DAY_MS)
     assert await scene.answer(scene.refresh(first["refresh_token"])) == {**second, "expires_in": 15_552_000 - 86_400}
 
 
-async def test_a_repeat_never_has_less_than_nothing_left(scene: Scene) -> None:
-    """A used token that is repeated after its successor's end answers it with expires_in 0."""
+async def test_a_retry_after_expiry_has_expires_in_0(scene: Scene) -> None:
+    """A used token retried after its successor's expiry still returns it."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     scene.clock.advance(200 * DAY_MS)
@@ -125,8 +125,8 @@ async def test_a_repeat_never_has_less_than_nothing_left(scene: Scene) -> None:
     assert await scene.refusal(scene.refresh(second["refresh_token"])) == ("invalid_grant", "refresh token expired")
 
 
-async def test_a_repeat_is_honest_for_a_minute_after_the_successors_own_refresh(scene: Scene) -> None:
-    """In the last millisecond it still answers the successor, and changes nothing for the newest."""
+async def test_a_retry_is_answered_for_a_minute_after_the_successors_refresh(scene: Scene) -> None:
+    """In the last millisecond it still returns the successor, without effect on the newest tokens."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     third = await scene.answer(scene.refresh(second["refresh_token"]))
@@ -136,8 +136,8 @@ async def test_a_repeat_is_honest_for_a_minute_after_the_successors_own_refresh(
     await scene.answer(scene.refresh(third["refresh_token"]))
 
 
-async def test_a_replay_ends_the_family(scene: Scene) -> None:
-    """A minute after the successor's own refresh the used token is a replay, and nothing of the family is left."""
+async def test_a_replay_revokes_the_family(scene: Scene) -> None:
+    """One minute after the successor's own refresh, reuse of the token is a replay."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     third = await scene.answer(scene.refresh(second["refresh_token"]))
@@ -148,8 +148,8 @@ async def test_a_replay_ends_the_family(scene: Scene) -> None:
         assert refused == ("invalid_grant", "refresh token revoked: refresh token replayed")
 
 
-async def test_a_replay_is_only_refused_where_the_application_is_set_so(database: Database) -> None:
-    """With on_replay = refuse the newest token goes on."""
+async def test_a_replay_is_only_refused_with_on_replay_refuse(database: Database) -> None:
+    """The newest token stays valid."""
     scene = await make_scene(database, on_replay="refuse")
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
@@ -159,19 +159,19 @@ async def test_a_replay_is_only_refused_where_the_application_is_set_so(database
     await scene.answer(scene.refresh(third["refresh_token"]))
 
 
-async def test_a_repeat_with_another_scope_revokes_nothing(scene: Scene) -> None:
-    """It is invalid_scope, and the same scope in another order is no other scope."""
+async def test_a_retry_with_another_scope_revokes_nothing(scene: Scene) -> None:
+    """It is invalid_scope; the same scopes in another order are the same scope."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"], scope="write read"))
     for scope in ("read", ALL_SCOPES):
         refused = await scene.refusal(scene.refresh(first["refresh_token"], scope=scope))
-        assert refused == ("invalid_scope", "repeated with another scope")
+        assert refused == ("invalid_scope", "retried with another scope")
     assert (await scene.refusal(scene.refresh(first["refresh_token"])))[0] == "invalid_scope"
     assert await scene.answer(scene.refresh(first["refresh_token"], scope="read write")) == second
 
 
-async def test_a_code_presented_again_at_once_is_only_refused(scene: Scene) -> None:
-    """In the first ten seconds it is a browser's or a network's repeat: the tokens live on."""
+async def test_a_code_reused_within_10_s_is_only_refused(scene: Scene) -> None:
+    """It counts as a retry of a browser or network: the tokens stay valid."""
     code = await scene.code()
     tokens_body = await scene.answer(scene.exchange(code))
     scene.clock.advance(10 * SECOND_MS - 1)
@@ -179,8 +179,8 @@ async def test_a_code_presented_again_at_once_is_only_refused(scene: Scene) -> N
     await scene.answer(scene.refresh(tokens_body["refresh_token"]))
 
 
-async def test_a_code_presented_again_later_ends_its_tokens(scene: Scene) -> None:
-    """From ten seconds after its exchange on every token that came from it is revoked."""
+async def test_a_code_reused_after_10_s_revokes_its_tokens(scene: Scene) -> None:
+    """Every token issued from it is revoked."""
     code = await scene.code()
     tokens_body = await scene.answer(scene.exchange(code))
     scene.clock.advance(10 * SECOND_MS)
@@ -189,8 +189,8 @@ async def test_a_code_presented_again_later_ends_its_tokens(scene: Scene) -> Non
     assert refused == ("invalid_grant", "refresh token revoked: code presented again")
 
 
-async def test_an_exchanged_code_presented_after_its_end_is_merely_expired(scene: Scene) -> None:
-    """After the code's ten minutes its tokens live on."""
+async def test_an_exchanged_code_reused_after_its_expiry_revokes_nothing(scene: Scene) -> None:
+    """After ten minutes the code is only expired."""
     code = await scene.code()
     tokens_body = await scene.answer(scene.exchange(code))
     scene.clock.advance(600 * SECOND_MS)
@@ -198,8 +198,8 @@ async def test_an_exchanged_code_presented_after_its_end_is_merely_expired(scene
     await scene.answer(scene.refresh(tokens_body["refresh_token"]))
 
 
-async def test_a_failed_exchange_uses_nothing_up(scene: Scene) -> None:
-    """Another client, another address, another verifier and a bad scope leave the code as it was."""
+async def test_a_failed_exchange_leaves_the_code_valid(scene: Scene) -> None:
+    """Another client, redirect URI or verifier and a bad scope don't use up the code."""
     other = await make_scene(scene.database)
     code = await scene.code(challenge=CHALLENGE)
     await scene.refusal({**scene.exchange(code, code_verifier=VERIFIER), **other.credentials()})
@@ -214,8 +214,8 @@ async def test_a_failed_exchange_uses_nothing_up(scene: Scene) -> None:
     await scene.answer(scene.refresh(body["refresh_token"]))
 
 
-async def test_what_was_refused_as_expired_stays_expired(scene: Scene) -> None:
-    """No clock that goes back brings a code, a refresh token or a client secret back."""
+async def test_a_credential_refused_as_expired_stays_expired(scene: Scene) -> None:
+    """Also if the clock is set back: a code, a refresh token and a client secret."""
     now_ms = scene.clock.now_ms()
     code = await scene.code()
     assert await scene.refusal(scene.exchange(code), now_ms + 600 * SECOND_MS) == ("invalid_grant", "code expired")
@@ -229,7 +229,7 @@ async def test_what_was_refused_as_expired_stays_expired(scene: Scene) -> None:
 
 
 async def test_an_older_key_still_makes_the_same_tokens(scene: Scene) -> None:
-    """A repeat is answered under the first answer's key version; a node without it cannot, and refuses nothing."""
+    """A retry is answered under the key of the first answer; a node without it answers 503 and refuses nothing."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     scene.keys = Keys(2, {1: b"k" * 32, 2: b"l" * 32})
@@ -246,7 +246,7 @@ async def test_an_older_key_still_makes_the_same_tokens(scene: Scene) -> None:
 
 
 async def test_a_minted_family_is_like_an_exchanged_one(scene: Scene) -> None:
-    """What the seed of a developer's machine mints can be refreshed."""
+    """Tokens minted for development can be refreshed."""
     pair = await scene.database.write(
         lambda tx: issuing.mint_family(
             tx,
@@ -264,8 +264,8 @@ async def test_a_minted_family_is_like_an_exchanged_one(scene: Scene) -> None:
     assert (await scene.answer(scene.refresh(pair.refresh_token)))["live_mode"] is False
 
 
-async def test_no_token_is_kept_in_clear(scene: Scene) -> None:
-    """Codes, tokens and secrets are digests at rest."""
+async def test_no_credential_is_stored_in_clear(scene: Scene) -> None:
+    """Codes, tokens and secrets are stored as digests."""
     code = await scene.code()
     body = await scene.answer(scene.exchange(code))
     rows: list[Any] = []

@@ -1,4 +1,4 @@
-"""POST /oauth/token: every row of its table of errors, and that of two faults the earlier row answers."""
+"""POST /oauth/token: every row of its table of errors; of two faults the earlier row answers."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ OF_ALL: list[Row] = [
     (2, given(code_verifier="short"), "invalid_request", "code_verifier is malformed"),
     (2, given(code_verifier="ü" * 43), "invalid_request", "code_verifier is malformed"),
     (2, given(state="x"), "invalid_request", "a parameter is unknown"),
-    (3, given(grant_type="client_credentials"), "unsupported_grant_type", "grant_type is another"),
-    (3, given(grant_type="Refresh_Token"), "unsupported_grant_type", "grant_type is another"),
+    (3, given(grant_type="client_credentials"), "unsupported_grant_type", "grant_type is unknown"),
+    (3, given(grant_type="Refresh_Token"), "unsupported_grant_type", "grant_type is unknown"),
     (5, UNKNOWN_CLIENT, "invalid_client", "unknown client"),
     (5, given(client_id="till"), "invalid_client", "unknown client"),
     (5, given(client_id="9" * 40), "invalid_client", "unknown client"),
     (5, given(client_id=-1), "invalid_client", "unknown client"),
     (5, given(client_secret="a guess"), "invalid_client", "secret differs"),
-    (5, given(client_secret="nobody's secret"), "invalid_client", "secret differs"),
+    (5, given(client_secret="secret of no client"), "invalid_client", "secret differs"),
     (5, changed("DELETE FROM application_secrets"), "invalid_client", "secret differs"),
     (5, changed("UPDATE application_secrets SET expires_ms = 1"), "invalid_client", "secret expired"),
     (7, SUSPEND_APPLICATION, "forbidden", "application suspended"),
@@ -137,15 +137,15 @@ OF_ALL: list[Row] = [
     (10, WITHDRAW, "unauthorized_client", "authorization withdrawn"),
     (10, TAKE_OFFLINE_ACCESS, "unauthorized_client", "offline_access taken from the application"),
     (11, given(redirect_uri="https://else.example"), "invalid_grant", "redirect_uri"),
-    (12, given(scope=" "), "invalid_scope", "scope is empty or has a space too many"),
-    (12, given(scope="read  write"), "invalid_scope", "scope is empty or has a space too many"),
-    (12, given(scope="read read"), "invalid_scope", "scope is doubled"),
+    (12, given(scope=" "), "invalid_scope", "scope is empty or has an extra space"),
+    (12, given(scope="read  write"), "invalid_scope", "scope is empty or has an extra space"),
+    (12, given(scope="read read"), "invalid_scope", "a scope is repeated"),
     (12, given(scope="read admin"), "invalid_scope", "scope is unknown"),
 ]
 OF_AN_EXCHANGE: list[Row] = [
     (4, without("code"), "invalid_request", "code is missing"),
     (4, without("redirect_uri"), "invalid_request", "redirect_uri is missing"),
-    (4, given(refresh_token="TG-1"), "invalid_request", "refresh_token is of the other flow"),
+    (4, given(refresh_token="TG-1"), "invalid_request", "refresh_token is of the other grant type"),
     (8, given(code="TG-" + "0" * 40 + "-1160535239"), "invalid_grant", "unknown code"),
     (8, given(code="x"), "invalid_grant", "unknown code"),
     (8, refresh_token_as_code, "invalid_grant", "unknown code"),
@@ -158,12 +158,12 @@ OF_AN_EXCHANGE: list[Row] = [
 ]
 OF_A_REFRESH: list[Row] = [
     (4, without("refresh_token"), "invalid_request", "refresh_token is missing"),
-    (4, given(code="TG-1"), "invalid_request", "code is of the other flow"),
-    (4, given(code_verifier=VERIFIER), "invalid_request", "code_verifier is of the other flow"),
+    (4, given(code="TG-1"), "invalid_request", "code is of the other grant type"),
+    (4, given(code_verifier=VERIFIER), "invalid_request", "code_verifier is of the other grant type"),
     (8, given(refresh_token="TG-" + "0" * 40 + "-1160535239"), "invalid_grant", "unknown refresh token"),
     (8, given(refresh_token="TG-"), "invalid_grant", "unknown refresh token"),
     (8, code_as_refresh_token, "invalid_grant", "unknown refresh token"),
-    (8.5, given(test_token=True), "invalid_request", "test_token differs from the family's kind"),
+    (8.5, given(test_token=True), "invalid_request", "test_token differs from the family's mode"),
     (11, REVOKE, "invalid_grant", "refresh token revoked: by the seller"),
     (11, replayed, "invalid_grant", "refresh token replayed"),
     (11, much_later, "invalid_grant", "refresh token expired"),
@@ -172,7 +172,7 @@ OF_A_REFRESH: list[Row] = [
 
 
 def numbered(rows: list[Row]) -> list[Any]:
-    """The rows with an id that tells them apart."""
+    """Return the rows with unique ids."""
     return [pytest.param(*row, id=f"{row[0]}-{row[3]}-{index}") for index, row in enumerate(rows)]
 
 
@@ -186,24 +186,24 @@ async def a_body(scene: Scene, flow: str) -> Body:
 
 @pytest.mark.parametrize(("_row", "spoil", "code", "reason"), numbered(OF_ALL + OF_AN_EXCHANGE))
 async def test_an_exchange_is_refused(scene: Scene, _row: float, spoil: Spoil, code: str, reason: str) -> None:
-    """One fault, its code outside, its reason inside."""
+    """One fault, its public code and its logged reason."""
     await check(scene, await spoil(scene, await a_body(scene, "exchange")), code, reason)
 
 
 @pytest.mark.parametrize(("_row", "spoil", "code", "reason"), numbered(OF_ALL + OF_A_REFRESH))
 async def test_a_refresh_is_refused(scene: Scene, _row: float, spoil: Spoil, code: str, reason: str) -> None:
-    """One fault, its code outside, its reason inside."""
+    """One fault, its public code and its logged reason."""
     await check(scene, await spoil(scene, await a_body(scene, "refresh")), code, reason)
 
 
 async def test_a_verifier_that_differs_is_refused(scene: Scene) -> None:
-    """A verifier that does not belong to the challenge of the code."""
+    """The verifier does not match the challenge of the code."""
     body = scene.exchange(await scene.code(challenge=CHALLENGE), code_verifier=VERIFIER[::-1])
     await check(scene, body, "invalid_grant", "code_verifier differs")
 
 
 async def test_the_other_of_two_addresses_is_refused(scene: Scene) -> None:
-    """A code is exchanged with the very address that it was sent to, not with any that is registered."""
+    """A code is exchanged with the redirect URI of its request, not with any registered one."""
     other = "https://till.example/other"
     await scene.run("UPDATE applications SET redirect_uris = $1", json.dumps([REDIRECT_URI, other]))
     body = scene.exchange(await scene.code())
@@ -212,7 +212,7 @@ async def test_the_other_of_two_addresses_is_refused(scene: Scene) -> None:
 
 
 async def test_a_body_that_is_no_object_is_refused(scene: Scene) -> None:
-    """An array is well-formed JSON, but no request."""
+    """An array is valid JSON, but not a request."""
     await check(scene, [], "invalid_request", "body is not an object")
 
 
@@ -226,24 +226,24 @@ async def check(scene: Scene, body: Any, code: str, reason: str) -> None:
 
 IN_ORDER_OF_AN_EXCHANGE: list[tuple[Spoil, str]] = [
     (given(state="x"), "a parameter is unknown"),
-    (given(grant_type="client_credentials"), "grant_type is another"),
-    (given(refresh_token="TG-1"), "refresh_token is of the other flow"),
+    (given(grant_type="client_credentials"), "grant_type is unknown"),
+    (given(refresh_token="TG-1"), "refresh_token is of the other grant type"),
     (given(client_secret="a guess"), "secret differs"),
     (SUSPEND_APPLICATION, "application suspended"),
     (given(code="TG-" + "0" * 40 + "-1160535239"), "unknown code"),
     (SUSPEND_SELLER, "seller suspended"),
     (WITHDRAW, "authorization withdrawn"),
     (given(redirect_uri="https://else.example"), "redirect_uri differs"),
-    (given(scope="read  write"), "scope is empty or has a space too many"),
+    (given(scope="read  write"), "scope is empty or has an extra space"),
 ]
 IN_ORDER_OF_A_REFRESH: list[tuple[Spoil, str]] = [
     (given(scope=None), "a parameter is null"),
-    (given(grant_type="password"), "grant_type is another"),
-    (given(code="TG-1"), "code is of the other flow"),
+    (given(grant_type="password"), "grant_type is unknown"),
+    (given(code="TG-1"), "code is of the other grant type"),
     (UNKNOWN_CLIENT, "unknown client"),
     (SUSPEND_APPLICATION, "application suspended"),
     (given(refresh_token="TG-1"), "unknown refresh token"),
-    (given(test_token=True), "test_token differs from the family's kind"),
+    (given(test_token=True), "test_token differs from the family's mode"),
     (SUSPEND_SELLER, "seller suspended"),
     (TAKE_OFFLINE_ACCESS, "offline_access taken from the application"),
     (REVOKE, "refresh token revoked: by the seller"),
@@ -253,7 +253,7 @@ IN_ORDER_OF_A_REFRESH: list[tuple[Spoil, str]] = [
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER_OF_AN_EXCHANGE)))
 async def test_of_all_faults_of_an_exchange_the_earliest_row_answers(scene: Scene, first: int) -> None:
-    """A request with every fault from some row on is refused for that row."""
+    """A request with every fault from a row on is refused for that row."""
     body = await a_body(scene, "exchange")
     for spoil, _ in reversed(IN_ORDER_OF_AN_EXCHANGE[first:]):
         body = await spoil(scene, body)
@@ -262,7 +262,7 @@ async def test_of_all_faults_of_an_exchange_the_earliest_row_answers(scene: Scen
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER_OF_A_REFRESH)))
 async def test_of_all_faults_of_a_refresh_the_earliest_row_answers(scene: Scene, first: int) -> None:
-    """A request with every fault from some row on is refused for that row."""
+    """A request with every fault from a row on is refused for that row."""
     body = await a_body(scene, "refresh")
     for spoil, _ in reversed(IN_ORDER_OF_A_REFRESH[first:]):
         body = await spoil(scene, body)
@@ -270,13 +270,13 @@ async def test_of_all_faults_of_a_refresh_the_earliest_row_answers(scene: Scene,
 
 
 async def test_redirect_uri_of_a_refresh_may_be_any_registered_one(scene: Scene) -> None:
-    """It is not needed, and not compared with the one of the authorization."""
+    """It is optional, and not compared with that of the authorization request."""
     body = scene.refresh((await scene.tokens())["refresh_token"], redirect_uri=REDIRECT_URI)
     await scene.answer(body)
 
 
 async def test_a_suspended_application_keeps_its_tokens(scene: Scene) -> None:
-    """A refused refresh changes nothing: once resumed, the same refresh token is good."""
+    """A refused refresh changes nothing: after the resumption the refresh token is valid."""
     body = await a_body(scene, "refresh")
     await SUSPEND_APPLICATION(scene, body)
     await scene.refusal(body)

@@ -1,4 +1,4 @@
-"""The token endpoints over HTTP: how a request may be written, what is refused before anybody is asked who calls."""
+"""The token endpoints over HTTP: the formats of a request, and what is refused before authentication."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def as_json(body: dict[str, Any]) -> bytes:
 
 
 @every_path
-async def test_json_and_forms_are_the_same(wired: Service, path: str) -> None:
-    """200 for either, flat, JSON, never to be stored; said once, for two of a header are one too many for some."""
+async def test_json_and_forms_get_the_same_answer(wired: Service, path: str) -> None:
+    """200 with flat JSON and `no-store`, each header once."""
     for content_type, encoded in (
         (JSON, as_json),
         ("application/json; charset=UTF-8", as_json),
@@ -87,7 +87,7 @@ async def test_json_and_forms_are_the_same(wired: Service, path: str) -> None:
 
 @every_path
 async def test_headers_of_other_interfaces_are_ignored(wired: Service, path: str) -> None:
-    """Official clients send their access token and a key here too, good or bad."""
+    """Official clients send their access token and an idempotency key here too, valid or not."""
     for headers in (
         {"Authorization": "Bearer APP_USR-nobodys"},
         {"Authorization": f"Basic {'eA=='}"},
@@ -99,8 +99,8 @@ async def test_headers_of_other_interfaces_are_ignored(wired: Service, path: str
 
 
 @every_path
-async def test_what_can_not_be_read_is_refused(wired: Service, path: str) -> None:
-    """Row 2 of the table of errors: code, status and the exact reason; and nothing was done."""
+async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
+    """Row 2 of the table of errors: code, status and exact reason, without effect."""
     body = await body_for(wired.scene, path)
     form, document = as_form(body), as_json(body)
     large = as_json({**body, "client_secret": "x" * 64 * KIB})
@@ -151,7 +151,7 @@ async def test_what_can_not_be_read_is_refused(wired: Service, path: str) -> Non
 
 @every_path
 async def test_a_query_is_refused(wired: Service, path: str) -> None:
-    """What stands in an address ends up in logs: not even a good request may have one."""
+    """Addresses end up in logs, so not even a valid request may have a query."""
     document = as_json(await body_for(wired.scene, path))
     for query in ("client_secret=x", "x=", f"state={uuid.uuid4()}", "grant_type=refresh_token"):
         with reasons() as found:
@@ -161,10 +161,10 @@ async def test_a_query_is_refused(wired: Service, path: str) -> None:
 
 
 @every_path
-async def test_what_can_not_be_read_goes_before_who_calls(wired: Service, path: str) -> None:
-    """A stranger with a malformed request learns that it is malformed, and a stranger that he is one, not more."""
-    stranger = {**await body_for(wired.scene, path), "client_secret": "a guess"}
-    malformed = await post(wired, path, as_json({**stranger, "state": "x"}), JSON)
+async def test_an_unreadable_body_precedes_authentication(wired: Service, path: str) -> None:
+    """An unknown client learns of a malformed request first, and otherwise only that it is unknown."""
+    unknown = {**await body_for(wired.scene, path), "client_secret": "a guess"}
+    malformed = await post(wired, path, as_json({**unknown, "state": "x"}), JSON)
     assert (malformed.status, malformed.code) == (400, "invalid_request")
-    well_formed = await post(wired, path, as_json(stranger), JSON)
+    well_formed = await post(wired, path, as_json(unknown), JSON)
     assert (well_formed.status, well_formed.code) == (400, "invalid_client")

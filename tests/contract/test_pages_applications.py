@@ -1,4 +1,4 @@
-"""`/applications`: a seller sees who acts for them, and takes it back."""
+"""`/applications`: a seller lists and withdraws authorizations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ async def _opened(seller: Browser) -> list[str]:
     return [form.fields["grant"] for form in page.forms if form.action == "/applications/withdraw"]
 
 
-async def test_a_seller_sees_who_acts_for_them(service: Service) -> None:
-    """Each application with its scopes in plain words and since when; signing in leads back here."""
+async def test_a_seller_sees_authorized_applications(service: Service) -> None:
+    """Each with its scopes in plain words and its date; signing in returns to the list."""
     await other_application(service)
     seller = await browser(service)
     answer = await seller.sign_in("/applications")
@@ -35,8 +35,8 @@ async def test_a_seller_sees_who_acts_for_them(service: Service) -> None:
     assert all(label.startswith(("Withdraw from Till,", "Withdraw from Kiosk,")) for label in labels)
 
 
-async def test_a_seller_withdraws(service: Service) -> None:
-    """At once no token of it is good, the others are, and once more does no harm."""
+async def test_a_seller_withdraws_an_authorization(service: Service) -> None:
+    """Its tokens are invalid at once, others stay valid, and a second withdrawal has no effect."""
     seller = await browser(service)
     form = await seller.consent()
     code = (await seller.submit(form, decision="agree")).query["code"]
@@ -53,12 +53,12 @@ async def test_a_seller_withdraws(service: Service) -> None:
     refused = await service.request("POST", "/oauth/token", refresh, token=None, key=None)
     assert refused.code == "unauthorized_client"
     assert await _opened(seller) == [one.fields["grant"] for one in others]
-    told = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized'"
-    assert await service.scene.value(told) == 1
+    events = "SELECT count(*) FROM application_events WHERE action = 'application.deauthorized'"
+    assert await service.scene.value(events) == 1
 
 
-async def test_more_than_a_page_lists(service: Service) -> None:
-    """The newest are listed, and the page says that there are others; it says nothing where it lists all."""
+async def test_a_long_list_is_cut(service: Service) -> None:
+    """The newest are listed, and the page says that there are more."""
     seller = await browser(service)
     await seller.sign_in("/applications")
     assert "These are the newest" not in (await seller.get("/applications")).text
@@ -75,41 +75,41 @@ async def test_more_than_a_page_lists(service: Service) -> None:
     assert len(await _opened(seller)) == LISTED_MAX
 
 
-async def test_nobody_acts(service: Service) -> None:
-    """The page says so."""
+async def test_an_empty_list(service: Service) -> None:
+    """The page says that no application is authorized."""
     seller = await browser(service)
     await service.scene.run("UPDATE authorizations SET withdrawn_ms = 1 WHERE seller_id = $1", service.seller_id)
     await seller.sign_in("/applications")
     assert "No application acts for you." in (await seller.get("/applications")).text
 
 
-async def test_nobody_withdraws_for_somebody_else(service: Service) -> None:
-    """Not another seller, not another site, not a form of another session, not who is signed in no more."""
+async def test_only_the_seller_withdraws(service: Service) -> None:
+    """Not another seller, another site, a form of another session, or a seller who has signed out."""
     seller, other = await browser(service), await other_seller(service)
     await give_password(other)
-    stranger = Browser(other)
-    for one in (seller, stranger):
+    other_browser = Browser(other)
+    for one in (seller, other_browser):
         await one.sign_in("/applications")
     page = await seller.get("/applications")
     form = next(form for form in page.forms if form.action == "/applications/withdraw")
     standing = await _opened(seller)
     theirs = next(
-        form for form in (await stranger.get("/applications")).forms if form.action == "/applications/withdraw"
+        form for form in (await other_browser.get("/applications")).forms if form.action == "/applications/withdraw"
     )
-    assert (await stranger.submit(theirs, grant=form.fields["grant"])).status == 303
+    assert (await other_browser.submit(theirs, grant=form.fields["grant"])).status == 303
     for token in (theirs.fields["form_token"], "", "1-" + "0" * 64):
         refused = await seller.submit(form, form_token=token)
         assert (refused.status, refused.code) == (403, "form_outdated")
     foreign = await seller.post(form.action, form.fields, Sec_Fetch_Site="cross-site")
     assert (foreign.status, foreign.code) == (403, "forbidden")
-    nobody = await Browser(service).submit(form)
-    assert nobody.status == 403
-    assert nobody.form("/sign-in").fields["return_to"] == "/applications"
+    signed_out = await Browser(service).submit(form)
+    assert signed_out.status == 403
+    assert signed_out.form("/sign-in").fields["return_to"] == "/applications"
     assert await _opened(seller) == standing
 
 
-async def test_what_is_unknown_is_withdrawn_already(service: Service) -> None:
-    """Nothing happens, and the page shows what stands."""
+async def test_withdrawing_an_unknown_authorization_has_no_effect(service: Service) -> None:
+    """The page lists the valid authorizations."""
     seller = await browser(service)
     await seller.sign_in(authorization(service))
     page = await seller.get("/applications")

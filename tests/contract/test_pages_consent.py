@@ -1,4 +1,4 @@
-"""A seller allows an application to act for them: signs in, agrees or refuses, and the browser goes back to it."""
+"""A seller authorizes an application: sign-in, consent or refusal, and the redirect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def service(database: Database) -> AsyncIterator[Service]:
 
 
 async def test_a_seller_agrees(service: Service) -> None:
-    """Signed in and asked, they agree; the application is given a code with state and iss, and its tokens for it."""
+    """After sign-in and consent the application gets a code with state and iss, and tokens for it."""
     seller = await browser(service)
     path = authorization(service, code_challenge=CHALLENGE, code_challenge_method="s256", scope="write read")
     answer = await seller.sign_in(path)
@@ -51,7 +51,7 @@ async def test_a_seller_agrees(service: Service) -> None:
 
 
 async def test_a_seller_refuses(service: Service) -> None:
-    """The application is told so, with its state, and is allowed nothing."""
+    """The application gets `access_denied` with its state, and no authorization."""
     seller = await browser(service)
     refused = await seller.submit(await seller.consent(), decision="refuse")
     assert refused.query == {
@@ -63,8 +63,8 @@ async def test_a_seller_refuses(service: Service) -> None:
     assert await _codes(service) == 0
 
 
-async def test_the_page_says_what_it_is_about(service: Service) -> None:
-    """It names application, host, seller and each scope in plain words, and what scopes don't say."""
+async def test_the_consent_page_names_what_is_authorized(service: Service) -> None:
+    """Application, host, seller, each scope in plain words, and what the scopes don't say."""
     seller = await browser(service)
     page = await seller.get((await seller.sign_in(authorization(service, scope="read offline_access"))).location)
     for text in (
@@ -83,8 +83,8 @@ async def test_the_page_says_what_it_is_about(service: Service) -> None:
     assert "form-action" not in page.headers["content-security-policy"]
 
 
-async def test_every_time_anew(service: Service) -> None:
-    """Who is signed in only confirms, but confirms: nothing is allowed without it, and each time is a new grant."""
+async def test_every_authorization_needs_a_consent(service: Service) -> None:
+    """A signed-in seller confirms each time, and each consent is a new authorization."""
     seller = await browser(service)
     for expected in (1, 2):
         form = await seller.consent()
@@ -95,8 +95,8 @@ async def test_every_time_anew(service: Service) -> None:
         assert await service.scene.value(standing, service.seller_id, application_id) == 2 + expected
 
 
-async def test_a_second_click(service: Service) -> None:
-    """The same answer again leads where it led before, with the same code; another server key changes nothing."""
+async def test_a_second_click_gets_the_same_code(service: Service) -> None:
+    """The same decision redirects as before, also under another active server key."""
     seller = await browser(service)
     for decision in ("agree", "refuse"):
         form = await seller.consent()
@@ -108,8 +108,8 @@ async def test_a_second_click(service: Service) -> None:
         rotated = Browser(node, cookies=seller.cookies)
         assert (await rotated.submit(form, decision="agree")).location == first.location
     assert await _codes(service) == 2
-    told = "SELECT count(*) FROM application_events WHERE action = 'application.authorized'"
-    assert await service.scene.value(told) == 2
+    events = "SELECT count(*) FROM application_events WHERE action = 'application.authorized'"
+    assert await service.scene.value(events) == 2
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ async def test_a_second_click(service: Service) -> None:
         "UPDATE authorizations SET withdrawn_ms = 1",
     ],
 )
-async def test_a_code_that_is_over_is_not_told_again(service: Service, end: str) -> None:
-    """An application that has its tokens is not sent the code once more: to present it would end them."""
+async def test_a_redeemed_code_is_not_sent_again(service: Service, end: str) -> None:
+    """A second click after the exchange is refused: reuse of the code would revoke the tokens."""
     seller = await browser(service)
     form = await seller.consent()
     await seller.submit(form, decision="agree")
@@ -131,8 +131,8 @@ async def test_a_code_that_is_over_is_not_told_again(service: Service, end: str)
     assert (again.status, again.code) == (409, "request_decided")
 
 
-async def test_a_page_is_answered_once(service: Service) -> None:
-    """Who goes back and answers otherwise, or too late, reads that it was answered and how to go on."""
+async def test_another_decision_on_the_same_page_is_refused(service: Service) -> None:
+    """A seller who goes back and decides otherwise, or too late, can start again."""
     seller = await browser(service)
     form = await seller.consent()
     code = (await seller.submit(form, decision="agree")).query["code"]
@@ -146,8 +146,8 @@ async def test_a_page_is_answered_once(service: Service) -> None:
     assert (await seller.get(form.fields["return_to"])).form("/authorization")
 
 
-async def test_a_refusal_is_final(service: Service) -> None:
-    """Who refused and goes back can't agree by the same page."""
+async def test_a_refusal_can_not_be_changed(service: Service) -> None:
+    """A seller who refused can't agree on the same page."""
     seller = await browser(service)
     form = await seller.consent()
     await seller.submit(form, decision="refuse")
@@ -155,8 +155,8 @@ async def test_a_refusal_is_final(service: Service) -> None:
     assert await _codes(service) == 0
 
 
-async def test_sixty_four_at_once(service: Service) -> None:
-    """All that send the same form at once are given the same code, and there is no other."""
+async def test_64_concurrent_clicks_get_one_code(service: Service) -> None:
+    """All of them get the same code, and there is no other."""
     seller = await browser(service)
     form = await seller.consent()
     answers = await asyncio.gather(*(seller.submit(form, decision="agree") for _ in range(64)))
@@ -164,16 +164,16 @@ async def test_sixty_four_at_once(service: Service) -> None:
     assert await _codes(service) == 1
 
 
-async def test_two_tabs_are_two_pages(service: Service) -> None:
-    """Each is answered by itself, with its own state."""
+async def test_two_tabs_are_decided_separately(service: Service) -> None:
+    """Each with its own state."""
     seller = await browser(service)
     one, other = await seller.consent(state="one"), await seller.consent(state="other")
     assert (await seller.submit(other, decision="refuse")).query["state"] == "other"
     assert (await seller.submit(one, decision="agree")).query["state"] == "one"
 
 
-async def test_a_form_that_is_not_this_browsers(service: Service) -> None:
-    """No token, another's token, another site: nothing is decided, and the page can still be answered."""
+async def test_a_form_of_another_browser_is_refused(service: Service) -> None:
+    """No token, another's token, another site: nothing is decided, and the page stays open."""
     seller, elsewhere = await browser(service), await browser(service)
     form, theirs = await seller.consent(), await elsewhere.consent()
     for token in ("", "1-" + "0" * 64, theirs.fields["form_token"]):
@@ -191,14 +191,14 @@ async def test_a_form_that_is_not_this_browsers(service: Service) -> None:
     assert (await seller.submit(form, decision="agree")).query["code"]
 
 
-async def test_a_request_of_another_session(service: Service) -> None:
-    """What was asked of one session, or of another seller, is not another's to answer; the form's token aside."""
+async def test_a_request_of_another_session_is_refused(service: Service) -> None:
+    """A request belongs to the session, and so to the seller, that it was shown to."""
     seller, elsewhere = await browser(service), await browser(service)
     other = await other_seller(service)
     await give_password(other)
-    stranger = Browser(other)
+    other_browser = Browser(other)
     form = await seller.consent()
-    for one in (elsewhere, stranger):
+    for one in (elsewhere, other_browser):
         own = await one.consent()
         page = await one.submit(own, decision="agree", request=form.fields["request"])
         assert (page.status, page.code) == (409, "request_decided")
@@ -208,8 +208,8 @@ async def test_a_request_of_another_session(service: Service) -> None:
     assert (await seller.submit(form, decision="agree")).status == 303
 
 
-async def test_a_form_that_is_none(service: Service) -> None:
-    """Fields that are missing, unknown, sent twice or no text are refused, and so is what is no form."""
+async def test_a_malformed_form_is_refused(service: Service) -> None:
+    """Missing, unknown, repeated and non-text fields, and other media types."""
     seller = await browser(service)
     form = await seller.consent()
     good = {**form.fields, "decision": "agree"}
@@ -235,8 +235,8 @@ async def test_a_form_that_is_none(service: Service) -> None:
     assert (await seller.submit(form, decision="agree")).status == 303
 
 
-async def test_a_page_that_was_open_for_too_long(database: Database) -> None:
-    """It can't be answered, and stays so whatever clocks do; the code's time begins when it is made."""
+async def test_an_expired_page_is_refused(database: Database) -> None:
+    """Also if the clock is set back; the lifetime of the code begins when it is created."""
     clock = frozen_clock()
     async with running(database, clock=clock, workers=False) as service:
         seller = await browser(service)
@@ -253,8 +253,8 @@ async def test_a_page_that_was_open_for_too_long(database: Database) -> None:
         assert reply.status == 200
 
 
-async def test_a_session_that_has_ended_meanwhile(database: Database) -> None:
-    """The form to sign in comes in its place, and leads back to the same question."""
+async def test_an_ended_session_leads_to_sign_in(database: Database) -> None:
+    """The sign-in form leads back to the same consent page."""
     clock = frozen_clock()
     settings = Settings(consent_minutes=1440, session_hours=1)
     async with running(database, clock=clock, settings=settings, workers=False) as service:
@@ -282,8 +282,8 @@ async def test_a_session_that_has_ended_meanwhile(database: Database) -> None:
     ],
     ids=lambda changes: next(iter(changes)),
 )
-async def test_an_application_that_was_changed_meanwhile(service: Service, changes: dict[str, Any]) -> None:
-    """What may not be asked any more can't be agreed to, and the browser is not sent where it may not go."""
+async def test_an_application_changed_meanwhile_is_refused(service: Service, changes: dict[str, Any]) -> None:
+    """A request that would not pass the checks any more can't be agreed to, without a redirect."""
     seller, application = await browser(service), service.scene.application
     agree, refuse = await seller.consent(), await seller.consent()
     good = {
@@ -307,8 +307,8 @@ async def test_an_application_that_was_changed_meanwhile(service: Service, chang
     assert await _codes(service) == 0
 
 
-async def test_not_you(service: Service) -> None:
-    """Another seller signs in instead, and answers the same question for themselves."""
+async def test_not_you_signs_in_another_seller(service: Service) -> None:
+    """The other seller gets the same consent page."""
     seller, other = await browser(service), await other_seller(service)
     await give_password(other)
     await seller.consent()
@@ -322,8 +322,8 @@ async def test_not_you(service: Service) -> None:
     assert agreed.query["code"].endswith(f"-{other.seller_id}")
 
 
-async def test_an_address_with_a_query_of_its_own(service: Service) -> None:
-    """It is kept, in front of what the application is told."""
+async def test_the_query_of_a_redirect_uri_is_kept(service: Service) -> None:
+    """The response is appended to it."""
     address = "https://till.example/callback?shop=1"
     uris = json.dumps([address])
     await service.scene.run("UPDATE applications SET redirect_uris = $1", uris)
@@ -334,8 +334,8 @@ async def test_an_address_with_a_query_of_its_own(service: Service) -> None:
     assert (await service.request("POST", "/oauth/token", body, token=None, key=None)).status == 200
 
 
-async def test_what_is_said_to_the_application(service: Service) -> None:
-    """A state comes back as it was, whatever signs are in it, and none where there was none."""
+async def test_the_state_is_returned_unchanged(service: Service) -> None:
+    """Whatever its characters; without a state none is returned."""
     seller = await browser(service)
     for state in ("ção \U0001f600 <>&\"'+%=#/?", "s" * 2048):
         answer = await seller.submit(await seller.consent(state=state), decision="agree")
@@ -343,8 +343,8 @@ async def test_what_is_said_to_the_application(service: Service) -> None:
     assert set((await seller.submit(await seller.consent(state=""), decision="agree")).query) == {"code", "iss"}
 
 
-async def test_nothing_of_it_is_in_the_log_or_in_clear_in_the_database(service: Service) -> None:
-    """Not the password, no cookie, no form's token, not what the page carried, no code, no state."""
+async def test_no_secret_is_logged_or_stored_in_clear(service: Service) -> None:
+    """Passwords, cookies, form tokens, request tokens, codes and states."""
     seller = await browser(service)
     with structlog.testing.capture_logs() as logged:
         await seller.sign_in("/applications", password="a wrong one")

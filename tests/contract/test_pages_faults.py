@@ -1,4 +1,4 @@
-"""`GET /authorization` when something is wrong with it: an error page, or back to the application with what it is."""
+"""`GET /authorization` with a faulty request: an error page, or a redirect with the error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITH_QUERY = "https://till.example/callback?shop=1&code=mine"
 
 @pytest.fixture
 async def service(database: Database) -> AsyncIterator[Service]:
-    """A service that knows its own address; nobody is signed in."""
+    """A service with a public URL, without a session."""
     async with running(database, settings=Settings(public_url=ISSUER), workers=False) as service:
         yield service
 
@@ -40,8 +40,8 @@ async def _change(service: Service, **changes: object) -> None:
     )
 
 
-async def test_nobody_is_sent_where_it_may_be_wrong(service: Service) -> None:
-    """Unknown application, unregistered address, anything said twice: a page says so, and leads nowhere."""
+async def test_a_fault_of_client_or_address_is_not_redirected(service: Service) -> None:
+    """Unknown application, unregistered address, a repeated parameter: an error page."""
     browser, good = Browser(service), authorization(service)
     unknown = {"client_id": ""}, {"client_id": "1"}, {"client_id": "x"}, {"client_id": "9" * 30}, {"client_id": "-1"}
     addresses: tuple[dict[str, str], ...] = (
@@ -70,16 +70,16 @@ async def test_nobody_is_sent_where_it_may_be_wrong(service: Service) -> None:
         assert page.forms == []
 
 
-async def test_a_suspended_application_is_not_asked_for(service: Service) -> None:
-    """Whatever else is wrong, the seller reads that the operator has suspended it."""
+async def test_a_suspended_application_gets_an_error_page(service: Service) -> None:
+    """Whatever else is wrong with the request."""
     now_ms, application_id = service.clock.now_ms(), service.scene.application.application_id
     await service.database.write(lambda tx: applications.suspend(tx, application_id, now_ms))
     page = await Browser(service).get(authorization(service, response_type="token"))
     assert (page.status, page.code) == (403, "application_suspended")
 
 
-async def test_the_application_is_told_the_rest(service: Service) -> None:
-    """Its address is asked for with the error, what it means, its own state and who answers."""
+async def test_other_faults_are_redirected_to_the_application(service: Service) -> None:
+    """With error, description, its own state and iss."""
     browser = Browser(service)
     for parameters, error in (
         ({"response_type": ""}, "invalid_request"),
@@ -105,8 +105,8 @@ async def test_the_application_is_told_the_rest(service: Service) -> None:
     assert (await browser.get(authorization(service, state="s" * 2049))).query["error"] == "invalid_request"
 
 
-async def test_what_the_application_is_set_to(service: Service) -> None:
-    """PKCE where it must, no scope that it may not have, and an address of its own query is kept."""
+async def test_the_settings_of_the_application_are_checked(service: Service) -> None:
+    """Required PKCE, its scopes, and a redirect URI with a query."""
     await _change(service, pkce_required=True, scopes="read")
     browser = Browser(service)
     pkce = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
@@ -117,8 +117,8 @@ async def test_what_the_application_is_set_to(service: Service) -> None:
     assert answer.location.startswith(f"{WITH_QUERY}&error=invalid_request&")
 
 
-async def test_what_is_right_is_asked(service: Service) -> None:
-    """Empty parameters are as good as absent, and unknown ones are left aside."""
+async def test_a_valid_request_is_shown(service: Service) -> None:
+    """Empty parameters count as missing, and unknown ones are ignored."""
     browser, good = Browser(service), authorization(service)
     for query in ("", "&scope=", "&platform_id=mp", "&unknown=1", "&scope=read", "&" + urllib.parse.quote("é") + "=1"):
         page = await browser.get(good + query)

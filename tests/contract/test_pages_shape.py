@@ -1,4 +1,4 @@
-"""What every page is made of: its headers, its language, nothing of elsewhere, nothing that runs."""
+"""Every page: its headers, its language, no scripts and no external resources."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def _pages(seller: Browser) -> dict[str, Page]:
 
 
 async def test_the_headers_of_every_page(service: Service, faulty: FaultyDatabase) -> None:
-    """No script, no frame, no cache, no trace to elsewhere, on error pages too."""
+    """No script, no frame, no cache and no referrer, on error pages too."""
     seller = await browser(service)
     pages = await _pages(seller)
     faulty.fault = Unavailable("away")
@@ -97,8 +97,8 @@ async def test_the_headers_of_every_page(service: Service, faulty: FaultyDatabas
     assert pages["away"].headers["retry-after"] == "1"
 
 
-async def test_the_way_of_an_application_keeps_its_popup(service: Service) -> None:
-    """No answer from the first page to the last redirect cuts the tie to the window that opened it; the list does."""
+async def test_the_authorization_keeps_its_popup(service: Service) -> None:
+    """No response from the first page to the last redirect isolates the window; the list does."""
     seller = await browser(service)
     path = authorization(service)
     listed = await seller.get("/applications")
@@ -116,8 +116,8 @@ async def test_the_way_of_an_application_keeps_its_popup(service: Service) -> No
     assert listed.headers["cross-origin-opener-policy"] == "same-origin"
 
 
-async def test_nothing_runs_and_nothing_is_of_elsewhere(service: Service) -> None:
-    """No script, no style of its own, no address but paths of this service; the assets are there, for a year."""
+async def test_pages_have_no_scripts_and_no_external_addresses(service: Service) -> None:
+    """No inline style either; the assets are cached for a year."""
     seller = await browser(service)
     assets: set[str] = set()
     for page in (await _pages(seller)).values():
@@ -140,8 +140,8 @@ async def test_nothing_runs_and_nothing_is_of_elsewhere(service: Service) -> Non
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_the_language_of_the_browser(service: Service, language: str) -> None:
-    """Every page, errors too, is in it and says so."""
+async def test_pages_are_in_the_language_of_the_browser(service: Service, language: str) -> None:
+    """Error pages too, with the `lang` attribute."""
     seller = await browser(service, Accept_Language=f"{language}-XX,{language};q=0.9,xx;q=0.1")
     pages = await _pages(seller)
     for page in pages.values():
@@ -153,8 +153,8 @@ async def test_the_language_of_the_browser(service: Service, language: str) -> N
     assert shown == TITLES[language]
 
 
-async def test_every_field_can_be_filled_in_by_anybody(service: Service) -> None:
-    """Each has its label, and tells a password manager what it is for."""
+async def test_every_field_is_accessible(service: Service) -> None:
+    """Each has its label and its autocomplete hint."""
     page = await Browser(service).get("/applications")
     labels = {given["for"] for tag, given in page.tags if tag == "label"}
     fields = {given["id"]: given for tag, given in page.tags if tag == "input" and given["type"] != "hidden"}
@@ -165,8 +165,8 @@ async def test_every_field_can_be_filled_in_by_anybody(service: Service) -> None
     }
 
 
-async def test_names_are_text(service: Service) -> None:
-    """Whatever an application or a seller is called, whatever a state is, it is shown and no more."""
+async def test_names_are_escaped(service: Service) -> None:
+    """Names of applications and sellers and states are shown as text."""
     await service.scene.run("UPDATE applications SET name = $1", NASTY)
     await service.scene.run("UPDATE sellers SET name = $1", NASTY)
     seller = await browser(service)
@@ -182,8 +182,8 @@ async def test_names_are_text(service: Service) -> None:
     assert answer.query["state"] == NASTY
 
 
-async def test_a_page_that_was_reloaded(service: Service) -> None:
-    """Whoever asks for the address of a form is shown the form; signed in, the applications."""
+async def test_reloading_a_form_address_shows_the_form(service: Service) -> None:
+    """For a signed-in seller, the applications."""
     seller = await browser(service)
     form = (await seller.get("/sign-in")).form("/sign-in")
     await seller.submit(form, email=service.scene.seller.email, password=PASSWORD)

@@ -1,4 +1,4 @@
-"""Signing in and out at a browser: who may, what cookies it is given, and that nobody else can do it for them."""
+"""Sign-in and sign-out in a browser: passwords, sessions, cookies and forms of other sites."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ async def _is_signed_in(seller: Browser) -> bool:
     return not any(form.action == "/sign-in" for form in (await seller.get("/applications")).forms)
 
 
-async def test_a_session_begins_anew(service: Service, clock: MovableClock) -> None:
-    """A cookie from before is worth nothing afterwards, the one before it ends, and at rest is a digest alone."""
+async def test_sign_in_begins_a_new_session(service: Service, clock: MovableClock) -> None:
+    """An earlier cookie is worthless, the earlier session ends, and only a digest is stored."""
     seller = await browser(service)
     seller.cookies[SESSION] = planted = "a" * 64 + f"-{service.seller_id}"
     assert (await seller.sign_in("/applications")).location == "/applications"
@@ -64,8 +64,8 @@ async def test_a_session_begins_anew(service: Service, clock: MovableClock) -> N
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_the_cookies(database: Database, scheme: str) -> None:
-    """No script reads them, no other site sends them with a form; on https they are bound to this very host."""
+async def test_cookies_are_protected(database: Database, scheme: str) -> None:
+    """From scripts and other sites' forms; on https they are bound to the host."""
     async with running(database, settings=Settings(public_url=f"{scheme}://127.0.0.1"), workers=False) as service:
         seller = await browser(service)
         page = await seller.get(authorization(service))
@@ -87,14 +87,14 @@ async def test_the_cookies(database: Database, scheme: str) -> None:
 
 
 async def test_a_wrong_address_and_a_wrong_password_look_the_same(service: Service) -> None:
-    """One refusal, one page, which keeps the address that was typed; the log alone has the difference."""
+    """One refusal and one page, which keeps the typed address; only the log has the difference."""
     seller = await browser(service)
     with structlog.testing.capture_logs() as logged:
         wrong = await seller.sign_in(authorization(service), password="wrong")
-        unknown = await seller.sign_in(authorization(service), email="nobody@shop.example")
+        unknown = await seller.sign_in(authorization(service), email="unknown@shop.example")
     email = service.scene.seller.email
     assert wrong.status == unknown.status == 403
-    assert wrong.html.replace(email, "…") == unknown.html.replace("nobody@shop.example", "…")
+    assert wrong.html.replace(email, "…") == unknown.html.replace("unknown@shop.example", "…")
     assert wrong.form("/sign-in").fields["email"] == email
     assert wrong.form("/sign-in").fields["password"] == ""
     invalid = [given for tag, given in wrong.tags if tag == "input" and given.get("aria-invalid") == "true"]
@@ -106,16 +106,16 @@ async def test_a_wrong_address_and_a_wrong_password_look_the_same(service: Servi
     assert (await seller.submit(wrong.form("/sign-in"), password=PASSWORD)).status == 303
 
 
-async def test_the_address_is_read_kindly(service: Service) -> None:
-    """Capitals and spaces around it, as a phone's keyboard adds them, don't matter."""
+async def test_case_and_spaces_of_an_email_are_ignored(service: Service) -> None:
+    """As a phone's keyboard adds them."""
     seller = await browser(service)
     assert (await seller.sign_in("/applications", email=f" {service.scene.seller.email.title()} ")).status == 303
 
 
-async def test_nobody_signs_somebody_in(service: Service) -> None:
-    """A form without the token of this very browser, or sent from another site, signs nobody in."""
-    seller, stranger = await browser(service), Browser(service)
-    theirs = (await stranger.get("/sign-in")).form("/sign-in")
+async def test_a_form_of_another_browser_signs_in_no_seller(service: Service) -> None:
+    """A form without the token of this browser, or sent from another site, is refused."""
+    seller, other_browser = await browser(service), Browser(service)
+    theirs = (await other_browser.get("/sign-in")).form("/sign-in")
     good = (await seller.get("/sign-in")).form("/sign-in")
     filled = {"email": service.scene.seller.email, "password": PASSWORD}
     for token in (theirs.fields["form_token"], "", "1-", "1-" + "0" * 64, "9-" + "0" * 64, "x", "²-1", "1-é"):
@@ -138,8 +138,8 @@ async def test_nobody_signs_somebody_in(service: Service) -> None:
         assert (await seller.post("/sign-in", {**good.fields, **filled}, **headers)).status == 303, headers
 
 
-async def test_a_form_is_good_for_what_it_is_for(service: Service) -> None:
-    """The token of one form does nothing in another."""
+async def test_a_form_token_is_valid_for_its_purpose_only(service: Service) -> None:
+    """The token of one form is refused in another."""
     seller = await browser(service)
     form = await seller.consent()
     page = await seller.post("/sign-out", {"form_token": form.fields["form_token"], "return_to": ""})
@@ -163,8 +163,8 @@ async def test_a_form_is_good_for_what_it_is_for(service: Service) -> None:
         "",
     ],
 )
-async def test_nobody_is_led_elsewhere(sqlite_service: Service, wanted: str) -> None:
-    """Whatever a form names, the browser goes on with an authorization or the seller's applications."""
+async def test_redirects_stay_on_this_service(sqlite_service: Service, wanted: str) -> None:
+    """Whatever a form names, the browser continues to an authorization request or the applications."""
     seller = await browser(sqlite_service)
     form = (await seller.get("/sign-in")).form("/sign-in")
     filled = {"email": sqlite_service.scene.seller.email, "password": PASSWORD}
@@ -182,8 +182,8 @@ async def sqlite_service(sqlite_url: str) -> AsyncIterator[Service]:
     await database.close()
 
 
-async def test_the_browser_comes_back_to_what_it_came_for(service: Service) -> None:
-    """The very authorization, with everything it had."""
+async def test_sign_in_returns_to_the_authorization_request(service: Service) -> None:
+    """With all its parameters."""
     seller = await browser(service)
     path = authorization(service, state="ção &?#/<", scope="write read")
     back = (await seller.sign_in(path)).location
@@ -191,8 +191,8 @@ async def test_the_browser_comes_back_to_what_it_came_for(service: Service) -> N
     assert (await seller.get(back)).form("/authorization")
 
 
-async def test_signing_out(service: Service) -> None:
-    """The session ends on the server, and somebody else is asked to go on with the same."""
+async def test_signing_out_ends_the_session(service: Service) -> None:
+    """On the server, and another seller can continue with the same authorization request."""
     seller = await browser(service)
     page = await seller.get((await seller.sign_in(authorization(service))).location)
     kept = dict(seller.cookies)
@@ -224,7 +224,7 @@ async def test_a_password_with_invisible_characters_is_accepted(service: Service
 
 
 async def test_sign_out_everywhere_ends_all_sessions_of_the_seller(service: Service) -> None:
-    """Those of other browsers too, from this answer on; another seller stays signed in."""
+    """Those of other browsers too, from this response on; another seller stays signed in."""
     seller, elsewhere, other_service = await browser(service), Browser(service), await other_seller(service)
     await give_password(other_service)
     other = Browser(other_service)
@@ -243,7 +243,7 @@ async def test_sign_out_everywhere_ends_all_sessions_of_the_seller(service: Serv
 
 
 async def test_an_ended_session_ends_no_other_sessions(service: Service) -> None:
-    """A cookie from before the end ends no other session: its browser is asked to sign in first."""
+    """With an ended session the browser must sign in first."""
     seller, elsewhere = await browser(service), Browser(service)
     for one in (seller, elsewhere):
         await one.sign_in("/applications")
@@ -258,7 +258,7 @@ async def test_an_ended_session_ends_no_other_sessions(service: Service) -> None
 
 
 async def test_a_session_that_is_not_used_for_30_minutes_ends(service: Service, clock: MovableClock) -> None:
-    """Each use begins the time anew; what was once refused stays so, whatever the clock does."""
+    """Each use restarts the time; an expired session stays expired, whatever the clock."""
     seller, idle = await browser(service), Browser(service)
     for one in (seller, idle):
         await one.sign_in("/applications")
@@ -274,7 +274,7 @@ async def test_a_session_that_is_not_used_for_30_minutes_ends(service: Service, 
 
 
 async def test_the_last_use_is_written_once_a_minute(service: Service, clock: MovableClock) -> None:
-    """Pages that follow each other within a minute write nothing."""
+    """Further pages within a minute write nothing."""
     seller = await browser(service)
     await seller.sign_in("/applications")
     began, used = clock.now_ms(), "SELECT used_ms FROM seller_sessions"
@@ -285,8 +285,8 @@ async def test_the_last_use_is_written_once_a_minute(service: Service, clock: Mo
         assert found == (None if written is None else began + written)
 
 
-async def test_a_session_of_the_version_before_goes_on(service: Service, clock: MovableClock) -> None:
-    """A row without a last use counts from its beginning; the next page that is opened writes one."""
+async def test_a_session_without_a_last_use_stays_valid(service: Service, clock: MovableClock) -> None:
+    """Its idle time counts from its beginning; the next page writes a last use."""
     seller = await browser(service)
     await seller.sign_in("/applications")
     await service.scene.run("UPDATE seller_sessions SET used_ms = NULL, created_ms = $1", clock.now_ms() - IDLE_MS + 1)
@@ -295,8 +295,8 @@ async def test_a_session_of_the_version_before_goes_on(service: Service, clock: 
     assert await _is_signed_in(seller)
 
 
-async def test_a_session_expires_for_ever(service: Service, clock: MovableClock) -> None:
-    """After its hours it is over, the seller reads so, and a clock that goes back does not bring it back."""
+async def test_an_expired_session_stays_expired(service: Service, clock: MovableClock) -> None:
+    """Also if the clock is set back; the page says that the session has ended."""
     seller = await browser(service)
     await seller.sign_in("/applications")
     for _ in range(24):
@@ -312,8 +312,8 @@ async def test_a_session_expires_for_ever(service: Service, clock: MovableClock)
     assert not await _is_signed_in(seller)
 
 
-async def test_a_suspended_seller(service: Service, clock: MovableClock) -> None:
-    """They can't sign in, and read why once the password is right; a session that was there is no good."""
+async def test_a_suspended_seller_can_not_sign_in(service: Service, clock: MovableClock) -> None:
+    """The reason is shown after the right password; existing sessions are invalid."""
     seller, elsewhere = await browser(service), await browser(service)
     await elsewhere.sign_in("/applications")
     await service.database.write(lambda tx: sellers.suspend(tx, service.seller_id, clock.now_ms()))
@@ -325,13 +325,13 @@ async def test_a_suspended_seller(service: Service, clock: MovableClock) -> None
     assert await service.scene.value("SELECT count(*) FROM seller_sessions") == 1
 
 
-async def test_everywhere_at_once(service: Service, clock: MovableClock) -> None:
-    """Another password ends what was begun with the old one, of this seller alone."""
+async def test_a_new_password_ends_the_sessions_of_the_seller(service: Service, clock: MovableClock) -> None:
+    """And of no other seller."""
     seller, elsewhere = await browser(service), await browser(service)
-    stranger_service = await other_seller(service)
-    await give_password(stranger_service)
-    stranger = Browser(stranger_service)
-    for one in (seller, elsewhere, stranger):
+    other_service = await other_seller(service)
+    await give_password(other_service)
+    other_browser = Browser(other_service)
+    for one in (seller, elsewhere, other_browser):
         await one.sign_in("/applications")
     new_hash = await hash_password("another one")
 
@@ -340,13 +340,13 @@ async def test_everywhere_at_once(service: Service, clock: MovableClock) -> None
         return await sessions.end_all(tx, service.seller_id, clock.now_ms())  # type: ignore[arg-type]
 
     assert await service.database.write(reset) == 2
-    assert [await _is_signed_in(one) for one in (seller, elsewhere, stranger)] == [False, False, True]
+    assert [await _is_signed_in(one) for one in (seller, elsewhere, other_browser)] == [False, False, True]
     assert (await seller.sign_in("/applications")).status == 403
     assert (await seller.sign_in("/applications", password="another one")).status == 303
 
 
-async def test_a_password_that_was_changed_meanwhile(service: Service, clock: MovableClock) -> None:
-    """A session begins only with the password that stands when it begins, of a seller who is not suspended."""
+async def test_a_password_changed_during_sign_in_is_checked_again(service: Service, clock: MovableClock) -> None:
+    """A session begins only with the current password of a seller who is not suspended."""
     await give_password(service)
     hours_ms = 12 * HOUR_SECONDS * 1000
     stored = await service.scene.value("SELECT password FROM sellers WHERE seller_id = $1", service.seller_id)
@@ -369,8 +369,8 @@ async def test_a_password_that_was_changed_meanwhile(service: Service, clock: Mo
     assert await begin(stored) is None
 
 
-async def test_a_hash_of_other_days(service: Service) -> None:
-    """A password that was hashed with other parameters is hashed anew at sign-in, once, and stays the same password."""
+async def test_an_outdated_hash_is_replaced_at_sign_in(service: Service) -> None:
+    """Once, and the password stays the same."""
     old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
     stored = "SELECT password FROM sellers WHERE seller_id = $1"
     seller = Browser(service)
@@ -391,16 +391,16 @@ async def test_a_hash_of_other_days(service: Service) -> None:
     )
 
 
-async def test_too_many_tries(database: Database) -> None:
-    """The page says how long to wait, to strangers; a browser that the seller has signed in with gets in."""
+async def test_too_many_sign_in_attempts(database: Database) -> None:
+    """The page says how long to wait; a browser in which the seller has signed in is not affected."""
     settings = Settings(sign_in_failures_per_hour=2)
     async with running(database, settings=settings, workers=False) as service:
-        known, stranger = await browser(service), await browser(service)
+        known, other_browser = await browser(service), await browser(service)
         await known.sign_in("/applications")
         await known.submit((await known.get("/applications")).form("/sign-out"))
-        statuses = [(await stranger.sign_in("/applications", password="wrong")).status for _ in range(4)]
+        statuses = [(await other_browser.sign_in("/applications", password="wrong")).status for _ in range(4)]
         assert statuses == [403, 403, 429, 429]
-        page = await stranger.sign_in("/applications")
+        page = await other_browser.sign_in("/applications")
         assert page.status == 429
         assert 0 < int(page.headers["retry-after"]) <= HOUR_SECONDS
         assert f"Wait {-(-int(page.headers['retry-after']) // 60)} min" in page.text
@@ -410,13 +410,13 @@ async def test_too_many_tries(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "said"), [("en", "too much to do"), ("es", "demasiado que hacer"), ("pt", "muito o que fazer")]
+    ("language", "text"), [("en", "service is overloaded"), ("es", "demasiado que hacer"), ("pt", "muito o que fazer")]
 )
-async def test_too_many_at_once(
-    sqlite_service: Service, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+async def test_too_many_concurrent_sign_ins(
+    sqlite_service: Service, monkeypatch: pytest.MonkeyPatch, language: str, text: str
 ) -> None:
-    """Who finds no room to have a password compared is told so, and when to come again; no database is blamed."""
-    monkeypatch.setattr(passwords, "STRANGERS_MAX", 0)
+    """With a full queue of password hashes the page says when to try again, and the database stays ready."""
+    monkeypatch.setattr(passwords, "UNKNOWN_ORIGIN_QUEUE_MAX", 0)
     page = await Browser(sqlite_service, {"Accept-Language": language}).sign_in("/applications")
     assert (page.status, page.headers["retry-after"]) == (503, "1")
-    assert said in page.text
+    assert text in page.text

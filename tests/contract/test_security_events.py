@@ -94,7 +94,7 @@ async def test_a_replayed_refresh_token(watched: Watched) -> None:
         "kind": "refresh_token_replayed",
         "subject": await watched.grant_id(),
         "seller_id": scene.seller.seller_id,
-        "message": "A used refresh token was presented again: its token family was revoked.",
+        "message": "A used refresh token was reused. Its token family was revoked.",
         "body": {"application_id": scene.application.application_id, "address": CLIENT},
         "occurrences": 1,
     }

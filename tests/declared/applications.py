@@ -1,4 +1,4 @@
-"""What applications are refused, with a bearer."""
+"""The declared errors of operations with an access token."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ TABLE = Table("application", _good)
 
 @TABLE.way("forbidden")
 async def _suspended_seller(attempt: Attempt) -> Reply:
-    stranger = await other_seller(attempt.service)
-    await stranger.scene.run("UPDATE sellers SET suspended_ms = 1 WHERE seller_id = $1", stranger.seller_id)
-    return await attempt.send(token=stranger.access_token)
+    other = await other_seller(attempt.service)
+    await other.scene.run("UPDATE sellers SET suspended_ms = 1 WHERE seller_id = $1", other.seller_id)
+    return await attempt.send(token=other.access_token)
 
 
 @TABLE.way("insufficient_scope")
@@ -215,8 +215,8 @@ async def _change_order(attempt: Attempt, change: str) -> None:
 
 @TABLE.way("terminal_not_found")
 async def _other_sellers_terminal(attempt: Attempt) -> Reply:
-    stranger = await other_seller(attempt.service)
-    return await attempt.send(token=stranger.access_token)
+    other = await other_seller(attempt.service)
+    return await attempt.send(token=other.access_token)
 
 
 @TABLE.way("terminal_busy")

@@ -1,4 +1,4 @@
-"""What a seller's browser is refused: a page that says so, or the form to sign in with, once more."""
+"""The declared errors of the sellers' pages: an error page, or the sign-in form."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def _unknown_address(attempt: Attempt) -> Reply:
 
 @TABLE.way("sign_in_throttled")
 async def _guessed_passwords(attempt: Attempt) -> Reply:
-    guess = {**attempt.body, "email": "nobody@shop.example"}
+    guess = {**attempt.body, "email": "unknown@shop.example"}
     for _ in range(SIGN_IN_FAILURES):
         assert (await attempt.send(body=guess)).status == 403
     return await attempt.send(body=guess)
@@ -120,7 +120,7 @@ async def _guessed_passwords(attempt: Attempt) -> Reply:
 
 @TABLE.way("seller_suspended")
 async def _suspended_seller(attempt: Attempt) -> Reply:
-    stranger = await other_seller(attempt.service)
-    await give_password(stranger)
-    await stranger.scene.run("UPDATE sellers SET suspended_ms = 1 WHERE seller_id = $1", stranger.seller_id)
-    return await attempt.send(body={**attempt.body, "email": stranger.scene.seller.email})
+    other = await other_seller(attempt.service)
+    await give_password(other)
+    await other.scene.run("UPDATE sellers SET suspended_ms = 1 WHERE seller_id = $1", other.seller_id)
+    return await attempt.send(body={**attempt.body, "email": other.scene.seller.email})

@@ -16,7 +16,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "a replay revokes and is not recorded",
-        "oauth/grants/checks.py",
+        "oauth/issuing.py",
         "    await operator_events.record(call.tx, call.alert, call.now_ms)\n",
         "",
         EVENTS,
@@ -79,7 +79,7 @@ SECURITY_MUTANTS = (
     Mutant(
         NARROWS,
         "a refresh answers scopes that the application lost",
-        "oauth/grants/checks.py",
+        "oauth/issuing.py",
         "    scope = shared(pair.generation.scope, application.scopes)\n",
         "    scope = pair.generation.scope\n",
         NARROWED,
@@ -89,8 +89,8 @@ SECURITY_MUTANTS = (
         NARROWS,
         "a change of an application is not carried to other nodes",
         "oauth/bearer.py",
-        '        database.signals.listen("applications", self._anything_changed)\n',
-        "",
+        'clear_on("applications", "sellers")',
+        'clear_on("sellers")',
         "tests/races/test_nodes_parties.py",
         "scope_change_takes_effect and notification",
     ),

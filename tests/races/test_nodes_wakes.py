@@ -13,9 +13,10 @@ import pytest
 
 from cut_wire import Cut, CutWire
 from nodes import two_nodes
+from oauth_scene import authorizations_of
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.device import gateway, missed_wakeups
-from paydesk.oauth import authorizations, store
+from paydesk.oauth import store
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers, withdrawal
 from paydesk.settings import Settings
@@ -194,7 +195,7 @@ async def _revoke(service: Service, what: str) -> None:
                 lambda tx: store.revoke_family(tx, service.seller_id, family[0], now_ms, "test")
             )
         case "authorization":
-            for found in await service.database.read(lambda tx: authorizations.find_of_seller(tx, service.seller_id)):
+            for found in await service.database.read(lambda tx: authorizations_of(tx, service.seller_id)):
                 work = partial(
                     withdrawal.withdraw,
                     seller_id=service.seller_id,

@@ -1,4 +1,4 @@
-"""A code mints once, a refresh token has one successor, and a revoked family has none: however many ask at once."""
+"""With concurrent requests a code is exchanged once, a refresh token has one successor, a revoked family none."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def while_it_is_committed(scene: Scene, work: Work[Any], refresh: dict[str
 
 
 async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Scene) -> None:
-    """The one statement that makes the successor looks again when it gets the family."""
+    """The UPDATE that claims the successor checks again when it gets the lock of the family."""
     refresh_token = (await scene.tokens())["refresh_token"]
     token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
     assert token is not None
@@ -82,7 +82,7 @@ async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Sce
 
 
 async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: Scene) -> None:
-    """What the other node is writing down as expired is expired here too, though this node's clock is behind."""
+    """An expiry that another node records applies here, although this node's clock is behind."""
     refresh_token = (await scene.tokens())["refresh_token"]
     token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
     assert token is not None
@@ -96,7 +96,7 @@ async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: 
 
 
 async def test_a_code_mints_once(scene: Scene) -> None:
-    """Of 64 exchanges of one code at once exactly one brings tokens, and these live."""
+    """Of 64 concurrent exchanges of one code exactly one returns tokens, and these are valid."""
     code = await scene.code()
     outcomes = await asyncio.gather(*(scene.call(scene.exchange(code)) for _ in range(MANY)))
     answers = [outcome for outcome in outcomes if isinstance(outcome, Answer)]
@@ -110,7 +110,7 @@ async def test_a_code_mints_once(scene: Scene) -> None:
 
 
 async def test_a_refresh_token_has_one_successor(scene: Scene) -> None:
-    """64 refreshes of one token at once bring the very same tokens 64 times."""
+    """64 concurrent refreshes of one token return the same tokens 64 times."""
     refresh = scene.refresh((await scene.tokens())["refresh_token"])
     answers = await asyncio.gather(*(scene.answer(refresh) for _ in range(MANY)))
     assert all(answer == answers[0] for answer in answers)
@@ -120,7 +120,7 @@ async def test_a_refresh_token_has_one_successor(scene: Scene) -> None:
 
 
 async def test_scopes_that_differ_do_not_make_two_successors(scene: Scene) -> None:
-    """Of two scopes at once one wins, the other is invalid_scope, and nothing is revoked."""
+    """Of two concurrent scopes one wins, the other is invalid_scope, and nothing is revoked."""
     refresh_token = (await scene.tokens())["refresh_token"]
     bodies = [scene.refresh(refresh_token, scope=scope) for scope in ("read", "write") * 16]
     outcomes = await asyncio.gather(*(scene.call(body) for body in bodies))
@@ -132,7 +132,7 @@ async def test_scopes_that_differ_do_not_make_two_successors(scene: Scene) -> No
 
 
 async def test_refresh_and_revoke_exclude_each_other(scene: Scene) -> None:
-    """After a revocation no token of the family is good, whichever came first."""
+    """After a revocation no token of the family is valid, whichever came first."""
     for _ in range(8):
         first = await scene.tokens()
         refreshes = [scene.call(scene.refresh(first["refresh_token"])) for _ in range(4)]
@@ -144,8 +144,8 @@ async def test_refresh_and_revoke_exclude_each_other(scene: Scene) -> None:
                 await Bearers(scene.database, 0).caller(body["access_token"], scene.clock.now_ms())
 
 
-async def test_replays_at_once_end_the_family_once(scene: Scene) -> None:
-    """Every one is refused, the reason is written once, and the newest token is dead."""
+async def test_concurrent_replays_revoke_the_family_once(scene: Scene) -> None:
+    """Each is refused, the reason is recorded once, and the newest token is invalid."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     third = await scene.answer(scene.refresh(second["refresh_token"]))
@@ -157,8 +157,8 @@ async def test_replays_at_once_end_the_family_once(scene: Scene) -> None:
     assert (await scene.refusal(scene.refresh(third["refresh_token"])))[0] == "invalid_grant"
 
 
-async def test_what_one_node_refused_as_expired_another_does_not_refresh(scene: Scene) -> None:
-    """Nodes whose clocks disagree: either the token was refreshed before it was refused, or it stays refused."""
+async def test_a_token_expired_at_one_node_is_not_refreshed_at_another(scene: Scene) -> None:
+    """With different clocks: either it was refreshed before the refusal, or it stays refused."""
     now_ms = scene.clock.now_ms()
     for _ in range(8):
         refresh = scene.refresh((await scene.tokens())["refresh_token"])
@@ -174,8 +174,8 @@ async def test_what_one_node_refused_as_expired_another_does_not_refresh(scene: 
             assert again.body["refresh_token"] == early.body["refresh_token"]
 
 
-async def test_two_generations_at_once_stay_in_line(scene: Scene) -> None:
-    """Processes that are a generation apart all end with tokens of one line, and nobody is locked out."""
+async def test_concurrent_refreshes_of_two_generations_keep_one_family(scene: Scene) -> None:
+    """Processes that are a generation apart end with tokens of one family, and none is refused."""
     first = await scene.tokens()
     second = await scene.answer(scene.refresh(first["refresh_token"]))
     bodies = [scene.refresh(token["refresh_token"]) for token in (first, second) for _ in range(16)]

@@ -1,4 +1,4 @@
-"""What happens at once around a seller at the browser: who agreed has one code, who was signed out stays so."""
+"""Concurrent requests of a browser: a consent has one code, and an ended session stays ended."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ async def _good(tx: Transaction, scene: Scene, cookie: str) -> Session | None:
     return await sessions.current(tx, cookie, scene.clock.now_ms(), idle_ms=IDLE_MS)
 
 
-async def test_a_new_password_signs_everybody_out(database: Database) -> None:
-    """Whoever signs in with the old one at that very moment is signed out too, or does not get in."""
+async def test_a_new_password_ends_concurrent_sign_ins(database: Database) -> None:
+    """A concurrent sign-in with the old one is signed out too, or refused."""
     scene, password_hash = await make_scene(database), "none"
     seen: Counter[str] = Counter()
     for number in range(ROUNDS):
@@ -54,29 +54,36 @@ async def test_a_new_password_signs_everybody_out(database: Database) -> None:
             assert await database.write(partial(_good, scene=scene, cookie=cookie)) is None
             seen["in"] += 1
         assert await database.write(partial(_begin, scene=scene, password_hash=new))
-    assert seen["in"], "nobody was ever quick enough: nothing was tried"
+    assert seen["in"], "no sign-in came first in any round: nothing was tested"
 
 
 async def test_one_page_is_answered_once(database: Database) -> None:
-    """Of many who agree and refuse at once one is heard, and those who say the same; there is one code at most."""
+    """Of concurrent decisions one counts, and equal ones get its result; there is one code at most."""
     scene = await make_scene(database)
     cookie = await database.write(partial(_begin, scene=scene, password_hash="none"))
     assert cookie is not None
     session = await database.write(partial(_good, scene=scene, cookie=cookie))
     assert session is not None
-    asked = authorization.Asked(client_id=str(scene.application.application_id), redirect_uri=REDIRECT_URI)
+    request = authorization.AuthorizationRequest(
+        client_id=str(scene.application.application_id), redirect_uri=REDIRECT_URI
+    )
     now_ms = scene.clock.now_ms()
     for number in range(4):
-        ask = partial(
-            requests.ask, session=session, asked=asked, scope=ALL_SCOPES, now_ms=now_ms, expires_ms=now_ms + SECOND_MS
+        create = partial(
+            requests.create,
+            session=session,
+            request=request,
+            scope=ALL_SCOPES,
+            now_ms=now_ms,
+            expires_ms=now_ms + SECOND_MS,
         )
-        value = await database.write(ask)
+        token = await database.write(create)
         before = await scene.value("SELECT count(*) FROM codes")
         decide = partial(
             requests.decide,
             keys=scene.keys,
             session=session,
-            value=value,
+            request_token=token,
             now_ms=now_ms,
             code_expires_ms=now_ms + 600 * SECOND_MS,
         )

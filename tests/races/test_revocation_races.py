@@ -1,4 +1,4 @@
-"""A refresh races the revocation of its family, on two nodes: whatever comes out, nothing of the family works after."""
+"""A refresh concurrent with the revocation of its family, on two nodes: afterwards no token of the family is valid."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def is_dead(service: Service, tokens: Tokens) -> None:
     refused = await post(service, "/oauth/token", scene.refresh(tokens["refresh_token"]))
     assert (refused.status, refused.code) == (400, "invalid_grant")
     for kind in ("access_token", "refresh_token"):
-        told = await post(service, "/oauth/introspect", scene.presented(tokens[kind]))
-        assert told.body == {"active": False}
+        answer = await post(service, "/oauth/introspect", scene.presented(tokens[kind]))
+        assert answer.body == {"active": False}
     async with asyncio.timeout(OTHER_NODE_SECONDS_MAX):
         while True:
             reply = await service.request("GET", "/terminals/v1/list", token=tokens["access_token"])
@@ -63,7 +63,7 @@ async def race(nodes: tuple[Service, Service], tokens: Tokens, revoked: str) -> 
 
 
 async def test_after_a_revocation_nothing_of_the_family_works(database: Database, database_url: str) -> None:
-    """Refreshes are answered the same tokens or invalid_grant, and nothing else; afterwards all of them are dead."""
+    """Refreshes return the same tokens or invalid_grant; afterwards all of them are invalid."""
     async with two_nodes(database, database_url) as nodes:
         scene = in_time(nodes[0])
         for number in range(ROUNDS):
@@ -78,7 +78,7 @@ async def test_after_a_revocation_nothing_of_the_family_works(database: Database
 
 
 async def test_an_access_token_that_is_revoked_while_it_is_used(database: Database, database_url: str) -> None:
-    """Whoever was let in was let in; afterwards nobody is, and the family goes on."""
+    """Requests authenticated before the commit finish; later ones are refused, and the family stays valid."""
     async with two_nodes(database, database_url) as nodes:
         scene = in_time(nodes[0])
         for _ in range(ROUNDS):

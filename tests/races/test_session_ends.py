@@ -1,8 +1,8 @@
-"""Promise: once a seller's sessions are ended on one node, nothing more is done in them on any node.
+"""Promise: once a seller's sessions are ended on one node, no action in them is accepted on any node.
 
-| Meets the end of the sessions | May come of it | Holds afterwards |
+| Concurrent with the end of the sessions | Possible results | Afterwards |
 |---|---|---|
-| a consent | it is given before the end, or refused | none is given after the answer that ended the sessions |
+| a consent | given before the end, or refused | none is given after the response that ended the sessions |
 | a withdrawal of everything, with another password | the same | no authorization is left |
 | another end of all sessions | both answer | every session has ended |
 """
@@ -30,18 +30,18 @@ Nodes = tuple[Service, Service]
 
 @pytest.fixture
 async def nodes(database: Database, database_url: str) -> AsyncIterator[Nodes]:
-    """The service by two nodes, on SQLite the same one twice."""
+    """Return the service at two nodes; on SQLite the same one twice."""
     async with two_nodes(database, database_url) as nodes:
         yield nodes
 
 
 async def signed_in(service: Service) -> Browser:
-    """A browser in which the seller has just signed in."""
+    """Return a browser with a new session."""
     return Browser(service, cookies={"paydesk_session": await session_of(service)})
 
 
 async def agree(seller: Browser) -> int:
-    """Ask and agree again and again, a few at once, until the session has ended; return how often it was agreed."""
+    """Agree repeatedly, a few at once, until the session has ended; return the number of consents."""
     # The answer to a form that came too late takes the cookie away, and the others are still to be sent with it.
     cookies = dict(seller.cookies)
 
@@ -62,7 +62,7 @@ async def agree(seller: Browser) -> int:
 
 
 async def test_no_consent_is_given_after_all_sessions_ended(nodes: Nodes) -> None:
-    """Those that came before the answer count, on whichever node; there are no more of them later."""
+    """On any node, consents given before the response count, and there are none after it."""
     here, there = nodes
     given = 0
     for number in range(ROUNDS):
@@ -79,7 +79,7 @@ async def test_no_consent_is_given_after_all_sessions_ended(nodes: Nodes) -> Non
 
 
 async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Nodes) -> None:
-    """Neither one that was there nor one that is being given at that moment, and each was notified."""
+    """Neither an existing nor a concurrent one, and each withdrawal was notified."""
     here, there = nodes
     owner = await operator(here)
     given = 0
@@ -93,8 +93,8 @@ async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Node
     assert await check.check(here.database, here.clock.now_ms()) == []
 
 
-async def test_two_that_end_all_sessions_at_once(nodes: Nodes) -> None:
-    """Both are answered, one of them perhaps that its own session is over; no session is left."""
+async def test_two_concurrent_sign_outs_everywhere(nodes: Nodes) -> None:
+    """Both are answered, one perhaps with an ended session; no session is left."""
     here, there = nodes
     for _ in range(ROUNDS):
         sellers = [await signed_in(service) for service in (here, there, here, there)]

@@ -1,14 +1,12 @@
-"""Promise: what a seller withdraws is dead from then on, whatever else happens in that moment, and is told once.
+"""Promise: a withdrawn authorization is invalid from the commit on, whatever is concurrent, with one event.
 
-| Meets a withdrawal | May come of it | Holds afterwards |
+| Concurrent with a withdrawal | Possible results | Afterwards |
 |---|---|---|
-| a refresh | 200, the same pair for all who repeat it; `unauthorized_client` | every token of the grant is dead |
+| a refresh | 200, the same tokens for all; `unauthorized_client` | every token of the authorization is invalid |
 | an exchange | one 200, the others `invalid_grant`; `unauthorized_client` | the same |
-| another consent of the same two | both happen | the other's tokens live, both events are numbered |
-| itself | one withdraws | one event, one delivery for each who subscribed |
-| a delivery | what is under way arrives, all others end unsent | that it was withdrawn arrives |
-
-Nothing else does.
+| another consent of the same two | both happen | the other's tokens are valid, both events are numbered |
+| itself | one withdraws | one event, one delivery per subscription |
+| a delivery | those in progress complete, all others end unsent | the withdrawal is delivered |
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import pytest
 from aiohttp import web
 
 import webhooks_scene as hooks
-from oauth_scene import Scene, make_scene
+from oauth_scene import Scene, authorizations_of, make_scene
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.invariants import check
@@ -48,24 +46,24 @@ Outcome = Answer | Refusal
 
 @pytest.fixture
 async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
+    """One application and one seller."""
     return await make_scene(database)
 
 
 @pytest.fixture
 def bearers(scene: Scene) -> Bearers:
-    """A node's memory of access tokens, which outlasts the test: only a wake makes it forget."""
+    """A node's cache of access tokens, whose entries outlast the test: only a signal drops them."""
     return Bearers(scene.database, 600)
 
 
 async def granted(scene: Scene) -> list[str]:
-    """The seller's authorizations that stand."""
-    found = await scene.database.read(lambda tx: authorizations.find_of_seller(tx, scene.seller.seller_id))
+    """Return the seller's valid authorizations."""
+    found = await scene.database.read(lambda tx: authorizations_of(tx, scene.seller.seller_id))
     return [one.authorization_id for one in found if one.withdrawn_ms is None]
 
 
 async def withdraw(scene: Scene, authorization_id: str) -> bool:
-    """Withdraw, up to the moment when the answer can leave."""
+    """Withdraw, with the notification of its topics."""
     work = partial(
         withdrawal.withdraw,
         seller_id=scene.seller.seller_id,
@@ -78,12 +76,12 @@ async def withdraw(scene: Scene, authorization_id: str) -> bool:
 
 
 async def events(scene: Scene) -> list[tuple[int, str]]:
-    """What the application is told, in order."""
+    """Return the versions and actions of the application's events, in order."""
     return [(row[0], row[1]) for row in await scene.database.read(lambda tx: tx.all(EVENTS))]
 
 
 async def asked(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> str:
-    """What a request with the access token comes to: `lives`, or why it is refused."""
+    """Return `lives` for a valid access token, or the reason of its refusal."""
     try:
         await bearers.caller(body["access_token"], scene.clock.now_ms())
     except Refusal as refusal:
@@ -92,20 +90,20 @@ async def asked(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> str:
 
 
 async def is_dead(bearers: Bearers, scene: Scene, body: dict[str, Any]) -> None:
-    """Neither token is good for anything, on the node that remembers and on one that does not."""
+    """Check that both tokens are invalid, with a warm cache and with an empty one."""
     for node in (bearers, Bearers(scene.database, 0)):
         assert await asked(node, scene, body) == "authorization withdrawn"
     assert await scene.refusal(scene.refresh(body["refresh_token"])) == REFUSED
 
 
 def sorted_out(outcomes: list[Outcome]) -> tuple[list[dict[str, Any]], Counter[tuple[str, str]]]:
-    """The bodies that were answered, and how often each refusal."""
+    """Return the bodies of the answers, and the number of each refusal."""
     answered = [outcome.body for outcome in outcomes if isinstance(outcome, Answer)]
     return answered, Counter((one.kind.code, one.reason) for one in outcomes if isinstance(one, Refusal))
 
 
 async def meet(one: Awaitable[bool], others: list[Coroutine[Any, Any, Outcome]], place: int) -> list[Outcome]:
-    """What the others come to, `place` of which were asked for before the one."""
+    """Return the outcomes of the others, `place` of which were started before the one."""
     begun = [asyncio.ensure_future(other) for other in others[:place]]
     meeting = asyncio.ensure_future(one)
     begun += [asyncio.ensure_future(other) for other in others[place:]]
@@ -114,7 +112,7 @@ async def meet(one: Awaitable[bool], others: list[Coroutine[Any, Any, Outcome]],
 
 
 async def test_withdrawing_and_refreshing(scene: Scene, bearers: Bearers) -> None:
-    """A refresh is answered a pair or refused; a pair that it was answered is dead afterwards, as is the one before."""
+    """A refresh returns tokens or is refused; afterwards all tokens are invalid."""
     for place in range(ROUNDS):
         first = await scene.tokens()
         assert await asked(bearers, scene, first) == "lives"
@@ -129,7 +127,7 @@ async def test_withdrawing_and_refreshing(scene: Scene, bearers: Bearers) -> Non
 
 
 async def test_withdrawing_and_exchanging(scene: Scene, bearers: Bearers) -> None:
-    """At most one exchange is answered, and what it brought is dead, also where it was used in that very moment."""
+    """At most one exchange returns tokens, and they are invalid afterwards, also if used concurrently."""
 
     async def exchange_and_use(code: str) -> Outcome:
         outcome = await scene.call(scene.exchange(code))
@@ -150,7 +148,7 @@ async def test_withdrawing_and_exchanging(scene: Scene, bearers: Bearers) -> Non
 
 
 async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awaitable[bool]]) -> Outcome:
-    """What a request is answered that had looked, and not yet committed, when `meanwhile` came and went.
+    """Return the answer of a request that had read, but not yet committed, while `meanwhile` ran.
 
     On SQLite the two are one after the other anyway.
     """
@@ -158,7 +156,7 @@ async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awa
         outcome = await scene.call(body)
         assert await meanwhile()
         return outcome
-    answering = asyncio.create_task(scene.call(body, before_the_end="SELECT pg_sleep(0.5)"))
+    answering = asyncio.create_task(scene.call(body, before_commit="SELECT pg_sleep(0.5)"))
     await asyncio.sleep(0)
     while not await scene.value(SLEEPERS):
         assert not answering.done()
@@ -168,8 +166,8 @@ async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awa
 
 
 @pytest.mark.parametrize("what", ["refresh", "exchange"])
-async def test_who_looked_before_and_commits_after(scene: Scene, bearers: Bearers, what: str) -> None:
-    """The pair is answered, since the seller was there a moment ago, and is dead."""
+async def test_tokens_committed_after_the_withdrawal_are_invalid(scene: Scene, bearers: Bearers, what: str) -> None:
+    """The request read the authorization before the withdrawal; its tokens are returned and invalid."""
     code = await scene.code()
     (authorization_id,) = await granted(scene)
     body = scene.exchange(code)
@@ -181,7 +179,7 @@ async def test_who_looked_before_and_commits_after(scene: Scene, bearers: Bearer
 
 
 async def test_withdrawing_and_agreeing(scene: Scene, bearers: Bearers) -> None:
-    """Both happen; what was agreed to lives, and the events are numbered without a gap, each with its delivery."""
+    """Both happen; the new authorization is valid, and the events are numbered without a gap."""
     application_id = scene.application.application_id
     await hooks.subscribe(scene.database, "https://shop.example/", application_id=application_id, topic=CONNECT_TOPIC)
     old = [await scene.tokens() for _ in range(ROUNDS)]
@@ -197,15 +195,15 @@ async def test_withdrawing_and_agreeing(scene: Scene, bearers: Bearers) -> None:
         await is_dead(bearers, scene, body)
     for code in codes:
         assert await asked(bearers, scene, await scene.answer(scene.exchange(code))) == "lives"
-    told = await events(scene)
-    assert [version for version, _ in told] == list(range(1, 3 * ROUNDS + 1))
-    assert Counter(action for _, action in told) == {AUTHORIZED: 2 * ROUNDS, DEAUTHORIZED: ROUNDS}
+    received = await events(scene)
+    assert [version for version, _ in received] == list(range(1, 3 * ROUNDS + 1))
+    assert Counter(action for _, action in received) == {AUTHORIZED: 2 * ROUNDS, DEAUTHORIZED: ROUNDS}
     assert await scene.value("SELECT count(DISTINCT version) FROM deliveries") == 3 * ROUNDS
     assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
 async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
-    """One of them withdraws, and the application is told once."""
+    """One of them withdraws, and there is one event."""
     application_id = scene.application.application_id
     for topic in (CONNECT_TOPIC, "orders"):
         await hooks.subscribe(scene.database, "https://shop.example/", application_id=application_id, topic=topic)
@@ -221,13 +219,13 @@ async def test_withdrawing_many_times_at_once(scene: Scene) -> None:
 async def test_withdrawing_while_something_is_delivered(
     database: Database, database_url: str, clock: MovableClock
 ) -> None:
-    """What is on its way arrives and counts; what was to follow ends unsent; that it was withdrawn arrives once."""
+    """A delivery in progress completes; later ones end unsent; the withdrawal is delivered once."""
     under_way, go_on, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    told: list[str] = []
+    received: list[str] = []
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if request.query["type"] == "mp-connect":
-            told.append(request.query["data.id"])
+            received.append(request.query["data.id"])
         else:
             under_way.set()
             await go_on.wait()
@@ -257,7 +255,7 @@ async def test_withdrawing_while_something_is_delivered(
             withdrawal.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
         )
         assert await nodes[-1].write(work)
-        await hooks.until(lambda: bool(told), 20)
+        await hooks.until(lambda: bool(received), 20)
         go_on.set()
 
         async with asyncio.timeout(20):
@@ -269,5 +267,5 @@ async def test_withdrawing_while_something_is_delivered(
         await asyncio.gather(*running)
     statuses = [one.status for one in await hooks.deliveries(database, order)]
     assert statuses == ["delivered", "withdrawn", "withdrawn"]
-    assert told == [str(hooks.SELLER)]
+    assert received == [str(hooks.SELLER)]
     assert [got.order_and_version for got in receiver.got if got.url.query["type"] == "order"] == [(order, 1)]

@@ -18,28 +18,28 @@ GUARD = '{lifecycle.REFRESH.guard("token_families")}'
 CLAIM = f"""
     WHERE seller_id = $1 AND family_id = $2 AND generation = $3 AND {GUARD}""\"
 
-# open -> expired"""
+# active -> expired"""
 
 OF_THE_CODE = """
-    checks.belongs_to(code.grant, application)
-    checks.stands(code.grant, application)
-    _redirect_uri_agrees(request, code, application)
-    _verifier_agrees(request, code)"""
+    issuing.check_client(code.authorization, application)
+    issuing.check_authorization(code.authorization, application)
+    _check_redirect_uri(request, code, application)
+    _check_verifier(request, code)"""
 
 OF_ITS_TIME = """
-    refusal = await _refuse_spent(call, request.code, code)
+    refusal = await _refuse_used_or_expired(call, request.code, code)
     if refusal is not None:
         return refusal"""
 
 TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
-        "a code that the application has taken is told once more at the page",
-        "oauth/consent/consent.py",
-        "not made[1].is_good(now_ms)",
+        "a redeemed code is sent again by the consent page",
+        "oauth/consent/requests.py",
+        "not created[1].is_valid(now_ms)",
         "False",
         "tests/contract/test_pages_consent.py",
-        "is_over",
+        "redeemed_code",
     ),
     Mutant(
         "A code mints once",
@@ -48,7 +48,7 @@ TOKEN_MUTANTS = (
         "    if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:\n",
         "    if call.now_ms < code.exchanged_ms:\n",
         TOKEN,
-        "presented_again_at_once and sqlite",
+        "reused_within_10_s and sqlite",
     ),
     Mutant(
         "A code mints once",
@@ -57,7 +57,7 @@ TOKEN_MUTANTS = (
         '    if await store.revoke_family(call.tx, seller_id, code.family_id, call.now_ms, "code presented again"):\n',
         "    if False:\n",
         TOKEN,
-        "presented_again_later and sqlite",
+        "reused_after_10_s and sqlite",
     ),
     Mutant(
         "A code mints once",
@@ -72,7 +72,7 @@ TOKEN_MUTANTS = (
         "A code is of use to its own application alone",
         "an exchange does not look whose the code is",
         CODE_GRANT,
-        "    checks.belongs_to(code.grant, application)\n",
+        "    issuing.check_client(code.authorization, application)\n",
         "",
         TOKEN_ERRORS,
         "exchange_is_refused and another and client and sqlite",
@@ -90,7 +90,7 @@ TOKEN_MUTANTS = (
         "A code is of use to its own application alone",
         "an exchange takes a redirect_uri that is registered no more",
         CODE_GRANT,
-        "    checks.redirect_uri_registered(request.redirect_uri, application)\n",
+        "    issuing.check_redirect_uri(request.redirect_uri, application)\n",
         "",
         TOKEN_ERRORS,
         "exchange_is_refused and registered and sqlite",
@@ -128,13 +128,13 @@ TOKEN_MUTANTS = (
         "A refresh token is of use to its own application alone",
         "a refresh does not look whose the token is",
         REFRESH_GRANT,
-        "    checks.belongs_to(token.grant, application)\n",
+        "    issuing.check_client(token.authorization, application)\n",
         "",
         TOKEN_ERRORS,
         "refresh_is_refused and another and client and sqlite",
     ),
     Mutant(
-        "Tokens are given to who knows the secret",
+        "Tokens are issued only for the right secret",
         "any secret of a known client is taken",
         "oauth/clients/applications.py",
         "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]\n",
@@ -143,19 +143,19 @@ TOKEN_MUTANTS = (
         "is_refused and secret and differs and sqlite",
     ),
     Mutant(
-        "Tokens are given to who knows the secret",
+        "Tokens are issued only for the right secret",
         "a client that this node remembers is let in with any secret",
         "oauth/clients/authentication_cache.py",
-        "        if proof is None or not hmac.compare_digest(digest(client_secret), proof.secret_digest):\n",
-        "        if proof is None:\n",
+        "        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):\n",
+        "        if entry is None:\n",
         PROVEN,
-        "another_secret_proves and sqlite",
+        "another_secret_is_refused and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",
         "what is two generations behind is a replay at once",
         REFRESH_GRANT,
-        "successors_own.created_ms if successors_own else 0\n",
+        "second_successor.created_ms if second_successor else 0\n",
         "0\n",
         "tests/races/test_shared_token.py",
         "sqlite",
@@ -167,13 +167,13 @@ TOKEN_MUTANTS = (
         "call.settings.refresh_repeat_seconds * 1000",
         "call.settings.refresh_repeat_seconds * 500",
         TOKEN,
-        "honest_for_a_minute and sqlite",
+        "answered_for_a_minute and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",
-        "who hears no answer is refused",
+        "a retry after a lost answer is refused",
         REFRESH_GRANT,
-        "        return await _repeat(call, request, application, token)\n",
+        "        return await _retry(call, request, application, token)\n",
         '        raise INVALID_GRANT.with_reason("used")\n',
         "tests/races/test_lost_answers.py",
         "hears_nothing and sqlite",
@@ -194,16 +194,16 @@ TOKEN_MUTANTS = (
         '    if application.on_replay == "revoke":\n',
         '    if application.on_replay == "end":\n',
         TOKEN,
-        "a_replay_ends and sqlite",
+        "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
-        "a used token is repeated for ever",
+        "a used token can be retried without limit",
         REFRESH_GRANT,
         "    if token.newest_generation > token.generation + 1:\n",
         "    if token.newest_generation < token.generation:\n",
         TOKEN,
-        "a_replay_ends and sqlite",
+        "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
@@ -212,7 +212,7 @@ TOKEN_MUTANTS = (
         '    if application.on_replay == "revoke":\n',
         "    if application.on_replay:\n",
         TOKEN,
-        "only_refused_where and sqlite",
+        "only_refused_with and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
@@ -221,7 +221,7 @@ TOKEN_MUTANTS = (
         '    return INVALID_GRANT.with_reason("refresh token replayed")\n',
         '    raise INVALID_GRANT.with_reason("refresh token replayed")\n',
         TOKEN,
-        "a_replay_ends and sqlite",
+        "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A revoked family has no successor",
@@ -254,10 +254,10 @@ TOKEN_MUTANTS = (
         "What was refused as expired stays so",
         "the refusal of an expired refresh token is not written down",
         REFRESH_GRANT,
-        '    return INVALID_GRANT.with_reason("refresh token expired") if written',
-        "    if written:\n"
+        '    return INVALID_GRANT.with_reason("refresh token expired") if recorded',
+        "    if recorded:\n"
         '        raise INVALID_GRANT.with_reason("refresh token expired")\n'
-        '    return INVALID_GRANT.with_reason("") if written',
+        '    return INVALID_GRANT.with_reason("") if recorded',
         TOKEN,
         "stays_expired and sqlite",
     ),
@@ -265,7 +265,7 @@ TOKEN_MUTANTS = (
         "A token has no more than was granted",
         "an exchange may ask for what the seller did not grant",
         CODE_GRANT,
-        "narrow(code.grant.scope, request.scope)",
+        "narrow(code.authorization.scope, request.scope)",
         "narrow(application.scopes, request.scope)",
         TOKEN_ERRORS,
         "exchange_is_refused and wider and sqlite",
@@ -301,10 +301,10 @@ TOKEN_MUTANTS = (
         "Live and test never meet",
         "a refresh changes the kind of its family's tokens",
         REFRESH_GRANT,
-        "    _kind_stays(request, token)\n",
+        "    _check_mode(request, token)\n",
         "",
         TOKEN_ERRORS,
-        "refresh_is_refused and kind and sqlite",
+        "refresh_is_refused and mode and sqlite",
     ),
     Mutant(
         "Live and test never meet",

@@ -1,4 +1,4 @@
-"""Which passwords are common: what is on the list, and what people make of a word to get to twelve characters."""
+"""Common passwords: listed words, and the usual ways to lengthen a word to twelve characters."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LISTS = ("passwords", "female_names", "male_names", "surnames")
     ],
 )
 def test_a_common_password(password: str) -> None:
-    """A listed word in any case, with digits, signs, accents or letters written as digits, repeated, or no word."""
+    """A listed word in any case, with digits, signs, accents, digits for letters, repeated, or a keyboard row."""
     assert is_common(password)
 
 
@@ -70,18 +70,18 @@ def test_a_password_that_is_not_common(password: str) -> None:
     [("Xk7-9912-8831-0042", True), ("123456789012", True), ("Xkwq-9912-8831", False), ("abcabcabcabc", False)],
 )
 def test_letters_are_counted_without_digits_and_signs(password: str, expected: object) -> None:
-    """Fewer than four are few, wherever they are."""
+    """Fewer than four are too few, at any position."""
     assert has_few_letters(password) is expected
 
 
-def test_a_made_password_is_not_common() -> None:
-    """None of those that the service makes, for the demo seller too, would be refused."""
+def test_a_generated_password_is_not_common() -> None:
+    """The passwords that the service generates are accepted, that of the demo seller included."""
     assert not any(is_common(new_password()) for _ in range(500))
 
 
 @pytest.mark.parametrize("text", ["x", "4@8({[<369!1|7$5+%2", "ab", "password", "\N{ANGSTROM SIGN}é", "1", "\n", "a1$"])
 def test_no_password_takes_long(text: str) -> None:
-    """Of the longest that is taken, whatever it is made of; the list is read already."""
+    """Also one of the maximum length; the list is loaded already."""
     is_common("a password that reads the list")
     began = time.process_time()
     is_common((text * 200)[:200])
@@ -89,7 +89,7 @@ def test_no_password_takes_long(text: str) -> None:
 
 
 def test_the_list_is_that_of_the_library() -> None:
-    """What `make generate` would write is what is there, with its licence beside it."""
+    """The file is what `make generate` writes, with its licence beside it."""
     folder = files("paydesk.oauth.consent").joinpath("words")
     words = gzip.decompress(folder.joinpath("common.txt.gz").read_bytes()).decode().splitlines()
     assert words == sorted({word for name in LISTS for word in FREQUENCY_LISTS[name]})
@@ -97,9 +97,9 @@ def test_the_list_is_that_of_the_library() -> None:
 
 
 def test_the_start_does_not_read_the_list() -> None:
-    """Importing the service reads nothing of it, and needs nothing of the library that it came from."""
+    """Importing the service loads neither the list nor the library that it came from."""
     program = (
         "import sys, paydesk.dev.service, paydesk.serve; from paydesk.oauth.consent import common_passwords as c;"
-        "assert c._listed.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
+        "assert c._word_list.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,8 +1,9 @@
-"""The cache: entries live for a while, and there is never more than a bounded number of them."""
+"""The look-up cache: entries expire, the oldest makes room, and a change drops what it affects."""
 
 from __future__ import annotations
 
-from paydesk.core.cache import Cache
+from paydesk.core.cache import LookupCache
+from paydesk.core.signals import EVERYTHING, Signals
 
 
 class Monotonic:
@@ -11,15 +12,30 @@ class Monotonic:
     seconds = 0.0
 
     def __call__(self) -> float:
-        """Seconds since nothing in particular."""
+        """Return the seconds since an arbitrary start."""
         return self.seconds
 
 
-def test_an_entry_lives_for_its_seconds() -> None:
-    """It is there until the last moment, and then it is gone."""
+async def fill(cache: LookupCache[str, int], **entries: int) -> None:
+    """Store entries, each by a look-up."""
+
+    async def look_up(value: int) -> int:
+        return value
+
+    for key, value in entries.items():
+        assert await cache.fetch(key, look_up(value)) == value
+
+
+def values(cache: LookupCache[str, int], keys: str) -> list[int | None]:
+    """Return what is stored for each key."""
+    return [cache.get(key) for key in keys]
+
+
+async def test_an_entry_expires_after_its_seconds() -> None:
+    """It is found until the last moment, and then deleted."""
     time = Monotonic()
-    cache = Cache[str, int](5, 10, time)
-    cache.put("a", 1)
+    cache = LookupCache[str, int](5, 10, Signals(), time)
+    await fill(cache, a=1)
     time.seconds = 4.9
     assert cache.get("a") == 1
     time.seconds = 5
@@ -27,31 +43,42 @@ def test_an_entry_lives_for_its_seconds() -> None:
     assert len(cache) == 0
 
 
-def test_a_full_cache_makes_room() -> None:
-    """The entry that was put first goes; one put again is young."""
-    cache = Cache[str, int](5, 2, Monotonic())
-    cache.put("a", 1)
-    cache.put("b", 2)
-    cache.put("a", 3)
-    cache.put("c", 4)
-    assert [cache.get(key) for key in "abc"] == [3, None, 4]
+async def test_a_full_cache_drops_the_entry_stored_first() -> None:
+    """An entry that is stored again counts as new."""
+    cache = LookupCache[str, int](5, 2, Signals(), Monotonic())
+    await fill(cache, a=1, b=2)
+    await fill(cache, a=3)
+    await fill(cache, c=4)
+    assert values(cache, "abc") == [3, None, 4]
 
 
-def test_entries_are_dropped() -> None:
-    """One by one, by what they are, or all at once."""
-    cache = Cache[str, int](5, 10, Monotonic())
-    for number, key in enumerate("abcd"):
-        cache.put(key, number)
-    cache.drop("a")
-    cache.drop("unknown")
-    cache.drop_where(lambda value: value == 1)
-    assert [cache.get(key) for key in "abcd"] == [None, None, 2, 3]
-    cache.clear()
-    assert len(cache) == 0
+async def test_a_change_drops_the_affected_entries() -> None:
+    """Those of its topic, or all entries."""
+    signals = Signals()
+    cache = LookupCache[str, int](5, 10, signals, Monotonic())
+    cache.drop_on("number:", lambda topic, value: topic == f"number:{value}")
+    cache.clear_on("applications")
+    for topic, left in (("number:1", [0, None, 2]), ("applications", [None] * 3), (EVERYTHING, [None] * 3)):
+        await fill(cache, a=0, b=1, c=2)
+        signals.notify_local((topic,))
+        assert values(cache, "abc") == left
 
 
-def test_no_seconds_keep_nothing() -> None:
-    """A cache may be switched off."""
-    cache = Cache[str, int](0, 10)
-    cache.put("a", 1)
+async def test_a_value_read_before_a_change_is_not_stored() -> None:
+    """It is returned to the request that asked for it."""
+    signals = Signals()
+    cache = LookupCache[str, int](5, 10, signals, Monotonic())
+
+    async def look_up() -> int:
+        signals.notify_local((EVERYTHING,))
+        return 1
+
+    assert await cache.fetch("a", look_up()) == 1
+    assert cache.get("a") is None
+
+
+async def test_zero_seconds_store_nothing() -> None:
+    """The cache can be switched off."""
+    cache = LookupCache[str, int](0, 10, Signals())
+    await fill(cache, a=1)
     assert cache.get("a") is None

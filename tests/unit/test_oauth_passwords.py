@@ -1,4 +1,4 @@
-"""Passwords: hashed with Argon2id beside the event loop, few at a time, and nobody's password is never right."""
+"""Passwords: hashed with Argon2id in threads, with a bounded queue, and no password matches an unknown account."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from argon2 import PasswordHasher
 
 from paydesk.core.errors import Refusal
 from paydesk.oauth.consent import passwords
-from paydesk.oauth.consent.passwords import EVERYBODY_MAX, STRANGERS_MAX, hash_password, needs_rehash, verify_password
+from paydesk.oauth.consent.passwords import (
+    QUEUE_MAX,
+    UNKNOWN_ORIGIN_QUEUE_MAX,
+    hash_password,
+    needs_rehash,
+    verify_password,
+)
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("correct horse")
 """A hash of other parameters than today's, made in no time."""
 
 
 async def test_a_password_is_verified_against_its_hash() -> None:
-    """The right one is right, every other is wrong, a broken hash included."""
+    """Only the right password matches; a malformed hash never does."""
     stored = await hash_password("correct horse")
     assert stored.startswith("$argon2id$")
     assert await verify_password(stored, "correct horse")
@@ -25,14 +31,14 @@ async def test_a_password_is_verified_against_its_hash() -> None:
     assert not await verify_password("no hash", "correct horse")
 
 
-async def test_nobody_signs_in() -> None:
-    """Where there is no such seller no password is right, not even the stand-in's."""
-    assert not await verify_password(None, "nobody's password")
+async def test_without_a_hash_no_password_matches() -> None:
+    """Not even the password of the dummy hash."""
+    assert not await verify_password(None, "password of no account")
     assert not await verify_password(None, "")
 
 
-async def test_a_hash_of_other_parameters_is_good_and_is_to_be_replaced() -> None:
-    """Today's is kept; one with other parameters still opens, and so does it once it is replaced."""
+async def test_a_hash_with_other_parameters_matches_and_needs_a_rehash() -> None:
+    """A hash with the current parameters does not."""
     assert await verify_password(QUICK, "correct horse")
     assert needs_rehash(QUICK)
     assert needs_rehash("no hash")
@@ -41,9 +47,9 @@ async def test_a_hash_of_other_parameters_is_good_and_is_to_be_replaced() -> Non
     assert await verify_password(stored, "correct horse")
 
 
-@pytest.mark.parametrize("stored", [QUICK, "no hash", None], ids=["a quick one", "none of ours", "nobody"])
-async def test_a_wrong_password_is_not_told_sooner(stored: str | None) -> None:
-    """However quickly the hash was compared, the answer comes on the half second."""
+@pytest.mark.parametrize("stored", [QUICK, "no hash", None], ids=["other parameters", "malformed", "unknown account"])
+async def test_a_wrong_password_is_refused_on_the_half_second(stored: str | None) -> None:
+    """However fast the hash was compared."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     assert not await verify_password(stored, "battery staple")
@@ -51,7 +57,7 @@ async def test_a_wrong_password_is_not_told_sooner(stored: str | None) -> None:
 
 
 async def test_every_comparison_costs_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong password, nobody's and one beside a broken hash: one of Argon2 each, never in the loop's thread."""
+    """A wrong password, an unknown account and a malformed hash: one Argon2 hash each, outside the loop's thread."""
     stored = await hash_password("correct horse")
     costs: list[int] = []
     for known in (stored, None, "no hash"):
@@ -70,8 +76,8 @@ async def test_every_comparison_costs_one_hash(monkeypatch: pytest.MonkeyPatch) 
     assert costs == [1, 1, 1]
 
 
-async def test_the_loop_goes_on_meanwhile() -> None:
-    """While passwords are hashed the event loop turns."""
+async def test_hashing_does_not_block_the_event_loop() -> None:
+    """The loop runs while passwords are hashed."""
     hashing = asyncio.gather(*(hash_password("correct horse") for _ in range(2)))
     turns = 0
     while not hashing.done():
@@ -80,23 +86,23 @@ async def test_the_loop_goes_on_meanwhile() -> None:
     assert turns > 100
 
 
-async def test_few_wait_and_the_known_find_room() -> None:
-    """Of a flood of strangers a few are compared, the others refused at once; who is known, and an operator, is not."""
-    strangers = [verify_password(QUICK, "correct horse") for _ in range(STRANGERS_MAX + 5)]
-    seller = verify_password(QUICK, "correct horse", known=True)
-    results = await asyncio.gather(*strangers, seller, hash_password("new"), return_exceptions=True)
-    assert results[:STRANGERS_MAX] == [True] * STRANGERS_MAX
-    for refused in results[STRANGERS_MAX:-2]:
+async def test_part_of_the_queue_is_reserved_for_known_origins() -> None:
+    """Beyond the limit sign-ins of unknown origin get 503; known origins and operators are served."""
+    unknown = [verify_password(QUICK, "correct horse") for _ in range(UNKNOWN_ORIGIN_QUEUE_MAX + 5)]
+    seller = verify_password(QUICK, "correct horse", known_origin=True)
+    results = await asyncio.gather(*unknown, seller, hash_password("new"), return_exceptions=True)
+    assert results[:UNKNOWN_ORIGIN_QUEUE_MAX] == [True] * UNKNOWN_ORIGIN_QUEUE_MAX
+    for refused in results[UNKNOWN_ORIGIN_QUEUE_MAX:-2]:
         assert isinstance(refused, Refusal)
-        assert (refused.kind.status, refused.reason) == (503, "too many passwords wait")
+        assert (refused.kind.status, refused.reason) == (503, "too many passwords queued")
     assert results[-2] is True
     assert isinstance(results[-1], str)
 
 
-async def test_the_queue_has_an_end_for_everybody_and_empties() -> None:
-    """Those who are known don't wait without end either; once the flood is over there is room again."""
-    every = [verify_password(QUICK, "correct horse", known=True) for _ in range(EVERYBODY_MAX + 1)]
+async def test_the_queue_is_bounded_for_known_origins_and_empties() -> None:
+    """Beyond the limit known origins get 503 too; later there is room again."""
+    every = [verify_password(QUICK, "correct horse", known_origin=True) for _ in range(QUEUE_MAX + 1)]
     results = await asyncio.gather(*every, return_exceptions=True)
-    assert results[:-1] == [True] * EVERYBODY_MAX
+    assert results[:-1] == [True] * QUEUE_MAX
     assert isinstance(results[-1], Refusal)
     assert await verify_password(QUICK, "correct horse")

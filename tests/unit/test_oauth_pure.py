@@ -1,4 +1,4 @@
-"""Scopes and tokens: what they look like, and what is refused."""
+"""Scopes and tokens: their formats, and what is refused."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ generations = st.builds(
 
 @given(some_scopes)
 def test_scopes_are_written_in_alphabetical_order(names: list[str]) -> None:
-    """Whatever order they are asked for in."""
+    """Whatever their order in the request."""
     assert scopes.canonical(" ".join(names)) == " ".join(sorted(names))
 
 
 @given(st.text(alphabet=st.sampled_from([*"raedwit_oflnc ", "\t", "\u00a0"])))
 def test_a_scope_string_is_exact_or_refused(text: str) -> None:
-    """Only known names, each once, with single spaces between: nothing is trimmed or guessed."""
+    """Only known names, each once, with single spaces: nothing is trimmed."""
     try:
         parsed = scopes.parse(text)
     except ScopeError:
@@ -57,7 +57,7 @@ def test_a_scope_string_is_exact_or_refused(text: str) -> None:
     "text", ["", " ", " read", "read ", "read  write", "read read", "READ", "read,write", "read\t"]
 )
 def test_malformed_scopes_are_refused(text: str) -> None:
-    """Doubled, unknown, or with a space too many."""
+    """Repeated, unknown, or with an extra space."""
     with pytest.raises(ScopeError):
         scopes.parse(text)
 
@@ -75,8 +75,8 @@ def test_a_scope_narrows_or_is_refused(granted: list[str], requested: list[str])
 
 
 @given(families, generations)
-def test_tokens_have_their_shape(family: TokenFamily, generation: Generation) -> None:
-    """The prefix of the mode, the application, the hour, the secret part, the seller; the answer is as declared."""
+def test_tokens_have_their_format(family: TokenFamily, generation: Generation) -> None:
+    """The prefix of the mode, the application, the hour, the secret part and the seller, as in the schema."""
     pair = tokens.derive(KEYS, family, generation)
     prefix = "APP_USR" if family.live else "TEST"
     assert re.fullmatch(
@@ -92,8 +92,8 @@ def test_tokens_have_their_shape(family: TokenFamily, generation: Generation) ->
     TokenAnswer.model_validate(body(pair, generation.scope, public_key, generation.created_ms))
 
 
-def test_what_a_token_is_derived_from_makes_it_another() -> None:
-    """Key version, mode, family and generation each count, and access and refresh tokens have nothing in common."""
+def test_every_input_of_the_derivation_changes_a_token() -> None:
+    """Key version, mode, family and generation; access and refresh tokens are independent."""
     family = TokenFamily(1, b"c" * 16, 2, True, "offline_access")
     generation = Generation(1, 1, "offline_access", 0, 0)
     variants = [
@@ -110,12 +110,12 @@ def test_what_a_token_is_derived_from_makes_it_another() -> None:
 
 
 def test_a_missing_key_is_not_a_refusal() -> None:
-    """It is this node's fault, and says so."""
+    """It is an error of this node."""
     with pytest.raises(KeyMissing):
         tokens.derive(KEYS, TokenFamily(1, b"c" * 16, 2, True, "read"), Generation(1, 3, "read", 0, 0))
 
 
-def test_codes_and_public_keys_have_their_shape() -> None:
+def test_codes_and_public_keys_have_their_format() -> None:
     """160 random bits and the seller; a prefix and a UUID of version 4."""
     assert re.fullmatch(r"TG-[0-9a-f]{40}-1160535239", tokens.new_code(1160535239))
     assert re.fullmatch(tokens.PUBLIC_KEY_PATTERN, tokens.new_public_key(live=False))
@@ -125,14 +125,14 @@ def test_codes_and_public_keys_have_their_shape() -> None:
 @pytest.mark.parametrize(
     "text", ["", "APP_USR", "TG-1-1", "APP_USR-1-010203-" + "g" * 32 + "-1", "APP_USR-1-010203-" + "0" * 32 + "-1\n"]
 )
-def test_other_shapes_are_no_tokens(text: str) -> None:
-    """Nothing that only looks like one at a glance."""
+def test_other_formats_are_no_tokens(text: str) -> None:
+    """Similar strings are not accepted."""
     assert not tokens.is_access_token(text)
     assert not tokens.is_refresh_token_or_code(text)
 
 
-def test_secrets_do_not_show() -> None:
-    """Neither a request nor a pair of tokens shows what it must not when it is printed."""
+def test_repr_shows_no_secrets() -> None:
+    """Neither of a request nor of a pair of tokens."""
     request = TokenRequest(
         client_id="1", client_secret="hush", grant_type="x", code="hush", refresh_token="hush", code_verifier="h" * 43
     )

@@ -1,4 +1,4 @@
-"""What may be a redirect address, and what is said of one that may not."""
+"""Redirect URIs: which are accepted, and the errors of the others."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from paydesk.oauth.clients import redirect_uris
         "https://shop.example/" + "x" * (2000 - len("https://shop.example/")),
     ],
 )
-def test_good_everywhere(uri: str) -> None:
-    """An https address of a host, of up to 2,000 characters."""
+def test_accepted_everywhere(uri: str) -> None:
+    """An https address with a host, of up to 2,000 characters."""
     assert redirect_uris.fault(uri, loopback_allowed=False) is None
     assert redirect_uris.fault(uri, loopback_allowed=True) is None
 
 
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:3000/cb", "http://localhost/cb", "http://[::1]:9/cb"])
-def test_good_in_development(uri: str) -> None:
-    """Plain http to the own machine; elsewhere it is said where that is good."""
+def test_accepted_in_development(uri: str) -> None:
+    """Plain http to this machine; otherwise the error names the condition."""
     assert redirect_uris.fault(uri, loopback_allowed=True) is None
     assert "`paydesk dev`" in (redirect_uris.fault(uri, loopback_allowed=False) or "")
 
@@ -69,5 +69,5 @@ def test_good_in_development(uri: str) -> None:
     ],
 )
 def test_faults(uri: str, said: str) -> None:
-    """Each is told as what it is, in development too."""
+    """Each has its own error, in development too."""
     assert said in (redirect_uris.fault(uri, loopback_allowed=True) or "")

@@ -1,4 +1,4 @@
-"""Sign-ins that fail: throttled by e-mail and address, unless it is the seller's own browser or address."""
+"""Failed sign-ins: limited by e-mail and address, with separate limits for known browsers and addresses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fail(throttle: SignInThrottle, email: str, address: str, *, known_browser: b
 
 
 async def test_a_pair_is_refused_after_its_failures(throttle: SignInThrottle, hand: HandClock) -> None:
-    """However the address is written; from elsewhere and for others one may still try; twenty minutes later once."""
+    """However the address is written; other addresses and e-mails are not affected; one more after 20 minutes."""
     assert fail(throttle, OWNER, HOME) == 3
     assert throttle.refusal(OWNER.upper() + " ", HOME) == 1200
     assert throttle.refusal(OWNER, STRANGE) is None
@@ -42,22 +42,22 @@ async def test_a_pair_is_refused_after_its_failures(throttle: SignInThrottle, ha
     assert fail(throttle, OWNER, HOME) == 1
 
 
-async def test_an_address_is_refused_whatever_e_mail_it_tries(throttle: SignInThrottle) -> None:
-    """Six failures of one address, over all e-mails; others don't feel it."""
+async def test_an_address_is_refused_over_all_emails(throttle: SignInThrottle) -> None:
+    """Six failures from one address, over all e-mails; other addresses are not affected."""
     tried = sum(fail(throttle, f"guess-{number}@shop.example", STRANGE) for number in range(10))
     assert tried == 6
     assert throttle.refusal(OWNER, STRANGE) is not None
     assert throttle.refusal(OWNER, HOME) is None
 
 
-async def test_an_e_mail_is_refused_to_strangers_of_all_addresses(throttle: SignInThrottle) -> None:
-    """Nine failures of one e-mail, over all addresses new to it."""
+async def test_an_email_is_refused_at_all_unknown_addresses(throttle: SignInThrottle) -> None:
+    """Nine failures with one e-mail, over all addresses unknown for it."""
     assert sum(fail(throttle, OWNER, f"203.0.113.{number}") for number in range(100)) == 9
     assert throttle.refusal(OWNER, "192.0.2.1") is not None
 
 
-async def test_strangers_lock_nobody_out(throttle: SignInThrottle, hand: HandClock) -> None:
-    """Where the seller signed in within 24 hours, and in a known browser, nothing is felt of their failures."""
+async def test_failures_from_elsewhere_lock_out_no_seller(throttle: SignInThrottle, hand: HandClock) -> None:
+    """A seller at an address of the last 24 hours, or in a known browser, is not affected."""
     throttle.succeeded(OWNER, HOME)
     for number in range(100):
         fail(throttle, OWNER, f"203.0.113.{number}")
@@ -74,7 +74,7 @@ async def test_strangers_lock_nobody_out(throttle: SignInThrottle, hand: HandClo
     assert throttle.refusal(OWNER, HOME) is not None
 
 
-async def test_a_stranger_behind_the_same_address_locks_no_known_browser_out(throttle: SignInThrottle) -> None:
+async def test_failures_from_the_same_address_lock_out_no_known_browser(throttle: SignInThrottle) -> None:
     """Neighbours share the address, not the browser."""
     throttle.succeeded(OWNER, HOME)
     assert fail(throttle, OWNER, HOME) == 3
@@ -84,8 +84,8 @@ async def test_a_stranger_behind_the_same_address_locks_no_known_browser_out(thr
     assert throttle.refusal(OWNER, HOME, known_browser=True) is None
 
 
-async def test_a_known_browser_may_not_guess_for_ever(throttle: SignInThrottle) -> None:
-    """It has a budget of its own, which takes nothing from anybody's; then it has what unknown ones have."""
+async def test_a_known_browser_is_limited(throttle: SignInThrottle) -> None:
+    """It has its own limit; beyond that, those of unknown browsers apply."""
     for _ in range(3):
         assert throttle.refusal(OWNER, STRANGE, known_browser=True) is None
         throttle.failed(OWNER, STRANGE, known_browser=True)
@@ -96,8 +96,8 @@ async def test_a_known_browser_may_not_guess_for_ever(throttle: SignInThrottle) 
     assert throttle.refusal(OWNER, "192.0.2.1", known_browser=True) is not None
 
 
-async def test_who_signed_in_once_locks_no_known_browser_out(throttle: SignInThrottle) -> None:
-    """A browser of before, wherever it guesses from, leaves the seller the address where they sign in."""
+async def test_an_earlier_known_browser_does_not_lock_out_the_seller(throttle: SignInThrottle) -> None:
+    """Its failures, from any address, leave the seller the address of the last sign-in."""
     throttle.succeeded(OWNER, HOME)
     for number in range(100):
         fail(throttle, OWNER, f"203.0.113.{number}", known_browser=True)
@@ -105,8 +105,8 @@ async def test_who_signed_in_once_locks_no_known_browser_out(throttle: SignInThr
     assert fail(throttle, OWNER, HOME, known_browser=True) == 3
 
 
-async def test_a_success_forgets_what_was_mistyped(throttle: SignInThrottle) -> None:
-    """Two wrong ones, a right one: three wrong ones are to spare again. What others tried stays counted."""
+async def test_a_success_resets_the_failures(throttle: SignInThrottle) -> None:
+    """Two failures, a success: three more failures are allowed. Failures of others stay counted."""
     for known_browser in (False, True):
         for _ in range(2):
             throttle.failed(OWNER, HOME, known_browser=known_browser)
@@ -119,8 +119,8 @@ async def test_a_success_forgets_what_was_mistyped(throttle: SignInThrottle) -> 
     assert fail(throttle, OWNER, STRANGE, known_browser=True) == 3
 
 
-async def test_a_seller_of_ones_own_buys_no_guesses(throttle: SignInThrottle) -> None:
-    """Whoever signs in now and then as somebody has not more guesses at others from the address."""
+async def test_own_sign_ins_allow_no_more_guesses_at_others(throttle: SignInThrottle) -> None:
+    """An attacker with an own account gets no further attempts at others from the address."""
     tried = 0
     for number in range(20):
         tried += fail(throttle, f"guess-{number}@shop.example", STRANGE)
@@ -129,17 +129,17 @@ async def test_a_seller_of_ones_own_buys_no_guesses(throttle: SignInThrottle) ->
 
 
 async def test_zero_is_off(hand: HandClock) -> None:
-    """Each alone may be turned off, or all of them."""
+    """Each limit can be switched off, or all of them."""
     throttle = SignInThrottle(SignInRates(0, 0, 0, 0), monotonic=hand)
     assert fail(throttle, OWNER, HOME) == 100
     throttle.succeeded(OWNER, HOME)
-    assert not throttle.knows(OWNER, HOME)
+    assert not throttle.is_known_origin(OWNER, HOME)
 
 
-async def test_who_is_known(throttle: SignInThrottle) -> None:
-    """The seller at an address of the last day, however its /64 is written, and whoever brings the browser's proof."""
+async def test_known_origins(throttle: SignInThrottle) -> None:
+    """An address of the last day, however its /64 is written, and a browser with its signed cookie."""
     throttle.succeeded(OWNER, "2001:db8:1:2::5")
-    assert throttle.knows(OWNER, "2001:db8:1:2::6")
-    assert not throttle.knows(OWNER, "2001:db8:1:3::5")
-    assert not throttle.knows("other@shop.example", "2001:db8:1:2::5")
-    assert throttle.knows("other@shop.example", STRANGE, known_browser=True)
+    assert throttle.is_known_origin(OWNER, "2001:db8:1:2::6")
+    assert not throttle.is_known_origin(OWNER, "2001:db8:1:3::5")
+    assert not throttle.is_known_origin("other@shop.example", "2001:db8:1:2::5")
+    assert throttle.is_known_origin("other@shop.example", STRANGE, known_browser=True)

@@ -1,4 +1,4 @@
-"""What the pages decide without a database: the language, the texts, the checks, addresses and their policy."""
+"""The pages without a database: languages, texts, the checks of authorization requests, and addresses."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ GOOD = {"client_id": str(CLIENT_ID), "response_type": "code", "redirect_uri": RE
 
 
 def _fault(application: Application = APPLICATION, /, **parameters: str) -> tuple[str, str] | None:
-    asked = authorization.read(urllib.parse.urlencode({**GOOD, **parameters}))
-    found = authorization.fault(asked, application)
+    request = authorization.read(urllib.parse.urlencode({**GOOD, **parameters}))
+    found = authorization.find_fault(request, application)
     return (found.error, found.description.partition(" ")[0]) if found is not None else None
 
 
@@ -65,8 +65,8 @@ def _fault(application: Application = APPLICATION, /, **parameters: str) -> tupl
         ("pt;q=" + "9" * 5000, "en"),
     ],
 )
-def test_the_language_that_is_wanted_most(header: str, language: str) -> None:
-    """By weight, without regard to the country; English where none is wanted that there is."""
+def test_the_language_with_the_highest_weight(header: str, language: str) -> None:
+    """Whatever the country; English if none is available."""
     assert choose(header) == language
 
 
@@ -85,8 +85,8 @@ def _places(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-def test_every_text_is_there_in_every_language() -> None:
-    """With the same places for values, and twelve months; and none is the same in all, as if it were forgotten."""
+def test_every_text_exists_in_every_language() -> None:
+    """With the same placeholders and twelve months; and none is the same in all languages."""
     documents = {language: _document(language) for language in LANGUAGES}
     english = documents["en"]
     for language, document in documents.items():
@@ -100,11 +100,10 @@ def test_every_text_is_there_in_every_language() -> None:
         assert any(document[name] != text for document in documents.values()), name
 
 
-def test_every_text_is_used_and_every_used_one_is_there() -> None:
-    """What templates and handlers name stands in the texts, and nothing stands there that nobody shows."""
-    folder = Path(paydesk.oauth.pages.__file__).parent
-    web = Path(paydesk.web.__file__).parent
-    sources = [*folder.glob("*.py"), *web.glob("*.py"), *web.joinpath("templates").glob("*.html")]
+def test_every_text_is_used_and_every_used_one_exists() -> None:
+    """The names in templates and handlers are those of the texts, and no text is unused."""
+    folders = [Path(package.__file__ or "").parent for package in (paydesk.oauth.pages, paydesk.web)]
+    sources = [path for folder in folders for path in (*folder.glob("*.py"), *folder.glob("templates/*.html"))]
     written = "\n".join(source.read_text("utf-8") for source in sources)
     named = set(re.findall(r'(?<!\w)(?:t|words|self)\("([\w.]+)"[,)]', written))
     notices = {f"sign_in.{name}" for name in ("failed", "throttled", "outdated", "ended")}
@@ -117,8 +116,8 @@ def test_every_text_is_used_and_every_used_one_is_there() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_own_error_has_its_words(language: str) -> None:
-    """An error that only pages answer is explained to sellers, each in words of its own."""
+def test_every_error_of_the_pages_has_its_text(language: str) -> None:
+    """An error that only pages answer has its own text for sellers."""
     words = texts(language)
     own = {kind.code for row in OPERATIONS for kind in row.errors}
     assert [code for code in own if f"error.{code}.title" not in words] == []
@@ -173,13 +172,15 @@ def test_every_own_error_has_its_words(language: str) -> None:
         ({"response_type": "token", "scope": "admin"}, ("unsupported_response_type", "response_type")),
     ],
 )
-def test_what_the_application_is_told(parameters: dict[str, str], fault: tuple[str, str] | None) -> None:
-    """The first fault in the order of the checks, or none."""
+def test_the_first_failed_check_is_sent_to_the_application(
+    parameters: dict[str, str], fault: tuple[str, str] | None
+) -> None:
+    """In the order of the checks."""
     assert _fault(**parameters) == fault
 
 
-def test_what_the_application_may_not() -> None:
-    """It must use PKCE where that is set, and ask for no more than it may."""
+def test_an_application_must_use_required_pkce_and_its_own_scopes() -> None:
+    """PKCE can be required by application, and the scopes are at most the application's."""
     strict = msgspec.structs.replace(APPLICATION, pkce_required=True, scopes="read")
     challenge = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
     assert _fault(strict) == ("invalid_request", "code_challenge")
@@ -188,11 +189,11 @@ def test_what_the_application_may_not() -> None:
     assert authorization.scope(authorization.read(""), strict) == "read"
 
 
-def test_what_is_no_utf_8_comes_back_as_it_was() -> None:
-    """A state of any bytes is refused, and told unchanged with the refusal."""
-    asked = authorization.read("state=%FF%00x")
-    assert authorization.fault(asked, APPLICATION) is not None
-    address = authorization.back(REDIRECT_URI, state=asked.state, issuer="i", error="invalid_request")
+def test_a_state_that_is_not_utf_8_is_returned_unchanged() -> None:
+    """It is refused, and the refusal has the same bytes."""
+    request = authorization.read("state=%FF%00x")
+    assert authorization.find_fault(request, APPLICATION) is not None
+    address = authorization.response_uri(REDIRECT_URI, state=request.state, issuer="i", error="invalid_request")
     assert address.endswith("&state=%FF%00x&iss=i")
 
 
@@ -206,8 +207,8 @@ def test_what_is_no_utf_8_comes_back_as_it_was() -> None:
         "&=&=",
     ],
 )
-def test_whatever_was_sent_twice(query: str) -> None:
-    """It is seen, however it is written and whatever it is."""
+def test_a_repeated_parameter_is_refused(query: str) -> None:
+    """However it is encoded, known or unknown."""
     with pytest.raises(Refusal) as refused:
         authorization.read(query)
     assert refused.value.kind.code == "doubled_parameter"
@@ -222,15 +223,15 @@ def test_whatever_was_sent_twice(query: str) -> None:
         ("https://till.example", "https://till.example?code=C&state=s&iss=https%3A%2F%2Fpay.example"),
     ],
 )
-def test_the_way_back(address: str, expected: str) -> None:
-    """The address keeps its own query, as it is."""
-    assert authorization.back(address, state="s", issuer="https://pay.example", code="C") == expected
+def test_the_response_is_added_to_the_redirect_uri(address: str, expected: str) -> None:
+    """The address keeps its own query."""
+    assert authorization.response_uri(address, state="s", issuer="https://pay.example", code="C") == expected
 
 
-def test_an_authorization_can_be_come_back_to() -> None:
-    """The path has everything that was asked, and is read as the very same."""
-    asked = authorization.read(urllib.parse.urlencode({**GOOD, "state": "ção &?#/<", "scope": "read write"}))
-    path = asked.path()
+def test_an_authorization_request_survives_as_a_path() -> None:
+    """The path has all parameters and is read as the same request."""
+    request = authorization.read(urllib.parse.urlencode({**GOOD, "state": "ção &?#/<", "scope": "read write"}))
+    path = request.path()
     assert path.startswith("/authorization?")
     assert path.isascii()
-    assert authorization.read(path.partition("?")[2]) == asked
+    assert authorization.read(path.partition("?")[2]) == request

@@ -6,12 +6,11 @@ import asyncio
 
 import pytest
 
-from oauth_scene import DAY_MS, Scene, frozen_clock, make_scene
+from oauth_scene import DAY_MS, Scene, authorizations_of, frozen_clock, make_scene
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.events import relay
 from paydesk.invariants import check
-from paydesk.oauth import authorizations
 from paydesk.oauth.consent import withdrawal
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database, Transaction
@@ -231,7 +230,7 @@ async def _end(tx: Transaction, how: str, seller_id: int, now_ms: int) -> None:
     if how == "revoked":
         await tx.run("UPDATE token_families SET revoked_ms = $1, revoked_reason = 'test'", now_ms)
     elif how == "withdrawn":
-        for found in await authorizations.find_of_seller(tx, seller_id):
+        for found in await authorizations_of(tx, seller_id):
             await withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=found.authorization_id, now_ms=now_ms)
 
 

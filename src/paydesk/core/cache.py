@@ -1,30 +1,52 @@
-"""A small cache: entries live for a while of monotonic time, and there is never more than a bounded number of them.
-
-What was not found is never put here: a row made a moment ago must be seen by the next who asks.
-"""
+"""A bounded cache of look-ups. Entries expire by monotonic time and are dropped when a signal reports a change."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
+
+from paydesk.core.signals import EVERYTHING, Signals
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Cache(Generic[K, V]):
-    """At most `entries_max` values, each for `seconds` after it was put. `seconds = 0` keeps nothing."""
+class LookupCache(Generic[K, V]):
+    """At most `entries_max` values, each for `seconds` after it was stored; `seconds = 0` stores nothing.
 
-    def __init__(self, seconds: float, entries_max: int, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._entries_max, self._monotonic = seconds, entries_max, monotonic
+    A failed look-up raises and is never stored: a row inserted a moment later is found by the next request. A value
+    that was read while a change was reported is returned but not stored, since it may be older than the change.
+    """
+
+    def __init__(
+        self, seconds: float, entries_max: int, signals: Signals, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._seconds, self._entries_max, self._signals, self._monotonic = seconds, entries_max, signals, monotonic
         self._entries: dict[K, tuple[float, V]] = {}
+        self._changes = 0
+        self.clear_on(EVERYTHING)
 
     def __len__(self) -> int:
         return len(self._entries)
 
+    def clear_on(self, *topics: str) -> None:
+        """Drop every entry when one of the topics is notified."""
+        for topic in topics:
+            self._signals.listen(topic, self._clear)
+
+    def drop_on(self, prefix: str, is_affected: Callable[[str, V], bool]) -> None:
+        """Drop the entries for which `is_affected(topic, value)` when a topic with this prefix is notified."""
+
+        def drop(topic: str) -> None:
+            self._changes += 1
+            for key in [key for key, (_, value) in self._entries.items() if is_affected(topic, value)]:
+                del self._entries[key]
+
+        self._signals.listen(prefix, drop)
+
     def get(self, key: K) -> V | None:
-        """The value, or None where it was never put, has been dropped or is too old."""
+        """Return the value, or None if it is not stored or has expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -33,24 +55,17 @@ class Cache(Generic[K, V]):
             return None
         return entry[1]
 
-    def put(self, key: K, value: V) -> None:
-        """Remember `value`; where the cache is full the entry that was put first makes room."""
-        if self._seconds <= 0:
-            return
-        self._entries.pop(key, None)
-        if len(self._entries) >= self._entries_max:
-            del self._entries[next(iter(self._entries))]
-        self._entries[key] = (self._monotonic() + self._seconds, value)
+    async def fetch(self, key: K, look_up: Awaitable[V]) -> V:
+        """Await `look_up`, store its result and return it. A full cache drops the entry that was stored first."""
+        changes = self._changes
+        value = await look_up
+        if changes == self._changes and self._seconds > 0:
+            self._entries.pop(key, None)
+            if len(self._entries) >= self._entries_max:
+                del self._entries[next(iter(self._entries))]
+            self._entries[key] = (self._monotonic() + self._seconds, value)
+        return value
 
-    def drop(self, key: K) -> None:
-        """Forget one entry, there or not."""
-        self._entries.pop(key, None)
-
-    def drop_where(self, doomed: Callable[[V], bool]) -> None:
-        """Forget every entry whose value is `doomed`."""
-        for key in [key for key, (_, value) in self._entries.items() if doomed(value)]:
-            del self._entries[key]
-
-    def clear(self) -> None:
-        """Forget everything."""
+    def _clear(self, _topic: str) -> None:
+        self._changes += 1
         self._entries.clear()

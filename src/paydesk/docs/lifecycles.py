@@ -1,4 +1,4 @@
-"""The pages of lives, drawn from the tables that the code goes by: an order's, and a family of tokens'."""
+"""Generate the pages of the order lifecycle and the token lifecycle from their tables of moves."""
 
 from __future__ import annotations
 
@@ -8,50 +8,51 @@ from paydesk.docs.tables import table
 from paydesk.oauth import lifecycle
 from paydesk.orders import status
 
-_LIFECYCLE_HEAD = """\
-# The life of an order
+_ORDERS_HEAD = """\
+# Order lifecycle
 
 <!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
 
-`processed` and `failed` can be trusted alone. Nothing leaves `failed`, `canceled` or `refunded`. Each move raises
-`version` by one and is told to the subscribed applications as its action."""
+`processed` and `failed` are decided by `status` alone. `failed`, `canceled` and `refunded` are final. Each move
+increments `version` and sends its action to the webhook subscriptions."""
 
-_LIFECYCLE_TAIL = """\
-A move *before the grant* is possible only until the terminal was told that it may ask the acquirer: that is the point
-of no return. What meets there, a cancel, the expiry, a result, is decided by which of them was written first.
+_ORDERS_TAIL = """\
+A move *before authorization* is possible only until the terminal is permitted to authorize the payment at the acquirer.
+That permit is the point of no return: of a concurrent cancel, expiry, result and permit, the first to be committed
+decides.
 
-- **Before the grant** no card was charged. A cancel, the red key at the terminal, and the time that runs out each end
-  the order as `canceled`; its payment's `status_detail` says which of them it was.
-- **After the grant** only the outcome ends the order. A cancel is answered 202 and can't win, and 409 once nobody knows
-  the outcome; nothing expires.
-- **`check_on_terminal`** is an order whose outcome nobody knows yet, and ends as `processed` or `failed`:
+- **Before authorization** no card was charged. A cancel, the cancel key of the terminal and the expiry each end the
+  order as `canceled`; the payment's `status_detail` shows which of them it was.
+- **After authorization is permitted** only the outcome of the payment ends the order. A cancel is answered 202 and has
+  no effect, or 409 once the outcome is unknown; nothing expires.
+- **`check_on_terminal`** is an order whose outcome is unknown. It ends as `processed` or `failed`:
   [When the outcome is unknown](unknown-outcomes.md).
-- **An approval that comes too late**, for an order that has ended otherwise or was paid already, moves nothing. It is
-  given back at the acquirer, and the order stays what it was.
-- **What is given back** moves a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
+- **A late approval**, for an order that was paid already or ended otherwise, moves nothing. It is reversed at the
+  acquirer.
+- **A refund** moves a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
 
-With `order_statuses = "extended"` two states are shown under a name of their own, and their actions too: detail
-`expired` as status `expired`, `check_on_terminal` as `action_required`. The moves are the same. Which states of a
-payment intent, of the earlier interface, became which: [Migrate from payment intents](migrate.md#states)."""
+With `order_statuses = "extended"` two states have their own names, in status and action: detail `expired`
+as status `expired`, and `check_on_terminal` as `action_required`. The moves are the same. For the corresponding states
+of a payment intent, of the earlier interface: [Migrate from payment intents](migrate.md#states)."""
 
 _TOKENS_HEAD = """\
-# The life of a family of tokens
+# Token lifecycle
 
 <!-- Written by `make generate` from `oauth/lifecycle.py`; changes made here are lost. -->
 
-A seller's consent gives a code, the code is exchanged for the first tokens, and every refresh makes the next
-generation: all of them are one family, and end together. An application can be wrong about which token is the newest,
-because an answer was lost or two of its processes refreshed at once. So a used refresh token goes on answering the
-tokens that were made of it; only much later it means that somebody else has it too."""
+A seller's consent creates a code, the code is exchanged for the first tokens, and every refresh issues the next
+generation. All of them are one token family and are revoked together. An application may not know which token is the
+newest, because a response was lost or two of its processes refreshed concurrently. So a used refresh token returns its
+successor again for a grace period; later reuse means that a second party has the token."""
 
 _NONE = "none"
 
 
 def page_of_orders() -> str:
-    """The life of an order: the diagram, the states and the moves."""
+    """Return docs/order-lifecycle.md: the diagram, the states and the moves."""
     return "\n".join(
         [
-            _LIFECYCLE_HEAD,
+            _ORDERS_HEAD,
             "",
             "```mermaid",
             "stateDiagram-v2",
@@ -69,7 +70,7 @@ def page_of_orders() -> str:
             "",
             *table(("Move", "From", "To", "By", "Action"), map(_move, status.MOVES)),
             "",
-            _LIFECYCLE_TAIL,
+            _ORDERS_TAIL,
             "",
         ]
     )
@@ -87,7 +88,7 @@ def _diagram() -> Iterator[str]:
 
 
 def _edges(moves: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """The arrows of a picture, each with the names of all moves from its source to its target."""
+    """Yield one arrow for each source and target, with the names of all its moves."""
     edges: dict[tuple[str, str], list[str]] = {}
     for source, target, name in moves:
         edges.setdefault((source, target), []).append(name)
@@ -104,7 +105,7 @@ def _move(move: status.Move) -> tuple[str, ...]:
         f"`{move.name}`",
         _states(move.sources) or _NONE,
         _states(move.targets) or "itself",
-        move.by + (", before the grant" if move.before_authorization else ""),
+        move.by + (", before authorization" if move.before_authorization else ""),
         f"`{move.action}`",
     )
 
@@ -117,7 +118,7 @@ def _states(states: Iterable[status.State]) -> str:
 
 
 def page_of_tokens() -> str:
-    """The life of a family of tokens: the diagram, the states and the moves."""
+    """Return docs/token-lifecycle.md: the diagram, the states and the moves."""
     return "\n".join(
         [
             _TOKENS_HEAD,
@@ -134,17 +135,18 @@ def page_of_tokens() -> str:
             "",
             "## States",
             "",
-            *table(("State", "Good for something"), ((f"`{one.name}`", one.good) for one in lifecycle.STATES)),
+            *table(("State", "Valid"), ((f"`{state.name}`", state.valid) for state in lifecycle.STATES)),
             "",
             "## Moves",
             "",
             *table(
-                ("Move", "From", "To", "When what is presented", "Answer", "Reason in the log"),
+                ("Move", "From", "To", "When", "Response", "Reason in the log"),
                 map(_token_move, lifecycle.MOVES),
             ),
             "",
-            "What stands in no row changes nothing. Who is suspended, and addresses, verifiers and scopes that differ,",
-            "are refused before and move nothing. What has ended is forgotten later: [what is kept](retention.md).",
+            "Any other event changes nothing. Requests of a suspended seller or application, or with a redirect URI,",
+            "verifier or scope that doesn't match, are refused without a move. Ended families are pruned later:",
+            "[Retention](retention.md).",
             "",
         ]
     )

@@ -19,14 +19,15 @@ from paydesk.http.advice import advice
 from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.http.retired import DESCRIBED
 from paydesk.operation import Answer, Call, Handler, Operation
+from paydesk.web import templates
 from paydesk.web.html import ASSETS_PATH as PAGES_ASSETS_PATH
+from paydesk.web.html import asset_operation
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 ASSETS = {"reference.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 ASSETS_PATH = "/docs/assets/"
-ASSET_SECONDS = 365 * 24 * 3600
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -69,23 +70,15 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
     served = (
         _row("/openapi.json", "openapi", "The interface as an OpenAPI 3.1 document", show_document),
         _row("/docs", "docs", "The interface as a page", show_page, HTML),
-        *(_asset(name, media_type) for name, media_type in ASSETS.items()),
+        *(asset_operation("public", ASSETS_PATH, name, _content(name), kind) for name, kind in ASSETS.items()),
     )
     return served
 
 
 def render(operations: Iterable[Operation]) -> str:
     """The whole reference as one HTML page; its own assets are not worth a reader's time."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, PAGES_ASSETS_PATH))]
-    environment = Environment(
-        loader=PackageLoader("paydesk.http"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates.environment("paydesk.http")
     environment.filters |= {"pretty": _pretty, "marked": _marked}
     groups = [
         (name, text, [row for row in listed if row.surface == name])
@@ -138,19 +131,6 @@ def _row(path: str, name: str, summary: str, handler: Handler, media_type: str =
     return Operation(
         "GET", path, name, summary, "public", handler, transaction="none", is_constant=True, media_type=media_type
     )
-
-
-def _asset(name: str, media_type: str) -> Operation:
-    headers = (
-        ("cache-control", f"public, max-age={ASSET_SECONDS}, immutable"),
-        ("x-content-type-options", "nosniff"),
-    )
-    answer = Answer(200, _content(name), headers, media_type)
-
-    async def show(_: Call) -> Answer:
-        return answer
-
-    return _row(f"{ASSETS_PATH}{name}", f"docs_{name.replace('.', '_')}", f"Part of the page: {name}", show, media_type)
 
 
 def _content(name: str) -> bytes:

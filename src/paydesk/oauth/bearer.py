@@ -1,6 +1,6 @@
-"""Bearers: who an access token acts for. One SELECT, remembered for a few seconds; the unknown is never remembered.
+"""Access tokens as bearers: look up the caller of a token with one SELECT, cached for a few seconds.
 
-What takes the force of an access token stands here alone, for whoever asks.
+This module alone decides whether an access token is valid.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.core import ids
-from paydesk.core.cache import Cache
+from paydesk.core.cache import LookupCache
 from paydesk.core.errors import FORBIDDEN, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import digest
-from paydesk.core.signals import EVERYTHING
 from paydesk.oauth import authorizations, tokens
 from paydesk.oauth.scopes import shared
 from paydesk.operation import Caller
@@ -19,7 +18,7 @@ from paydesk.storage.database import Database, Transaction
 
 ENTRIES_MAX = 10_000
 
-# Out: an access token with everything that can take its force.
+# Out: an access token with everything that can invalidate it.
 ACCESS_TOKEN = """SELECT t.family_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
         c.application_id, c.live, c.revoked_ms, a.withdrawn_ms,
         s.currency, s.country, s.suspended_ms, p.suspended_ms, t.created_ms, p.scopes
@@ -30,16 +29,16 @@ ACCESS_TOKEN = """SELECT t.family_id, c.authorization_id, t.scope, t.expires_ms,
     JOIN applications p ON p.application_id = c.application_id
     WHERE t.seller_id = $1 AND t.digest = $2"""
 
-# good -> expired: once it was refused as expired it stays so.
+# valid -> expired: a token refused as expired stays expired, also if the clock is set back.
 EXPIRE = "UPDATE access_tokens SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
 
-# good, expired -> revoked, alone.
+# valid, expired -> revoked, this token alone.
 REVOKE = "UPDATE access_tokens SET revoked_ms = $3 WHERE seller_id = $1 AND digest = $2 AND revoked_ms IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """An access token as it stands, with what else can take its force."""
+    """The row of an access token, joined with everything else that can invalidate it."""
 
     seller_id: int
     digest: bytes
@@ -62,24 +61,24 @@ class AccessToken:
 
     @property
     def effective_scope(self) -> str:
-        """The scopes that it was issued with and that its application still has."""
+        """The scopes that the token was issued with and that its application still has."""
         return shared(self.scope, self.application_scopes)
 
     @property
     def family_topic(self) -> str:
-        """What wakes those who remember the token when it loses its force."""
+        """The topic notified when the token or its family becomes invalid."""
         return f"family:{self.family_id.hex()}"
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether its time is over; once it was refused for that it stays so."""
+        """Return whether the token has expired or was refused as expired before."""
         return self.expired_ms is not None or now_ms >= self.expires_ms
 
-    def runs_out(self, now_ms: int) -> bool:
-        """Whether it is expired, and that is not written down yet."""
+    def expires_now(self, now_ms: int) -> bool:
+        """Return whether the token has expired and the expiry is not recorded yet."""
         return self.expired_ms is None and self.is_expired(now_ms)
 
     def refusal(self, now_ms: int) -> Refusal | None:
-        """Why it is not good, or None."""
+        """Return the refusal of an invalid token, or None."""
         if self.revoked_ms is not None or self.family_revoked_ms is not None:
             return UNAUTHORIZED.with_reason("revoked", credential_was_valid=True)
         if self.withdrawn_ms is not None:
@@ -93,7 +92,7 @@ class AccessToken:
         return None
 
     def bearer(self) -> Bearer:
-        """Whom it stands for."""
+        """Return the caller that the token identifies, with what invalidates it."""
         caller = Caller(
             seller_id=self.seller_id,
             application_id=self.application_id,
@@ -109,7 +108,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A good access token: the caller that it stands for, what its end is told as, and until when it is good."""
+    """The caller of a valid access token, the topics that invalidate it, and when it expires."""
 
     caller: Caller
     topics: tuple[str, ...]
@@ -117,70 +116,55 @@ class Bearer:
 
 
 class Bearers:
-    """The access tokens as this node knows them, at most `cache_seconds` behind the other nodes."""
+    """The valid access tokens seen by this node, cached for `cache_seconds`.
+
+    That is the maximum delay after which this node notices a change on another node whose signal was lost.
+    """
 
     def __init__(self, database: Database, cache_seconds: float) -> None:
         self._database = database
-        self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
-        self._changes = 0
-        database.signals.listen("family:", self._one_changed)
-        database.signals.listen("authorization:", self._one_changed)
-        database.signals.listen("applications", self._anything_changed)
-        database.signals.listen("sellers", self._anything_changed)
-        database.signals.listen(EVERYTHING, self._anything_changed)
+        self._cache: LookupCache[bytes, Bearer] = LookupCache(cache_seconds, ENTRIES_MAX, database.signals)
+        self._cache.drop_on("family:", lambda topic, bearer: topic in bearer.topics)
+        self._cache.drop_on("authorization:", lambda topic, bearer: topic in bearer.topics)
+        self._cache.clear_on("applications", "sellers")
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
-        """Who calls. Raises UNAUTHORIZED, and FORBIDDEN where the seller or the application is suspended."""
+        """Return the caller. Raises UNAUTHORIZED, or FORBIDDEN if the seller or the application is suspended."""
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
         bearer = self._cache.get(key)
         if bearer is None or now_ms >= bearer.expires_ms:
-            bearer = await self._look_up(token, key, now_ms)
+            bearer = await self._cache.fetch(key, self._look_up(token, key, now_ms))
         return bearer.caller
 
     async def _look_up(self, token: str, key: bytes, now_ms: int) -> Bearer:
         seller_id = ids.seller_of(token) if tokens.is_access_token(token) else None
-        if seller_id is None:
-            raise UNAUTHORIZED.with_reason("unknown token")
-        changes = self._changes
-        row = await self._database.read(lambda tx: find(tx, seller_id, key))
+        row = await self._database.read(lambda tx: find(tx, seller_id, key)) if seller_id is not None else None
         if row is None:
             raise UNAUTHORIZED.with_reason("unknown token")
         refusal = row.refusal(now_ms)
         if refusal is not None:
-            if row.runs_out(now_ms):
+            if row.expires_now(now_ms):
                 await self._database.write(lambda tx: expire(tx, row, now_ms))
             refusal.facts = {"application_id": row.application_id, "seller_id": row.seller_id}
             raise refusal
-        bearer = row.bearer()
-        if changes == self._changes:
-            # What was read before a change must not outlive it.
-            self._cache.put(key, bearer)
-        return bearer
-
-    def _one_changed(self, topic: str) -> None:
-        self._changes += 1
-        self._cache.drop_where(lambda bearer: topic in bearer.topics)
-
-    def _anything_changed(self, _topic: str) -> None:
-        self._changes += 1
-        self._cache.clear()
+        return row.bearer()
 
 
 async def find(tx: Transaction, seller_id: int, key: bytes) -> AccessToken | None:
-    """The access token of that digest, or None."""
+    """Return the access token with this digest, or None."""
     row = await tx.one(ACCESS_TOKEN, seller_id, key)
     return AccessToken(seller_id, key, *row) if row else None
 
 
 async def expire(tx: Transaction, token: AccessToken, now_ms: int) -> None:
-    """Write down that it was refused as expired; nobody may remember it as good when the clock goes back."""
+    """Record that the token was refused as expired, so that it stays expired if the clock is set back."""
     await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)
     tx.notify(token.family_topic)
 
 
 async def revoke(tx: Transaction, token: AccessToken, now_ms: int) -> None:
-    """It is good for nothing from now on; the rest of its family stays as it is."""
+    """Revoke this token; the rest of its family stays valid."""
     await tx.run(REVOKE, token.seller_id, token.digest, now_ms)
     tx.notify(token.family_topic)

@@ -1,4 +1,4 @@
-"""The token endpoints. The order of the lines in each is the order of the checks, and so of precedence."""
+"""The handlers of the token endpoints. The order of the lines is the order of the checks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from paydesk.oauth.schemas import PresentedToken, TokenRequest
 from paydesk.operation import Answer, Call
 
 
-class Grant(Protocol):
-    """What a module of `grants` offers."""
+class GrantType(Protocol):
+    """The interface of a grant type: a module of `grants`."""
 
     def check_parameters(self, request: TokenRequest) -> None:
-        """Refuse a request that is not one of this grant."""
+        """Refuse a request without the parameters of this grant type, or with those of the other."""
 
     async def redeem(self, call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
-        """Answer the tokens."""
+        """Return the tokens."""
 
 
-GRANTS: dict[str, Grant] = {"authorization_code": authorization_code, "refresh_token": refresh_token}
+GRANTS: dict[str, GrantType] = {"authorization_code": authorization_code, "refresh_token": refresh_token}
 
 
-def code_or_token(call: Call) -> tuple[str, ...]:
-    """What a request for tokens conflict_keys: the one code or refresh token that it redeems."""
+def redeemed_credential(call: Call) -> tuple[str, ...]:
+    """Return the conflict key of a token request: the code or refresh token that it redeems."""
     return tuple(f"{name}:{call.body.get(name)}" for name in ("code", "refresh_token") if name in call.body)
 
 
@@ -37,18 +37,18 @@ async def token(call: Call) -> Answer | Refusal:
     request = schemas.read(TokenRequest, call.body)
     grant = GRANTS.get(request.grant_type)
     if grant is None:
-        raise UNSUPPORTED_GRANT_TYPE.with_reason("grant_type is another")
+        raise UNSUPPORTED_GRANT_TYPE.with_reason("grant_type is unknown")
     grant.check_parameters(request)
     return await authentication.as_client(call, request, lambda application: grant.redeem(call, request, application))
 
 
 def presented_token(call: Call) -> tuple[str, ...]:
-    """What a request about a token conflict_keys: as much as the refresh of it would."""
+    """Return the conflict key of a request about a token: that of a refresh with it."""
     return (f"refresh_token:{call.body.get('token')}",)
 
 
 async def revoke(call: Call) -> Answer | Refusal:
-    """End a token of the application that presents it (RFC 7009)."""
+    """Revoke a token of the calling application (RFC 7009)."""
     request = _presented(call)
     return await authentication.as_client(
         call, request, lambda application: presented.revoke(call, request.token, application)
@@ -56,7 +56,7 @@ async def revoke(call: Call) -> Answer | Refusal:
 
 
 async def introspect(call: Call) -> Answer | Refusal:
-    """Say whether a token of the application that presents it is good, and what for (RFC 7662)."""
+    """Describe a token of the calling application, if it is valid (RFC 7662)."""
     request = _presented(call)
     return await authentication.as_client(
         call, request, lambda application: presented.introspect(call, request.token, application)

@@ -1,11 +1,18 @@
-"""Issue authorization codes, token families and the tokens of each generation."""
+"""Issue authorization codes, token families and tokens, and check what both grant types check before."""
 
 from __future__ import annotations
 
+from paydesk import operator_events
 from paydesk.core.keys import Keys
-from paydesk.oauth import authorizations, store, tokens
-from paydesk.oauth.scopes import canonical
+from paydesk.oauth import authorizations, schemas, store, tokens
+from paydesk.oauth.clients.application import Application
+from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
+from paydesk.oauth.schemas import TokenRequest
+from paydesk.oauth.scopes import OFFLINE_ACCESS, canonical, includes, shared
+from paydesk.oauth.store import AuthorizationState
 from paydesk.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily
+from paydesk.operation import Answer, Call
+from paydesk.operator_events import Kind, OperatorEvent
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import outbox
 from paydesk.webhooks.schemas import AUTHORIZED
@@ -13,7 +20,7 @@ from paydesk.webhooks.schemas import AUTHORIZED
 FIRST_GENERATION = 1
 
 
-async def mint_code(  # noqa: PLR0913 - what a consent consists of
+async def mint_code(  # noqa: PLR0913 - the parts of a consent
     tx: Transaction,
     *,
     application_id: int,
@@ -25,19 +32,18 @@ async def mint_code(  # noqa: PLR0913 - what a consent consists of
     expires_ms: int,
     code: str = "",
 ) -> str:
-    """A new authorization with its code, `code` or a random one, as the seller's consent makes them.
+    """Create an authorization with its code, by default a random one, and notify the application's webhooks.
 
-    The application is told of it. The caller has seen to it that the application, the seller and `redirect_uri` are
-    what they should be. Raises `ScopeError`.
+    The caller has validated the application, the seller and `redirect_uri`. Raises `ScopeError`.
     """
     scope = canonical(scope)
     authorization = await authorizations.create(
         tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms
     )
     code = code or tokens.new_code(seller_id)
-    grant = store.Grant(seller_id, application_id, authorization.authorization_id, scope, None, None)
+    state = AuthorizationState(seller_id, application_id, authorization.authorization_id, scope, None, None)
     await store.add_code(
-        tx, code, grant, redirect_uri=redirect_uri, challenge=challenge, now_ms=now_ms, expires_ms=expires_ms
+        tx, code, state, redirect_uri=redirect_uri, challenge=challenge, now_ms=now_ms, expires_ms=expires_ms
     )
     await outbox.announce_connect(
         tx, seller_id=seller_id, application_id=application_id, action=AUTHORIZED, now_ms=now_ms
@@ -56,7 +62,7 @@ async def mint_family(
     now_ms: int,
     lifetimes: Lifetimes,
 ) -> Pair:
-    """A new authorization with its first tokens, for tools and tests: nobody agreed, so nobody is told.
+    """Create an authorization with its first tokens, for tools and tests: without consent and without a webhook.
 
     Raises `ScopeError`.
     """
@@ -71,7 +77,7 @@ async def mint_family(
 async def begin_family(
     tx: Transaction, keys: Keys, family: TokenFamily, authorization_id: str, now_ms: int, lifetimes: Lifetimes
 ) -> Pair:
-    """Keep a new family and issue the tokens of its first generation."""
+    """Store a new family and issue the tokens of its first generation."""
     await store.add_family(tx, family, authorization_id, now_ms)
     return issue(tx, keys, family, FIRST_GENERATION, family.scope, now_ms, lifetimes)
 
@@ -79,7 +85,7 @@ async def begin_family(
 def issue(
     tx: Transaction, keys: Keys, family: TokenFamily, number: int, scope: str, now_ms: int, lifetimes: Lifetimes
 ) -> Pair:
-    """The tokens of generation `number`, which the caller has claimed; `scope` is the access token's alone."""
+    """Issue the tokens of generation `number`, which the caller has claimed; `scope` is the access token's."""
     expires_ms = now_ms + lifetimes.access_token_seconds * 1000
     pair = tokens.derive(keys, family, Generation(number, keys.active, scope, now_ms, expires_ms))
     store.add_access_token(tx, family, pair.generation, pair.access_token)
@@ -87,3 +93,70 @@ def issue(
         expires_ms = now_ms + lifetimes.refresh_token_seconds * 1000
         store.add_refresh_token(tx, family, pair.generation, pair.refresh_token, expires_ms)
     return pair
+
+
+def lifetimes(call: Call) -> Lifetimes:
+    """Return the configured lifetimes of new tokens."""
+    settings = call.settings
+    return Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds)
+
+
+def answer(call: Call, application: Application, pair: Pair) -> Answer:
+    """Return 200 with the tokens (RFC 6749 section 5.1); the HTTP layer adds `Cache-Control: no-store`.
+
+    Scopes that an operator has taken from the application are left out. The tokens keep them for the case
+    that they are restored.
+    """
+    public_key = application.public_key(live=pair.family.live)
+    scope = shared(pair.generation.scope, application.scopes)
+    return Answer(200, schemas.body(pair, scope, public_key, call.now_ms))
+
+
+def check_parameters(request: TokenRequest, *, required: tuple[str, ...], foreign: tuple[str, ...]) -> None:
+    """Refuse a request that lacks a parameter of its grant type, or has one of the other."""
+    for name in required:
+        if not getattr(request, name):
+            raise INVALID_REQUEST.with_reason(f"{name} is missing")
+    for name in foreign:
+        if getattr(request, name):
+            raise INVALID_REQUEST.with_reason(f"{name} is of the other grant type")
+
+
+def check_client(authorization: AuthorizationState, application: Application) -> None:
+    """Refuse a code or token that was issued to another application."""
+    if authorization.application_id != application.application_id:
+        raise INVALID_GRANT.with_reason("of another client")
+
+
+def check_authorization(authorization: AuthorizationState, application: Application) -> None:
+    """Refuse if the seller is suspended, the authorization was withdrawn, or `offline_access` was taken away."""
+    if authorization.seller_suspended_ms is not None:
+        raise TOKEN_FORBIDDEN.with_reason("seller suspended")
+    if authorization.withdrawn_ms is not None:
+        raise UNAUTHORIZED_CLIENT.with_reason("authorization withdrawn")
+    if includes(authorization.scope, OFFLINE_ACCESS) and not includes(application.scopes, OFFLINE_ACCESS):
+        raise UNAUTHORIZED_CLIENT.with_reason("offline_access taken from the application")
+
+
+def check_redirect_uri(redirect_uri: str, application: Application) -> None:
+    """Refuse a redirect URI that is not registered, or not any more."""
+    if redirect_uri not in application.redirect_uris:
+        raise INVALID_GRANT.with_reason("redirect_uri not registered")
+
+
+def check_scope(scope: str, application: Application) -> None:
+    """Refuse tokens whose scopes have all been taken from the application."""
+    if not shared(scope, application.scopes):
+        raise INVALID_SCOPE.with_reason("the application has none of these scopes any more")
+
+
+async def alert(call: Call, kind: Kind, authorization: AuthorizationState, message: str) -> None:
+    """Alert operators to a replayed credential, in the transaction that revokes its family."""
+    call.alert = OperatorEvent(
+        kind,
+        f"{authorization.authorization_id}-{authorization.seller_id}",
+        message,
+        authorization.seller_id,
+        {"application_id": authorization.application_id, "address": call.address},
+    )
+    await operator_events.record(call.tx, call.alert, call.now_ms)

@@ -1,54 +1,47 @@
-"""The life of a family of tokens as one table, from the code to its end: every state and every move between them.
+"""The lifecycle of a token family as one table, from the authorization code to the end: its states and moves.
 
-The guards of the UPDATEs, the picture in the docs and the tests are read from here. What stands in no row changes
-nothing: it is refused, or it was done before.
+The conditions of the UPDATEs, docs/token-lifecycle.md and the tests are derived from it. Any other event changes
+nothing: it is refused, or has had its effect before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state: which columns are filled in it and which are empty, and what is good for something."""
+    """A state: the columns that are set in it, those that are NULL, and which credentials are valid."""
 
     name: str
     filled: tuple[str, ...]
     empty: tuple[str, ...]
-    good: str
-
-    def fits(self, filled: Collection[str]) -> bool:
-        """Whether these are the columns that it has filled, so far as they matter to it."""
-        return all(column in filled for column in self.filled) and not any(column in filled for column in self.empty)
+    valid: str
 
 
-EXCHANGED, CODE_EXPIRED = "codes.exchanged_ms", "codes.expired_ms"
+EXCHANGED_AT, CODE_EXPIRED_AT = "codes.exchanged_ms", "codes.expired_ms"
 REVOKED_AT, EXPIRED_AT = "token_families.revoked_ms", "token_families.expired_ms"
 WITHDRAWN_AT = "authorizations.withdrawn_ms"
-COLUMNS = (EXCHANGED, CODE_EXPIRED, REVOKED_AT, EXPIRED_AT, WITHDRAWN_AT)
+COLUMNS = (EXCHANGED_AT, CODE_EXPIRED_AT, REVOKED_AT, EXPIRED_AT, WITHDRAWN_AT)
 
-FRESH = State("fresh", (), (EXCHANGED, CODE_EXPIRED, WITHDRAWN_AT), "the code")
-LAPSED = State("lapsed", (CODE_EXPIRED,), (EXCHANGED, WITHDRAWN_AT), "nothing")
-OPEN = State(
-    "open",
-    (EXCHANGED,),
+CODE_ISSUED = State("code_issued", (), (EXCHANGED_AT, CODE_EXPIRED_AT, WITHDRAWN_AT), "the code")
+CODE_EXPIRED = State("code_expired", (CODE_EXPIRED_AT,), (EXCHANGED_AT, WITHDRAWN_AT), "nothing")
+ACTIVE = State(
+    "active",
+    (EXCHANGED_AT,),
     (REVOKED_AT, EXPIRED_AT, WITHDRAWN_AT),
-    "the newest refresh token, where `offline_access` was granted; every access token to its own end",
+    "the newest refresh token, if `offline_access` was granted; each access token until it expires",
 )
-EXPIRED = State(
-    "expired", (EXCHANGED, EXPIRED_AT), (REVOKED_AT, WITHDRAWN_AT), "access tokens, as far as theirs is a later end"
-)
-REVOKED = State("revoked", (EXCHANGED, REVOKED_AT), (WITHDRAWN_AT,), "nothing")
+EXPIRED = State("expired", (EXCHANGED_AT, EXPIRED_AT), (REVOKED_AT, WITHDRAWN_AT), "each access token until it expires")
+REVOKED = State("revoked", (EXCHANGED_AT, REVOKED_AT), (WITHDRAWN_AT,), "nothing")
 WITHDRAWN = State("withdrawn", (WITHDRAWN_AT,), (), "nothing")
 
-STATES = (FRESH, LAPSED, OPEN, EXPIRED, REVOKED, WITHDRAWN)
+STATES = (CODE_ISSUED, CODE_EXPIRED, ACTIVE, EXPIRED, REVOKED, WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One move: from any of `sources` to `target` (None: it stays), when what is presented, and what is answered."""
+    """A move from any of `sources` to `target` (None: the state stays), with its trigger and the response."""
 
     name: str
     when: str
@@ -56,93 +49,95 @@ class Move:
     target: State | None
     answer: str
     reason: str = ""
-    """What the log has of a refusal."""
+    """The reason of a refusal in the log."""
 
     def guard(self, table: str) -> str:
-        """The condition of the UPDATE of a table that makes this move: the check *is* the statement."""
+        """Return the condition of the UPDATE of `table` that makes this move."""
         parts = [
             f"{column.partition('.')[2]} IS {'NOT ' if column in self.sources[0].filled else ''}NULL"
             for column in COLUMNS
-            if column.startswith(f"{table}.") and self._all_agree(column)
+            if column.startswith(f"{table}.") and self._is_common(column)
         ]
-        assert parts, "a guard that guards nothing"
+        assert parts, "an UPDATE without a condition"
         return " AND ".join(parts)
 
-    def _all_agree(self, column: str) -> bool:
+    def _is_common(self, column: str) -> bool:
+        """Return whether the column is set in all sources, or NULL in all sources."""
         return all(column in source.filled for source in self.sources) or all(
             column in source.empty for source in self.sources
         )
 
 
-_LIVING = (OPEN, EXPIRED)
+_NOT_REVOKED = (ACTIVE, EXPIRED)
 _REFUSED = "`invalid_grant`"
 
-AGREE = Move("agree", "the seller agrees", (), FRESH, "a code")
-EXCHANGE = Move("exchange", "the code, within its time", (FRESH,), OPEN, "the first tokens")
-LAPSE = Move("lapse", "the code, after its time", (FRESH,), LAPSED, _REFUSED, "code expired")
-DOUBLE = Move(
-    "double",
-    "the code again, sooner than `code_repeat_seconds`: a repeat of the network's or a browser's making",
-    _LIVING,
+AUTHORIZE = Move("authorize", "the seller agrees", (), CODE_ISSUED, "a code")
+EXCHANGE = Move("exchange", "the code, before it expires", (CODE_ISSUED,), ACTIVE, "the first tokens")
+EXPIRE_CODE = Move("expire_code", "the code, after it expired", (CODE_ISSUED,), CODE_EXPIRED, _REFUSED, "code expired")
+RETRY_CODE = Move(
+    "retry_code",
+    "the exchanged code, within `code_repeat_seconds`: a retry by a network or browser",
+    _NOT_REVOKED,
     None,
     _REFUSED,
     "code exchanged already",
 )
-STEAL = Move(
-    "steal",
-    "the code again, later, within its time: somebody else has it too",
-    _LIVING,
+REUSE_CODE = Move(
+    "reuse_code",
+    "the exchanged code, later, before it expires: an attack",
+    _NOT_REVOKED,
     REVOKED,
     _REFUSED,
     "code presented again",
 )
-LATE = Move("late", "the code again, after its time", _LIVING, None, _REFUSED, "code expired")
-REFRESH = Move("refresh", "the newest refresh token, within its time", (OPEN,), None, "the next tokens, once")
-REPEAT = Move(
-    "repeat",
+REFUSE_CODE = Move("refuse_code", "the exchanged code, after it expired", _NOT_REVOKED, None, _REFUSED, "code expired")
+REFRESH = Move("refresh", "the newest refresh token, before it expires", (ACTIVE,), None, "the next tokens, once")
+RETRY_REFRESH = Move(
+    "retry_refresh",
     "a used refresh token, until `refresh_repeat_seconds` after its successor was refreshed",
-    _LIVING,
+    _NOT_REVOKED,
     None,
-    "the very same tokens as before",
+    "the same tokens as before",
 )
-REPLAY = Move("replay", "a used refresh token, later", _LIVING, REVOKED, _REFUSED, "refresh token replayed")
-REFUSE = Move(
-    "refuse",
-    "the same, where the application has `on_replay` set to `refuse`",
-    _LIVING,
+REUSE_REFRESH = Move(
+    "reuse_refresh", "a used refresh token, later", _NOT_REVOKED, REVOKED, _REFUSED, "refresh token replayed"
+)
+REFUSE_REFRESH = Move(
+    "refuse_refresh",
+    "the same, if `on_replay` of the application is `refuse`",
+    _NOT_REVOKED,
     None,
     _REFUSED,
     "refresh token replayed",
 )
-EXPIRE = Move("expire", "the newest refresh token, after its time", (OPEN,), EXPIRED, _REFUSED, "refresh token expired")
-REVOKE = Move("revoke", "POST /oauth/revoke with any of its refresh tokens", _LIVING, REVOKED, "`{}`")
-REVOKE_ONE = Move("revoke_one", "POST /oauth/revoke with an access token, which ends alone", _LIVING, None, "`{}`")
+EXPIRE = Move(
+    "expire", "the newest refresh token, after it expired", (ACTIVE,), EXPIRED, _REFUSED, "refresh token expired"
+)
+REVOKE = Move("revoke", "POST /oauth/revoke with any of its refresh tokens", _NOT_REVOKED, REVOKED, "`{}`")
+REVOKE_ACCESS = Move(
+    "revoke_access", "POST /oauth/revoke with an access token, which alone is revoked", _NOT_REVOKED, None, "`{}`"
+)
 WITHDRAW = Move(
     "withdraw",
-    "the seller or the operator withdraws what the application was allowed",
-    (FRESH, LAPSED, OPEN, EXPIRED, REVOKED),
+    "the seller or an operator withdraws the authorization",
+    (CODE_ISSUED, CODE_EXPIRED, ACTIVE, EXPIRED, REVOKED),
     WITHDRAWN,
     "from then on `unauthorized_client`",
 )
 
 MOVES = (
-    AGREE,
+    AUTHORIZE,
     EXCHANGE,
-    LAPSE,
-    DOUBLE,
-    STEAL,
-    LATE,
+    EXPIRE_CODE,
+    RETRY_CODE,
+    REUSE_CODE,
+    REFUSE_CODE,
     REFRESH,
-    REPEAT,
-    REPLAY,
-    REFUSE,
+    RETRY_REFRESH,
+    REUSE_REFRESH,
+    REFUSE_REFRESH,
     EXPIRE,
     REVOKE,
-    REVOKE_ONE,
+    REVOKE_ACCESS,
     WITHDRAW,
 )
-
-
-def state(filled: Collection[str]) -> State:
-    """The state of a family of whose `COLUMNS` these are filled."""
-    return next(one for one in STATES if one.fits(filled))

@@ -1,4 +1,4 @@
-"""What a client that knows nothing but the service's address is told of it (RFC 8414)."""
+"""The authorization server metadata, by which a client discovers the endpoints (RFC 8414)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENT_AUTHENTICATION = ["client_secret_post"]
 
 
 def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handler:
-    """Answers the document; `endpoints` are the paths of the members `…_endpoint` at which a client authenticates."""
+    """Return the handler. `endpoints` has the paths of the members `…_endpoint` at which a client authenticates."""
 
     async def show(call: Call) -> Answer:
         return Answer(200, document(call.settings.issuer, endpoints, grant_types))
@@ -24,7 +24,7 @@ def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handl
 
 
 def document(issuer: str, endpoints: Mapping[str, str], grant_types: Collection[str]) -> dict[str, Any]:
-    """The document of a service at the address `issuer`."""
+    """Return the document of the service with this issuer."""
     authenticated: dict[str, Any] = {}
     for name, path in endpoints.items():
         authenticated[f"{name}_endpoint"] = issuer + path
@@ -45,7 +45,7 @@ def document(issuer: str, endpoints: Mapping[str, str], grant_types: Collection[
 
 
 def schema(example: Mapping[str, Any]) -> dict[str, Any]:
-    """The document's shape, read off one of its kind."""
+    """Return the document's schema, derived from an example."""
     return {"type": "object", "required": list(example), "properties": {name: _kind(v) for name, v in example.items()}}
 
 

@@ -1,4 +1,4 @@
-"""The rows of the interface table that this domain answers."""
+"""The operations of the token endpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKEN = Operation(
     surface="token",
     handler=handlers.token,
     transaction="write",
-    conflict_keys=handlers.code_or_token,
+    conflict_keys=handlers.redeemed_credential,
     body=TokenRequest,
     answer=TokenAnswer.model_json_schema(),
     example={
@@ -30,9 +30,9 @@ TOKEN = Operation(
     },
     errors=OAUTH_ERRORS,
     description=(
-        "The body may be `application/x-www-form-urlencoded` with the same names. A refresh makes one successor and no"
-        " more: redeeming the used token again answers the very same tokens until a minute after that successor was"
-        " itself refreshed; after that it is a replay and ends the whole family."
+        "The body may be `application/x-www-form-urlencoded` with the same names. A refresh token has exactly one"
+        " successor: using the token again returns the same tokens until one minute after the successor was itself"
+        " refreshed. Later reuse is a replay and revokes the token family."
     ),
 )
 
@@ -40,7 +40,7 @@ REVOKE = Operation(
     method="POST",
     path="/oauth/revoke",
     name="revoke_token",
-    summary="End a token",
+    summary="Revoke a token",
     surface="token",
     handler=handlers.revoke,
     transaction="write",
@@ -50,8 +50,9 @@ REVOKE = Operation(
     example={},
     errors=CLIENT_ERRORS,
     description=(
-        "RFC 7009. Revoking a refresh token, also a used one, revokes its token family; an access token alone."
-        " What is unknown, or another application's, is answered the same and nothing is done."
+        "RFC 7009. Revoking a refresh token, also a used one, revokes its token family; revoking an access token"
+        " revokes that token alone. An unknown token and one of another application get the same answer, without"
+        " effect."
     ),
 )
 
@@ -59,7 +60,7 @@ INTROSPECT = Operation(
     method="POST",
     path="/oauth/introspect",
     name="introspect_token",
-    summary="Ask whether a token is good, and what for",
+    summary="Introspect a token",
     surface="token",
     handler=handlers.introspect,
     transaction="write",
@@ -80,9 +81,10 @@ INTROSPECT = Operation(
     },
     errors=CLIENT_ERRORS,
     description=(
-        "RFC 7662, for the application's own tokens. Of one that is unknown, another application's, expired, revoked or"
-        " used, or whose seller is suspended or has withdrawn, the answer says only that it is not active. Asking uses"
-        " nothing up: a used refresh token that may still be repeated is not active, and a replay is not one."
+        "RFC 7662, for the application's own tokens. For a token that is unknown, of another application, expired,"
+        " revoked or used, or whose seller is suspended or has withdrawn the authorization, the answer is only that it"
+        " is not active. A used refresh token is not active even while it can be retried. Introspection changes"
+        " nothing and is never a replay."
     ),
 )
 
@@ -93,7 +95,7 @@ METADATA = Operation(
     method="GET",
     path=metadata.PATH,
     name="authorization_server_metadata",
-    summary="What a client needs to know of this service before it asks for tokens",
+    summary="Get the authorization server metadata",
     surface="token",
     handler=metadata.handler(_ENDPOINTS, handlers.GRANTS),
     transaction="none",

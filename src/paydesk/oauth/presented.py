@@ -1,7 +1,7 @@
-"""A token that its own application presents: to end it (RFC 7009), or to hear what it is good for (RFC 7662).
+"""Revocation (RFC 7009) and introspection (RFC 7662) of a token by its own application.
 
-What is unknown, no token at all or of another application looks the same: nothing is done, and it is not active. A hint
-about the kind is not needed, for a token's shape says which it is.
+An unknown or malformed token and one of another application are treated alike: not revoked, and not active. The format
+of a token shows its type, so `token_type_hint` is ignored.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from typing import Any
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import bearer, store, tokens
+from paydesk.oauth import bearer, issuing, store, tokens
 from paydesk.oauth.bearer import AccessToken
 from paydesk.oauth.clients.application import Application
-from paydesk.oauth.grants import checks
 from paydesk.oauth.scopes import shared
 from paydesk.oauth.store import RefreshToken
 from paydesk.operation import Answer, Call
@@ -23,7 +22,7 @@ REASON = "by the application"
 
 
 async def revoke(call: Call, token: str, application: Application) -> Answer:
-    """End an access token alone, or with a refresh token, a used one too, everything of its family."""
+    """Revoke an access token alone, or with a refresh token, also a used one, its whole family."""
     access_token = await _access_token(call, token, application)
     if access_token is not None:
         await bearer.revoke(call.tx, access_token, call.now_ms)
@@ -35,18 +34,18 @@ async def revoke(call: Call, token: str, application: Application) -> Answer:
 
 
 async def introspect(call: Call, token: str, application: Application) -> Answer:
-    """Say of a good token what it is good for, and of any other only that it is not."""
+    """Describe a valid token; for any other return only that it is not active."""
     access_token = await _access_token(call, token, application)
-    if access_token is not None and await _is_good(call, access_token):
+    if access_token is not None and await _is_valid(call, access_token):
         return Answer(200, _of_access_token(call, access_token))
     refresh_token = await _refresh_token(call, token, application)
-    if refresh_token is not None and await _has_a_successor_to_make(call, refresh_token, application):
+    if refresh_token is not None and await _can_be_refreshed(call, refresh_token, application):
         return Answer(200, _of_refresh_token(call, refresh_token, application))
     return Answer(200, {"active": False})
 
 
 async def _access_token(call: Call, token: str, application: Application) -> AccessToken | None:
-    """The application's access token, or None."""
+    """Return the application's access token, or None."""
     seller_id = ids.seller_of(token) if tokens.is_access_token(token) else None
     found = await bearer.find(call.tx, seller_id, digest(token)) if seller_id is not None else None
     if found is None or found.application_id != application.application_id:
@@ -56,30 +55,29 @@ async def _access_token(call: Call, token: str, application: Application) -> Acc
 
 
 async def _refresh_token(call: Call, token: str, application: Application) -> RefreshToken | None:
-    """The application's refresh token, or None. A code has the same shape, and is none."""
+    """Return the application's refresh token, or None; an authorization code has the same format and is not found."""
     seller_id = ids.seller_of(token) if tokens.is_refresh_token_or_code(token) else None
     found = await store.find_refresh_token(call.tx, seller_id, token) if seller_id is not None else None
-    if found is None or found.grant.application_id != application.application_id:
+    if found is None or found.authorization.application_id != application.application_id:
         return None
-    call.logged_seller_id = found.grant.seller_id
+    call.logged_seller_id = found.authorization.seller_id
     return found
 
 
-async def _is_good(call: Call, token: AccessToken) -> bool:
+async def _is_valid(call: Call, token: AccessToken) -> bool:
     refusal = token.refusal(call.now_ms)
-    if token.runs_out(call.now_ms):
+    if token.expires_now(call.now_ms):
         await bearer.expire(call.tx, token, call.now_ms)
     return refusal is None
 
 
-async def _has_a_successor_to_make(call: Call, token: RefreshToken, application: Application) -> bool:
-    """Whether a refresh with it would make new tokens.
+async def _can_be_refreshed(call: Call, token: RefreshToken, application: Application) -> bool:
+    """Return whether a refresh with the token would issue new tokens.
 
-    A used one has its successor. Within its time it still answers the tokens that were made of it, for answers that got
-    lost, but it is not the one to keep, and whoever asks is not told that it is as good.
+    A used token would not: it only returns its existing successor for a grace period, in case the answer was lost.
     """
     try:
-        checks.stands(token.grant, application)
+        issuing.check_authorization(token.authorization, application)
     except Refusal:
         return False
     if token.revoked_ms is not None or token.used:
@@ -92,19 +90,19 @@ async def _has_a_successor_to_make(call: Call, token: RefreshToken, application:
 
 def _of_access_token(call: Call, token: AccessToken) -> dict[str, Any]:
     about = {"client_id": str(token.application_id), "token_type": "bearer"}
-    whose = _whose(call, token.seller_id, live=bool(token.live))
-    return {"active": True, **_scope(token.effective_scope), **about, **_times(token), **whose}
+    subject = _subject(call, token.seller_id, live=bool(token.live))
+    return {"active": True, **_scope(token.effective_scope), **about, **_times(token), **subject}
 
 
 def _of_refresh_token(call: Call, token: RefreshToken, application: Application) -> dict[str, Any]:
-    """It has no `token_type`: nobody may take it for a bearer."""
+    """Describe a refresh token, without `token_type`: it is no bearer token."""
     family = token.family
     about = {**_scope(shared(family.scope, application.scopes)), "client_id": str(family.application_id)}
-    return {"active": True, **about, **_times(token), **_whose(call, family.seller_id, live=family.live)}
+    return {"active": True, **about, **_times(token), **_subject(call, family.seller_id, live=family.live)}
 
 
 def _scope(scope: str) -> dict[str, str]:
-    """Return the member `scope`, which is left out where there is none (RFC 7662 section 2.2)."""
+    """Return the member `scope`, left out if there are none (RFC 7662 section 2.2)."""
     return {"scope": scope} if scope else {}
 
 
@@ -112,6 +110,6 @@ def _times(token: AccessToken | RefreshToken) -> dict[str, int]:
     return {"exp": token.expires_ms // 1000, "iat": token.created_ms // 1000}
 
 
-def _whose(call: Call, seller_id: int, *, live: bool) -> dict[str, Any]:
+def _subject(call: Call, seller_id: int, *, live: bool) -> dict[str, Any]:
     issuer = call.settings.issuer
     return {"sub": str(seller_id), "iss": issuer, "user_id": seller_id, "live_mode": live}

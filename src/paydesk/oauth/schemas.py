@@ -1,4 +1,4 @@
-"""The token endpoints' bodies at the wire: they check and describe their fields, and are used nowhere inside."""
+"""The request and response bodies of the token endpoints."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from paydesk.oauth.errors import INVALID_REQUEST
 
 
 def _digits(value: Any) -> Any:
-    """A JSON number is taken for its digits; a boolean is no number here."""
+    """Return an integer as its digits; a boolean is not an integer here."""
     return str(value) if type(value) is int else value
 
 
 def _closed(schema: dict[str, Any]) -> None:
-    """On the wire a parameter is left out or has a value: no defaults, no null."""
+    """Describe that a parameter is left out or has a value: remove defaults and null."""
     for name, field in schema["properties"].items():
         field.pop("default", None)
         kinds = [kind for kind in field.pop("anyOf", ()) if kind != {"type": "null"}]
         schema["properties"][name] = {**field, **(kinds[0] if len(kinds) == 1 else {"anyOf": kinds} if kinds else {})}
 
 
-def _with_a_token(schema: dict[str, Any]) -> None:
-    """An empty token is none."""
+def _token_required(schema: dict[str, Any]) -> None:
+    """Describe that `token` is required and not empty."""
     _closed(schema)
     schema["required"].append("token")
     schema["properties"]["token"]["minLength"] = 1
 
 
-def _one_of_two_flows(schema: dict[str, Any]) -> None:
-    """Each grant type needs parameters of its own, and takes none of the other's."""
+def _one_of_two_grant_types(schema: dict[str, Any]) -> None:
+    """Describe that each grant type requires its own parameters and refuses the other's."""
     _closed(schema)
     schema["examples"] = [
         {
@@ -42,12 +42,12 @@ def _one_of_two_flows(schema: dict[str, Any]) -> None:
             "refresh_token": "TG-6500883a5f70750001bc46d26500883a5f707500-1160535239",
         }
     ]
-    there, empty = {"minLength": 1}, {"maxLength": 0}
+    present, empty = {"minLength": 1}, {"maxLength": 0}
     schema["oneOf"] = [
         {
             "properties": {
                 "grant_type": {"const": grant_type},
-                **dict.fromkeys(needed, there),
+                **dict.fromkeys(needed, present),
                 **dict.fromkeys(others, empty),
             },
             "required": needed,
@@ -64,7 +64,7 @@ Required = Annotated[str, Field(pattern=f"^{text.CHARACTER}+$")]
 
 
 class Credentials(BaseModel):
-    """Who asks. An empty string stands for a parameter left out (RFC 6749 section 3.2)."""
+    """The client's credentials. An empty string counts as a missing parameter (RFC 6749 section 3.2)."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, json_schema_extra=_closed)
 
@@ -75,78 +75,82 @@ class Credentials(BaseModel):
 
 
 class TokenRequest(Credentials):
-    """What an application asks for."""
+    """A token request."""
 
-    model_config = ConfigDict(json_schema_extra=_one_of_two_flows)
+    model_config = ConfigDict(json_schema_extra=_one_of_two_grant_types)
 
     grant_type: Required = Field(
         description="`authorization_code` for the first tokens, `refresh_token` to renew them.",
         json_schema_extra={"enum": ["authorization_code", "refresh_token"]},
     )
-    code: Text = Field("", repr=False, description="With `authorization_code` alone, and required there.")
-    redirect_uri: Text = Field("", description="Required with `authorization_code`: where the code was sent to.")
+    code: Text = Field("", repr=False, description="Only with `authorization_code`, where it is required.")
+    redirect_uri: Text = Field("", description="Required with `authorization_code`: the URI that the code was sent to.")
     code_verifier: Annotated[str, Field(pattern=r"^([A-Za-z0-9._~-]{43,128})?$")] = Field(
-        "", repr=False, description="With `authorization_code`, when and only when the authorization had a challenge."
+        "",
+        repr=False,
+        description="With `authorization_code`: required if the authorization request had a challenge, else refused.",
     )
-    refresh_token: Text = Field("", repr=False, description="With `refresh_token` alone, and required there.")
-    scope: Text | None = Field(None, description="The scopes that were granted, or fewer; left out: all of them.")
+    refresh_token: Text = Field("", repr=False, description="Only with `refresh_token`, where it is required.")
+    scope: Text | None = Field(None, description="The granted scopes or fewer. Default: all granted scopes.")
     test_token: Literal["true", "false"] | StrictBool | None = Field(
-        None, description="Whether the tokens are for test orders; a refresh keeps the kind that its family has."
+        None, description="Whether the tokens are for test orders. A refresh keeps the mode of its family."
     )
 
     @property
     def wants_test(self) -> bool | None:
-        """Whether test tokens are asked for; None where the request does not say."""
+        """Whether test tokens are requested; None if the parameter is missing."""
         return None if self.test_token is None else self.test_token in (True, "true")
 
 
 class PresentedToken(Credentials):
-    """A token that its application ends or asks about."""
+    """A request to revoke or introspect a token."""
 
-    model_config = ConfigDict(json_schema_extra=_with_a_token)
+    model_config = ConfigDict(json_schema_extra=_token_required)
 
     token: Text = Field("", repr=False, description="An access token or a refresh token. Required.")
     token_type_hint: Text = Field(
-        "", description="Not needed: a token's shape says which kind it is. Any value is accepted."
+        "", description="Ignored, since the format of a token shows its type. Any value is accepted."
     )
 
 
 class TokenAnswer(BaseModel):
-    """The tokens of one generation, as `body` writes them."""
+    """The tokens of one generation."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
 
     access_token: str = Field(pattern=tokens.ACCESS_TOKEN_PATTERN)
     token_type: Literal["bearer"]
-    expires_in: int = Field(ge=0, description="Seconds that the access token has left.")
+    expires_in: int = Field(ge=0, description="Seconds until the access token expires.")
     scope: str = Field(
-        description="In alphabetical order; without those that an operator has taken from the application."
+        description="In alphabetical order, without scopes that an operator has taken from the application."
     )
     user_id: int = Field(description="The seller that the tokens act for.")
     refresh_token: str | None = Field(
-        None, pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only where `offline_access` was granted."
+        None, pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only if `offline_access` was granted."
     )
     public_key: str = Field(pattern=tokens.PUBLIC_KEY_PATTERN)
     live_mode: bool = Field(description="False for tokens of test orders.")
 
 
 class Introspection(BaseModel):
-    """What is said of a token; of one that is not good nothing but that."""
+    """The description of a token; for one that is not active only that."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
 
-    active: bool = Field(description="Whether it is good now. A used refresh token is not, though it may be repeated.")
+    active: bool = Field(
+        description="Whether the token is valid. A used refresh token is not active, even while it can be retried."
+    )
     scope: str | None = Field(
         None,
         description=(
-            "In alphabetical order; of a refresh token what its family was granted. Without those that an operator has"
-            " taken from the application."
+            "In alphabetical order; for a refresh token the scopes granted to its family. Scopes that an operator has"
+            " taken from the application are left out."
         ),
     )
     client_id: str | None = Field(None, description="The application, in digits.")
-    token_type: Literal["bearer"] | None = Field(None, description="Of an access token alone.")
-    exp: int | None = Field(None, description="When it expires, in seconds since 1970.")
-    iat: int | None = Field(None, description="When it was issued, in seconds since 1970.")
+    token_type: Literal["bearer"] | None = Field(None, description="Only for an access token.")
+    exp: int | None = Field(None, description="When the token expires, in seconds since 1970.")
+    iat: int | None = Field(None, description="When the token was issued, in seconds since 1970.")
     sub: str | None = Field(None, description="The seller, as `user_id`, in digits.")
     iss: str | None = Field(None, description="The address of this service.")
     user_id: int | None = Field(None, description="The seller that the token acts for.")
@@ -157,7 +161,7 @@ Model = TypeVar("Model", bound=Credentials)
 
 
 def read(model: type[Model], body: Any) -> Model:
-    """The request in a parsed body. Raises INVALID_REQUEST; its reason names parameters, never their values."""
+    """Validate a parsed body. Raises INVALID_REQUEST, whose reason names parameters and never their values."""
     if not isinstance(body, dict):
         raise INVALID_REQUEST.with_reason("body is not an object")
     if None in body.values():
@@ -169,7 +173,7 @@ def read(model: type[Model], body: Any) -> Model:
 
 
 def body(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> dict[str, Any]:
-    """The answer that carries `pair`, with what is left of the access token's lifetime and what `scope` it has now."""
+    """Return the body with the tokens of `pair`, the remaining lifetime and the current `scope`."""
     generation = pair.generation
     answer: dict[str, Any] = {
         "access_token": pair.access_token,

@@ -1,4 +1,4 @@
-"""Scopes: what a token is good for, written as one string of names with single spaces, in alphabetical order."""
+"""Scopes: the permissions of a token, stored as one string of names with single spaces, in alphabetical order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ READ = "read"
 WRITE = "write"
 SCOPES = (OFFLINE_ACCESS, READ, WRITE)
 PATTERN = "^({0})( ({0})){{0,2}}$".format("|".join(SCOPES))
-"""Of these; that each is named once a pattern doesn't say."""
+"""A list of these names; that each occurs once is checked by `parse`."""
 
 
 class ScopeError(ValueError):
@@ -19,28 +19,27 @@ class ScopeError(ValueError):
 
 
 def parse(text: str) -> frozenset[str]:
-    """The scopes in `text` (RFC 6749 section 3.3, of which an empty string is no instance). Raises `ScopeError`."""
+    """Return the scopes in `text` (RFC 6749 section 3.3); an empty string is malformed. Raises `ScopeError`."""
     names = text.split(" ")
     if "" in names:
-        raise ScopeError("scope is empty or has a space too many")
+        raise ScopeError("scope is empty or has an extra space")
     if not set(names) <= set(SCOPES):
         raise ScopeError("scope is unknown")
     if len(set(names)) < len(names):
-        raise ScopeError("scope is doubled")
+        raise ScopeError("a scope is repeated")
     return frozenset(names)
 
 
 def canonical(text: str) -> str:
-    """The same scopes in alphabetical order. Raises `ScopeError`."""
+    """Return the same scopes in alphabetical order. Raises `ScopeError`."""
     scopes = parse(text)
     return " ".join(name for name in SCOPES if name in scopes)
 
 
 def narrow(granted: str, requested: str | None) -> str:
-    """What is asked for out of what was granted, in alphabetical order; all of it where nothing is asked for.
+    """Return the requested scopes in alphabetical order; all granted ones if `requested` is None or empty.
 
-    An empty `requested` asks for nothing (RFC 6749 section 3.2). Raises INVALID_SCOPE where it is malformed or wider
-    than `granted`.
+    Raises INVALID_SCOPE if `requested` is malformed or wider than `granted`.
     """
     if not requested:
         return granted
@@ -55,11 +54,16 @@ def narrow(granted: str, requested: str | None) -> str:
 
 @lru_cache(64)
 def shared(granted: str, allowed: str) -> str:
-    """Return the scopes that both stored strings have, in alphabetical order; an empty string where there are none."""
+    """Return the scopes that both stored strings have, in alphabetical order; an empty string if there are none."""
     both = set(granted.split(" ")) & set(allowed.split(" "))
     return " ".join([name for name in SCOPES if name in both])
 
 
 def includes(scope: str, *names: str) -> bool:
-    """Whether every one of `names` is among the scopes of the stored string."""
+    """Return whether the stored string has all of `names`."""
     return set(names) <= set(scope.split(" "))
+
+
+def for_display(scope: str) -> list[str]:
+    """Return the scopes of a stored string in the order of a page: the permissions before their duration."""
+    return [name for name in (READ, WRITE, OFFLINE_ACCESS) if includes(scope, name)]

@@ -1,7 +1,7 @@
-"""Tokens, codes and public keys: their shapes, and how the secret part of a token is derived from the server key.
+"""Tokens, codes and public keys: their formats, and how tokens are derived from the server key.
 
-Nothing here is random but `new_code`, `new_public_key` and `new_family_id`: the tokens of a family can be derived again
-at any time and are not stored.
+Only `new_code`, `new_public_key` and `new_family_id` are random. The tokens of a family can be derived again and
+are not stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFRESH_TOKEN = re.compile(REFRESH_TOKEN_PATTERN)
 
 
 class TokenFamily(msgspec.Struct, frozen=True):
-    """All tokens that come from one code: whose they are, live or test, and the scope that was granted."""
+    """All tokens issued from one code: seller, application, live or test, and the granted scope."""
 
     seller_id: int
     family_id: bytes
@@ -40,7 +40,7 @@ class TokenFamily(msgspec.Struct, frozen=True):
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """One generation of a family: what cannot be derived. `scope` and the times are those of its access token."""
+    """The stored part of a generation, from which its tokens are derived; scope and times are the access token's."""
 
     number: int
     key_version: int
@@ -48,12 +48,12 @@ class Generation(msgspec.Struct, frozen=True):
     created_ms: int
     expires_ms: int
     digest: bytes | None = None
-    """Of its access token, where that was issued before."""
+    """The digest of its access token, if that was issued before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long tokens live from their creation."""
+    """The lifetimes of tokens from their creation."""
 
     access_token_seconds: int
     refresh_token_seconds: int
@@ -61,7 +61,7 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pair:
-    """The tokens of one generation; there is no refresh token without `offline_access`."""
+    """The tokens of one generation; without `offline_access` there is no refresh token."""
 
     family: TokenFamily
     generation: Generation
@@ -70,10 +70,12 @@ class Pair:
 
 
 def derive(keys: Keys, family: TokenFamily, generation: Generation) -> Pair:
-    """The tokens of a generation, the same ones every time. Raises `KeyMissing`, also where the key is another one."""
+    """Return the tokens of a generation, the same every time. Raises `KeyMissing`, also if the key differs."""
     access_token, version = _access_token(keys, family, generation), generation.key_version
     if generation.digest is not None and generation.digest != digest(access_token):
-        raise KeyMissing(version, f"this node's server key of version {version} is not the one that the token is of")
+        raise KeyMissing(
+            version, f"this node's server key of version {version} is not the one that the token was derived from"
+        )
     return Pair(
         family,
         generation,
@@ -83,37 +85,37 @@ def derive(keys: Keys, family: TokenFamily, generation: Generation) -> Pair:
 
 
 def is_access_token(text: str) -> bool:
-    """Whether `text` has the shape of an access token."""
+    """Return whether `text` has the format of an access token."""
     return _ACCESS_TOKEN.fullmatch(text) is not None
 
 
 def is_refresh_token_or_code(text: str) -> bool:
-    """Whether `text` has the shape that refresh tokens and codes share."""
+    """Return whether `text` has the format that refresh tokens and codes share."""
     return _REFRESH_TOKEN.fullmatch(text) is not None
 
 
 def new_code(seller_id: int) -> str:
-    """A new authorization code with 160 random bits (RFC 6749 section 10.10)."""
+    """Return a new authorization code with 160 random bits (RFC 6749 section 10.10)."""
     return f"TG-{new_hex(160)}-{seller_id}"
 
 
-def code_of(keys: Keys, key_version: int, seller_id: int, value: str) -> str:
-    """The code that comes of a form's random value: nobody has it without that and the key. Raises `KeyMissing`."""
-    return f"TG-{keys.derive(key_version, 'code', value)[:20].hex()}-{seller_id}"
+def code_of(keys: Keys, key_version: int, seller_id: int, request_token: str) -> str:
+    """Return the code derived from the server key and the token of a consent request. Raises `KeyMissing`."""
+    return f"TG-{keys.derive(key_version, 'code', request_token)[:20].hex()}-{seller_id}"
 
 
 def new_public_key(*, live: bool) -> str:
-    """A new public key of an application, for one of the two modes."""
+    """Return a new public key of an application, for live or test mode."""
     return f"{prefix(live=live)}-{uuid.uuid4()}"
 
 
 def new_family_id() -> bytes:
-    """128 random bits that name a family."""
+    """Return a random family id of 128 bits."""
     return secrets.token_bytes(16)
 
 
 def prefix(*, live: bool) -> str:
-    """What access tokens and public keys of a mode begin with."""
+    """Return the prefix of access tokens and public keys in live or test mode."""
     return "APP_USR" if live else "TEST"
 
 

@@ -99,7 +99,7 @@ async def add_secret(call: Call) -> Answer:
         for other in before:
             await applications.expire_secret(call.tx, number, other.secret_id, call.now_ms + overlap_seconds * 1000)
     # Every authentication reads all secrets of the application, so expired ones are deleted here.
-    await applications.forget_ended_secrets(call.tx, number, call.now_ms)
+    await applications.delete_expired_secrets(call.tx, number, call.now_ms)
     if len(await applications.find_secrets(call.tx, number)) >= VALID_SECRETS_MAX:
         raise TOO_MANY_SECRETS.with_reason("too many secrets", f"at most {VALID_SECRETS_MAX} may be valid at once")
     created, secret = await applications.add_secret(call.tx, number, call.now_ms)

@@ -7,6 +7,8 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 
+from paydesk.web.templates import environment
+
 PARAMETERS = ("code", "state", "scope", "iss", "error", "error_description")
 
 _STYLE = """
@@ -68,11 +70,8 @@ HEADERS = (
 
 def page(query: Mapping[str, str]) -> str:
     """Return the page for the parameters that the authorization page sent."""
-    from jinja2 import Environment, StrictUndefined
-
     parameters = [(name, query[name]) for name in PARAMETERS if name in query]
     code = query.get("code", "")
     exchange = _EXCHANGE.replace("CODE", code) if _CODE.fullmatch(code) else None
     title = "The seller agreed" if code else "The seller did not agree" if "error" in query else "No code"
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_PAGE)
-    return template.render(title=title, style=_STYLE, parameters=parameters, exchange=exchange)
+    return environment().from_string(_PAGE).render(title=title, style=_STYLE, parameters=parameters, exchange=exchange)

@@ -1,14 +1,13 @@
-"""Authentication of terminals by device token: one SELECT, cached for a few seconds."""
+"""Device tokens as bearers: look up the terminal of a token with one SELECT, cached for a few seconds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from paydesk.core import ids
-from paydesk.core.cache import Cache
+from paydesk.core.cache import LookupCache
 from paydesk.core.errors import UNAUTHORIZED
 from paydesk.core.secrets import digest
-from paydesk.core.signals import EVERYTHING
 from paydesk.operation import Caller
 from paydesk.storage.database import Database
 
@@ -38,17 +37,15 @@ class DeviceBearers:
 
     def __init__(self, database: Database, cache_seconds: float) -> None:
         self._database = database
-        self._cache: Cache[bytes, Bearer] = Cache(cache_seconds, ENTRIES_MAX)
-        self._changes = 0
-        database.signals.listen("device:", self._evict)
-        database.signals.listen(EVERYTHING, self._clear)
+        self._cache: LookupCache[bytes, Bearer] = LookupCache(cache_seconds, ENTRIES_MAX, database.signals)
+        self._cache.drop_on("device:", lambda topic, bearer: topic == f"device:{bearer.caller.terminal_id}")
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
-        """Return the calling terminal; `revoked` if its token is accepted for results only. Raises `unauthorized`."""
+        """Return the calling terminal, `revoked` if its token may only report results. Raises UNAUTHORIZED."""
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
-        bearer = self._cache.get(key) or await self._find(token, key)
+        bearer = self._cache.get(key) or await self._cache.fetch(key, self._look_up(token, key))
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
@@ -57,11 +54,10 @@ class DeviceBearers:
             raise refusal
         return replace(bearer.caller, revoked=True)
 
-    async def _find(self, token: str, key: bytes) -> Bearer:
+    async def _look_up(self, token: str, key: bytes) -> Bearer:
         seller_id = ids.seller_of(token) if token.startswith("PDT-") else None
         if seller_id is None:
             raise UNAUTHORIZED.with_reason("unknown token")
-        changes = self._changes
         row = await self._database.read(lambda tx: tx.one(BY_DIGEST, seller_id, key))
         if row is None:
             raise UNAUTHORIZED.with_reason("unknown token")
@@ -74,17 +70,4 @@ class DeviceBearers:
             terminal_id=terminal_id,
             token_digest=key,
         )
-        bearer = Bearer(caller, revoked_ms)
-        if changes == self._changes:
-            # No token changed during the read, so the row is current.
-            self._cache.put(key, bearer)
-        return bearer
-
-    def _evict(self, topic: str) -> None:
-        self._changes += 1
-        terminal_id = topic.removeprefix("device:")
-        self._cache.drop_where(lambda bearer: bearer.caller.terminal_id == terminal_id)
-
-    def _clear(self, _topic: str) -> None:
-        self._changes += 1
-        self._cache.clear()
+        return Bearer(caller, revoked_ms)

@@ -1,4 +1,4 @@
-"""Pages as answers: the templates filled in, and the headers that every page and every redirect carries."""
+"""HTML pages and redirects as answers, with the headers that all of them have."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth.scopes import OFFLINE_ACCESS, READ, WRITE, includes
-from paydesk.operation import Answer
+from paydesk.operation import Answer, Call, Operation, Surface
+from paydesk.web import templates
 from paydesk.web.language import Texts, choose, texts
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 HTML = "text/html; charset=utf-8"
 ASSETS_PATH = "/pages/assets/"
+ASSET_SECONDS = 365 * 24 * 3600
 ASSETS = {"pages.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 AGAIN = "again"
-"""Among a refusal's `extra`: where its page leads for another try, a path of this service."""
+"""The key in a refusal's `extra` of the path at which the error page offers to start again."""
 
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
-_BARE = (
+_HEADERS = (
     ("referrer-policy", "no-referrer"),
     ("cache-control", "no-store"),
     ("x-content-type-options", "nosniff"),
@@ -39,40 +37,40 @@ def page(
     template: str,
     words: Texts,
     *,
+    package: str = templates.SHARED,
     status: int = 200,
     headers: Headers = (),
     leads_away: bool = False,
     isolated: bool = False,
     **values: Any,
 ) -> Answer:
-    """A page; `leads_away` where the answer to its form sends the browser to an application.
+    """Return a template of `package` filled in.
 
-    `isolated`: the page cuts the browser's tie to the window that opened it. No page or redirect on the way from an
-    application and back may do that: the application would lose a popup that it opened for the authorization, and the
-    popup its `window.opener`.
-
-    Chromium and Safari hold every redirect that follows a form against form-action, those of the application's own
-    too, which nobody here can know: a policy for them would end in a button that does nothing.
+    `leads_away`: the answer to its form redirects to an application. Chromium and Safari apply form-action to every
+    redirect after a form, the application's own ones included, which are unknown here: such a page has no form-action.
+    `isolated`: the page severs the browser's tie to the window that opened it. No page or redirect between an
+    application's authorization request and its redirect URI may do that: an application that opened a popup would lose
+    it, and the popup its `window.opener`.
     """
-    body = _environment().get_template(template).render(t=words, asset=asset_path, **values)
+    body = templates.environment(package).get_template(template).render(t=words, asset=asset_path, **values)
     own = (
         ("content-security-policy", POLICY if leads_away else f"{POLICY}; form-action 'self'"),
         ("content-language", words.language),
         ("vary", "accept-language, cookie"),
-        *_BARE,
+        *_HEADERS,
         *((_ISOLATED,) if isolated else ()),
     )
     return Answer(status, body, (*own, *headers), HTML)
 
 
 def redirect(location: str, headers: Headers = ()) -> Answer:
-    """303, so that whatever was sent is not sent on."""
+    """Return a 303, so that the browser doesn't send the form on."""
     quoted = urllib.parse.quote(location, safe=_PRINTABLE)
-    return Answer(303, None, (("location", quoted), *_BARE, *headers), HTML)
+    return Answer(303, None, (("location", quoted), *_HEADERS, *headers), HTML)
 
 
 def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
-    """The page of a refusal, in the language that the request's `headers` ask for."""
+    """Return the page of a refusal, in the language that the request's `headers` prefer."""
     words = texts(choose(headers.get("accept-language", "")))
     code = refusal.kind.code
     name = code if f"error.{code}.title" in words else _GENERAL[refusal.kind.status >= 500]
@@ -88,36 +86,41 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
     )
 
 
-_SCOPES = (READ, WRITE, OFFLINE_ACCESS)
 _GENERAL = {False: "bad_request", True: "internal_error"}
-
-
-def scopes(scope: str) -> list[str]:
-    """The scopes of a stored string as a page lists them: what may be done comes before for how long."""
-    return [name for name in _SCOPES if includes(scope, name)]
 
 
 @cache
 def asset_path(name: str) -> str:
-    """The address of a style sheet or a picture, which changes with its content."""
+    """Return the URL of an asset, which changes with its content."""
     return f"{ASSETS_PATH}{name}?v={sha256(asset(name)).hexdigest()[:12]}"
+
+
+def asset_operation(surface: Surface, path: str, name: str, content: bytes, media_type: str) -> Operation:
+    """Return the operation that serves an asset below `path`, cached by browsers for a year."""
+    headers = (
+        ("cache-control", f"public, max-age={ASSET_SECONDS}, immutable"),
+        ("x-content-type-options", "nosniff"),
+    )
+    answer = Answer(200, content, headers, media_type)
+
+    async def show(_: Call) -> Answer:
+        return answer
+
+    return Operation(
+        "GET",
+        f"{path}{name}",
+        f"{path.split('/')[1]}_{name.replace('.', '_')}",
+        f"Asset of the pages: {name}",
+        surface,
+        show,
+        transaction="none",
+        is_constant=True,
+        media_type=media_type,
+    )
 
 
 @cache
 def asset(name: str) -> bytes:
-    """The content of one of the `ASSETS`; the icon is the one of the docs."""
+    """Return the content of one of the `ASSETS`; the icon is shared with the reference."""
     package = "paydesk.http" if name == "icon.svg" else "paydesk.web"
     return files(package).joinpath("static", name).read_bytes()
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("paydesk.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

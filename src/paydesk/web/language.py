@@ -1,4 +1,4 @@
-"""The language of a page: the best of those there are for what the browser asks for, and its texts."""
+"""The language of a page, chosen by Accept-Language, and its texts."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Texts:
     months: tuple[str, ...]
 
     def __call__(self, name: str, **values: object) -> str:
-        """The text with its values put in."""
+        """Return the text with its values filled in."""
         return self.texts[name].format(**values)
 
     def __contains__(self, name: str) -> bool:
         return name in self.texts
 
     def date(self, year: int, month: int, day: int) -> str:
-        """A date in words."""
+        """Return a date in words."""
         return self("date", day=day, month=self.months[month - 1], year=year)
 
 
 @cache
 def texts(language: str) -> Texts:
-    """The texts of one of the `LANGUAGES`."""
+    """Return the texts of one of the `LANGUAGES`."""
     document = tomllib.loads(files("paydesk.web").joinpath("texts", f"{language}.toml").read_text("utf-8"))
     months = tuple(document.pop("months"))
     return Texts(language, dict(_flat(document)), months)
@@ -48,13 +48,13 @@ def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def choose(accept_language: str) -> str:
-    """The language that an Accept-Language header prefers among `LANGUAGES` (RFC 9110 section 12.5.4)."""
+    """Return the language of `LANGUAGES` that an Accept-Language header prefers (RFC 9110 section 12.5.4)."""
     weights: dict[str, float] = {}
     for part in accept_language.split(",")[:50]:
         tag, _, parameters = part.partition(";")
         primary = tag.strip().lower().partition("-")[0]
         if primary:
-            # Of `pt-BR, pt;q=0.9` the more wanted one counts.
+            # Of `pt-BR, pt;q=0.9` the higher weight counts.
             weights[primary] = max(weights.get(primary, 0.0), _weight(parameters))
     others = weights.get("*", 0.0)
     order = (DEFAULT, *(language for language in LANGUAGES if language != DEFAULT))

@@ -11,7 +11,7 @@ OnReplay = Literal["revoke", "refuse"]
 
 
 class Application(msgspec.Struct, frozen=True):
-    """An application. `scopes` is what it asks for where an authorization doesn't say, in alphabetical order."""
+    """An application. `scopes`, in alphabetical order, are the most it may request, and the default of a request."""
 
     application_id: int
     name: str
@@ -25,13 +25,13 @@ class Application(msgspec.Struct, frozen=True):
     created_ms: int
 
     def public_key(self, *, live: bool) -> str:
-        """The public key of one of the two modes."""
+        """Return the public key for live or test mode."""
         return self.public_key_live if live else self.public_key_test
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationSecret:
-    """What is known of a client secret: everything but the secret."""
+    """The metadata of a client secret; the secret itself is not stored."""
 
     secret_id: str
     created_ms: int

@@ -1,4 +1,4 @@
-"""Applications: who may act for sellers, and the secrets with which they prove who they are."""
+"""Applications: the OAuth clients that sellers authorize, and their client secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.storage.database import Row, Transaction
 
 _uris = msgspec.json.Decoder(tuple[str, ...]).decode
-_UNKNOWN_CLIENT_DIGEST = digest("nobody's secret")
+_UNKNOWN_CLIENT_DIGEST = digest("secret of no client")
 
 
 _COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, public_key_live, public_key_test,
@@ -30,13 +30,13 @@ INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6,
 # Out: one application.
 GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
 
-# Out: one application, held until the commit: nobody else changes it, or gives it secrets, meanwhile.
+# Out: one application, locked until the commit against changes and new secrets.
 LOCK = f"{GET} FOR UPDATE"
 
 # Out: all applications, the oldest first.
 LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
 
-# What an operator may change of an application.
+# The fields that an operator may change.
 CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6
     WHERE application_id = $1"""
 
@@ -46,7 +46,7 @@ SUSPEND = "UPDATE applications SET suspended_ms = $2 WHERE application_id = $1 A
 # suspended -> active.
 RESUME = "UPDATE applications SET suspended_ms = NULL WHERE application_id = $1 AND suspended_ms IS NOT NULL"
 
-# In: one more secret.
+# In: a secret.
 INSERT_SECRET = """INSERT INTO application_secrets (application_id, secret_id, digest, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, NULL)"""
 
@@ -54,22 +54,22 @@ INSERT_SECRET = """INSERT INTO application_secrets (application_id, secret_id, d
 LIST_SECRETS = """SELECT secret_id, created_ms, expires_ms FROM application_secrets
     WHERE application_id = $1 ORDER BY created_ms, secret_id"""
 
-# Out: a secret is gone, and good for nothing whatever the clocks do.
+# Out: a secret is gone, and so invalid even if the clock is set back.
 DELETE_SECRET = "DELETE FROM application_secrets WHERE application_id = $1 AND secret_id = $2"
 
-# Out: an application's secrets that have ended are gone.
-DELETE_ENDED_SECRETS = """DELETE FROM application_secrets
+# Out: an application's expired secrets are gone.
+DELETE_EXPIRED_SECRETS = """DELETE FROM application_secrets
     WHERE application_id = $1 AND (expires_ms <= $2 OR expired_ms IS NOT NULL)"""
 
-# A secret ends at an instant; a sooner end stays.
+# A secret expires at an instant; an earlier expiry stays.
 EXPIRE_SECRET = """UPDATE application_secrets SET expires_ms = $3
     WHERE application_id = $1 AND secret_id = $2 AND (expires_ms IS NULL OR expires_ms > $3)"""
 
-# A secret was refused as expired: it never comes back, whatever the clocks do.
+# A secret refused as expired stays expired, also if the clock is set back.
 SECRET_EXPIRED = """UPDATE application_secrets SET expired_ms = $3
     WHERE application_id = $1 AND secret_id = $2 AND expired_ms IS NULL"""
 
-# Out: an application with all its secrets, one row each, one row with none where it has none.
+# Out: an application with all its secrets, one row each; one row without a secret if it has none.
 WITH_SECRETS = """SELECT a.application_id, a.name, a.redirect_uris, a.scopes, a.pkce_required, a.on_replay,
         a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
         s.secret_id, s.digest, s.expires_ms, s.expired_ms
@@ -87,7 +87,7 @@ async def create(
     pkce_required: bool = False,
     on_replay: OnReplay = "revoke",
 ) -> tuple[Application, Secret]:
-    """A new application and its first secret, which is shown this once and kept nowhere."""
+    """Create an application with its first secret, of which only the digest is stored."""
     application = Application(
         application_id=ids.application_number(),
         name=name,
@@ -117,24 +117,24 @@ async def create(
 
 
 async def get(tx: Transaction, application_id: int) -> Application | None:
-    """The application, or None."""
+    """Return the application, or None."""
     row = await tx.one(GET, application_id)
     return _application(row) if row else None
 
 
 async def find(tx: Transaction, client_id: str) -> Application | None:
-    """The application of a `client_id` as it was sent, or None."""
+    """Return the application of a `client_id` from a request, or None."""
     return await get(tx, number(client_id))
 
 
 async def lock(tx: Transaction, application_id: int) -> Application | None:
-    """The application as it is until the commit, or None."""
+    """Return the application, locked until the commit, or None."""
     row = await tx.one(LOCK, application_id)
     return _application(row) if row else None
 
 
 async def find_all(tx: Transaction) -> list[Application]:
-    """All applications, the oldest first."""
+    """Return all applications, the oldest first."""
     return [_application(row) for row in await tx.all(LIST)]
 
 
@@ -148,7 +148,7 @@ async def change(
     pkce_required: bool,
     on_replay: OnReplay,
 ) -> bool:
-    """Set everything that an operator may change; False where there is no such application."""
+    """Set every field that an operator may change. Return False if the application is unknown."""
     tx.notify("applications")
     return bool(
         await tx.run(CHANGE, application_id, name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay)
@@ -156,55 +156,55 @@ async def change(
 
 
 async def suspend(tx: Transaction, application_id: int, now_ms: int) -> bool:
-    """It gets no tokens, and those it has stop working; False where it is suspended already or unknown."""
+    """Stop the application's tokens and refuse new ones. Return False if it is suspended already or unknown."""
     tx.notify("applications")
     return bool(await tx.run(SUSPEND, application_id, now_ms))
 
 
 async def resume(tx: Transaction, application_id: int) -> bool:
-    """It may go on, with the tokens it had; False where it is not suspended."""
+    """Make the application's tokens work again. Return False if it is not suspended."""
     tx.notify("applications")
     return bool(await tx.run(RESUME, application_id))
 
 
 async def add_secret(tx: Transaction, application_id: int, now_ms: int) -> tuple[ApplicationSecret, Secret]:
-    """One more secret beside those it has, 256 random bits, shown this once."""
+    """Add a secret of 256 random bits beside the existing ones; only its digest is stored."""
     secret_id, secret = ids.ulid(now_ms), new_hex(256)
     await tx.run(INSERT_SECRET, application_id, secret_id, digest(secret), now_ms)
     return ApplicationSecret(secret_id, now_ms, None), Secret(secret)
 
 
 async def find_secrets(tx: Transaction, application_id: int) -> list[ApplicationSecret]:
-    """What is known of an application's secrets, the oldest first."""
+    """Return the metadata of an application's secrets, the oldest first."""
     return [ApplicationSecret(*row) for row in await tx.all(LIST_SECRETS, application_id)]
 
 
 async def expire_secret(tx: Transaction, application_id: int, secret_id: str, expires_ms: int) -> bool:
-    """The secret is good until `expires_ms` and no longer; False where it is unknown or ends sooner."""
+    """Make the secret expire at `expires_ms`. Return False if it is unknown or expires earlier."""
     tx.notify("applications")
     return bool(await tx.run(EXPIRE_SECRET, application_id, secret_id, expires_ms))
 
 
 async def remove_secret(tx: Transaction, application_id: int, secret_id: str) -> bool:
-    """The secret is good for nothing any more; False where it is unknown."""
+    """Delete the secret, which invalidates it. Return False if it is unknown."""
     tx.notify("applications")
     return bool(await tx.run(DELETE_SECRET, application_id, secret_id))
 
 
-async def forget_ended_secrets(tx: Transaction, application_id: int, now_ms: int) -> None:
-    """Secrets that are not good any more are unknown from now on."""
-    await tx.run(DELETE_ENDED_SECRETS, application_id, now_ms)
+async def delete_expired_secrets(tx: Transaction, application_id: int, now_ms: int) -> None:
+    """Delete the application's expired secrets."""
+    await tx.run(DELETE_EXPIRED_SECRETS, application_id, now_ms)
 
 
 async def authenticate(
-    tx: Transaction, client_id: str, client_secret: str, now_ms: int, proven: AuthenticationCache | None = None
+    tx: Transaction, client_id: str, client_secret: str, now_ms: int, cache: AuthenticationCache | None = None
 ) -> Application | Refusal:
-    """The application that these credentials belong to, which `proven` then remembers.
+    """Return the application with these credentials and store it in `cache`.
 
-    Raises INVALID_CLIENT, and returns it where a secret that is refused as expired was written down as such. Whether
-    the application or the secret is unknown shows neither in the answer nor in the time it takes.
+    Raises INVALID_CLIENT, or returns it if the expiry of the secret was recorded and must be committed. Neither the
+    answer nor its time shows whether the application or the secret is wrong.
     """
-    given, changes = digest(client_secret), proven.changes if proven is not None else 0
+    given, changes = digest(client_secret), cache.changes if cache is not None else 0
     rows = await tx.all(WITH_SECRETS, number(client_id))
     matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]
     if not rows:
@@ -215,8 +215,8 @@ async def authenticate(
     application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
     if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
         application = _application(matching[0])
-        if proven is not None:
-            proven.remember(client_id, application, given, expires_ms, changes=changes)
+        if cache is not None:
+            cache.store(client_id, application, given, expires_ms, changes=changes)
         return application
     if expired_ms is None:
         tx.notify("applications")
@@ -225,7 +225,7 @@ async def authenticate(
 
 
 def number(client_id: str) -> int:
-    """The client's number, or one that nobody has: an unknown client costs the same look-up."""
+    """Return the number of a `client_id`, or -1 if it is malformed: the look-up takes the same time then."""
     canonical = client_id.isascii() and client_id.isdigit() and 0 < len(client_id) <= 18 and client_id[0] != "0"
     return int(client_id) if canonical else -1
 

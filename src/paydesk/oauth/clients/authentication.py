@@ -1,4 +1,4 @@
-"""Who calls the token endpoints: an application, by the credentials in the body. They are checked nowhere else."""
+"""Client authentication at the token endpoints, by the credentials in the body (RFC 6749 section 2.3.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Work = Callable[[Application], Awaitable[Answer | Refusal]]
 
 
 def client_named_in(document: Mapping[str, Any]) -> int | None:
-    """The client that a body says it is from, whatever else is wrong with it; None where that can't be read."""
+    """Return the number of the body's `client_id`, whether or not the rest is valid; None if it has none."""
     value = document.get("client_id")
     if type(value) is int:
         value = str(value)
@@ -26,8 +26,8 @@ def client_named_in(document: Mapping[str, Any]) -> int | None:
 
 
 def check_throttled(throttle: ClientThrottle, document: Mapping[str, Any], address: str) -> None:
-    """Refuse a client that has failed too often from there. Comes before every other look at the body."""
-    if throttle.is_calm:
+    """Refuse a client with too many failures from this address, before any other check of the body."""
+    if throttle.is_idle:
         return
     client = client_named_in(document)
     seconds = throttle.refusal(client, address) if client is not None else None
@@ -36,42 +36,40 @@ def check_throttled(throttle: ClientThrottle, document: Mapping[str, Any], addre
 
 
 async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer | Refusal:
-    """What `work` answers the application that these credentials prove.
+    """Authenticate the client and return the result of `work`.
 
-    A client that this node remembers is not looked up first; where `work` then refuses, it is, and `work` runs again.
+    A client in this node's cache is not looked up. If `work` then refuses without a write, the client is looked up and
+    `work` runs again, since the cached application may be outdated by seconds.
     """
-    proven: AuthenticationCache | None = call.state.get("proven_clients")
+    cache: AuthenticationCache | None = call.state.get("authentication_cache")
     client_id, client_secret = credentials.client_id, credentials.client_secret
-    known = proven.find(client_id, client_secret, call.now_ms) if proven is not None else None
-    if known is not None:
-        _count(call, known)
-        call.logged_application_id = known.application_id
+    cached = cache.find(client_id, client_secret, call.now_ms) if cache is not None else None
+    if cached is not None:
+        _count_request(call, cached)
+        call.logged_application_id = cached.application_id
         writes = call.tx.writes
         try:
-            return await work(known)
+            return await work(cached)
         except Refusal:
-            # What this node remembers may be seconds old: nobody is refused for it.
             if call.tx.writes != writes:
                 raise
-    application = await _authenticated(call, credentials, proven)
+    application = await _authenticate(call, credentials, cache)
     if isinstance(application, Refusal):
         return application
-    _count(call, application)
+    _count_request(call, application)
     call.logged_application_id = application.application_id
     if application.suspended_ms is not None:
         raise TOKEN_FORBIDDEN.with_reason("application suspended")
     return await work(application)
 
 
-async def _authenticated(
-    call: Call, credentials: Credentials, proven: AuthenticationCache | None
+async def _authenticate(
+    call: Call, credentials: Credentials, cache: AuthenticationCache | None
 ) -> Application | Refusal:
-    """The application, or why it is not; a failure is counted."""
+    """Return the application, or return or raise the refusal; a failure is counted."""
     client_id = credentials.client_id
     try:
-        application = await applications.authenticate(
-            call.tx, client_id, credentials.client_secret, call.now_ms, proven
-        )
+        application = await applications.authenticate(call.tx, client_id, credentials.client_secret, call.now_ms, cache)
     except Refusal:
         _count_failure(call, client_id)
         raise
@@ -87,8 +85,8 @@ def _count_failure(call: Call, client_id: str) -> None:
         throttle.failed(applications.number(client_id), call.address)
 
 
-def _count(call: Call, application: Application) -> None:
-    """Refuse a client that calls too often; one call counts once, however often its unit of work is run."""
+def _count_request(call: Call, application: Application) -> None:
+    """Refuse a client that calls too often. A call counts once, however often its transaction is retried."""
     throttle: ClientThrottle | None = call.state.get("client_throttle")
     if throttle is None or call.counted:
         return

@@ -1,4 +1,4 @@
-"""Clients that have proven who they are: remembered for a few seconds, to be let in again and never to be refused."""
+"""A cache of recently authenticated clients. It only admits: a miss leads to a look-up, never to a refusal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hmac
 from typing import TYPE_CHECKING
 
 import msgspec
+from cachetools import TTLCache
 
-from paydesk.core.cache import Cache
 from paydesk.core.secrets import digest
 from paydesk.core.signals import EVERYTHING, Signals
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 ENTRIES_MAX = 1_000
 
 
-class _Proof(msgspec.Struct, frozen=True):
-    """The application, and the digest of the secret that was right, until when."""
+class _Entry(msgspec.Struct, frozen=True):
+    """An application and the digest of the secret that it authenticated with; the secret is valid to `expires_ms`."""
 
     application: Application
     secret_digest: bytes
@@ -26,29 +26,29 @@ class _Proof(msgspec.Struct, frozen=True):
 
 
 class AuthenticationCache:
-    """The applications that showed a good secret to this node, each with the last one."""
+    """The applications that authenticated on this node within `cache_seconds`, each with the secret last used."""
 
     def __init__(self, signals: Signals, cache_seconds: float) -> None:
-        self._cache: Cache[str, _Proof] = Cache(cache_seconds, ENTRIES_MAX)
+        self._entries: TTLCache[str, _Entry] = TTLCache(ENTRIES_MAX, cache_seconds)
         self.changes = 0
-        """A number that grows whenever an application changes; what was read before is not remembered then."""
-        signals.listen("applications", self._forget)
-        signals.listen(EVERYTHING, self._forget)
+        """Counts the changes of applications: a row that was read before a change is not stored after it."""
+        signals.listen("applications", self._clear)
+        signals.listen(EVERYTHING, self._clear)
 
     def find(self, client_id: str, client_secret: str, now_ms: int) -> Application | None:
-        """The application where these very credentials were good a moment ago; None says nothing about them."""
-        proof = self._cache.get(client_id)
-        if proof is None or not hmac.compare_digest(digest(client_secret), proof.secret_digest):
+        """Return the application if these credentials were valid within `cache_seconds`, else None."""
+        entry = self._entries.get(client_id)
+        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):
             return None
-        return proof.application if proof.expires_ms is None or now_ms < proof.expires_ms else None
+        return entry.application if entry.expires_ms is None or now_ms < entry.expires_ms else None
 
-    def remember(
+    def store(
         self, client_id: str, application: Application, secret_digest: bytes, expires_ms: int | None, *, changes: int
     ) -> None:
-        """Remember a good secret of an application, unless it is suspended or was changed since `changes` was read."""
+        """Store valid credentials, unless the application is suspended or has changed since `changes` was read."""
         if application.suspended_ms is None and changes == self.changes:
-            self._cache.put(client_id, _Proof(application, secret_digest, expires_ms))
+            self._entries[client_id] = _Entry(application, secret_digest, expires_ms)
 
-    def _forget(self, _topic: str) -> None:
+    def _clear(self, _topic: str) -> None:
         self.changes += 1
-        self._cache.clear()
+        self._entries.clear()

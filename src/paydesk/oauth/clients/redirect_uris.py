@@ -1,4 +1,4 @@
-"""Redirect addresses: where the browser of a seller who has agreed is sent, and with it a code. No input or output."""
+"""The rules for redirect URIs, to which the browser is sent with the code. No input or output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import SplitResult
 CHARACTERS_MAX = 2000
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 RESERVED = ("code", "state", "iss", "error", "error_description", "error_uri")
-"""What the answer to an authorization request carries in the query (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207)."""
+"""The query parameters of an authorization response (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207)."""
 
 _VISIBLE = re.compile(r"[!-~]+")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?\.?")
@@ -17,12 +17,12 @@ _NO_ADDRESS = "must be an absolute address, such as https://shop.example/callbac
 
 
 def fault(text: str, *, loopback_allowed: bool) -> str | None:
-    """What is wrong with the address, as the end of a sentence; None when nothing is.
+    """Return what is wrong with the address, as the end of a sentence, or None.
 
-    Addresses are compared character for character (RFC 9700 section 4.1.3), so nothing in one stands for something
-    else. `loopback_allowed`: whether plain http to this very machine is good enough, as it is in development.
+    Addresses are compared character by character (RFC 9700 section 4.1.3), so there are no wildcards.
+    `loopback_allowed`: whether plain http to this machine is accepted, as it is in development.
     """
-    # Browsers read a backslash as a slash, and so another host than we do.
+    # Browsers read a backslash as a slash and would see another host.
     if len(text) > CHARACTERS_MAX or not _VISIBLE.fullmatch(text) or "\\" in text:
         return f"must be at most {CHARACTERS_MAX:,} visible ASCII characters (write a name like café.com as xn--…)"
     address = _split(text)
@@ -46,7 +46,7 @@ def _query_fault(query: str) -> str | None:
 
 
 def _split(text: str) -> SplitResult | None:
-    """The address in its parts; None where it is none, or names no host."""
+    """Return the parts of the address; None if it is malformed or has no host."""
     try:
         address = urllib.parse.urlsplit(text)
         host, port = address.hostname or "", address.port

@@ -1,8 +1,8 @@
-"""How often proving who one is may fail, how often a client may call, and how no stranger keeps anybody out.
+"""Limits on failed authentications of clients and sellers, and on the request rate of a client.
 
-The tables are this node's own and by the monotonic clock; that a client or a seller was let in somewhere is told to the
-other nodes. E-mail addresses are kept as digests, unknown ones like known ones: whether there is such a seller shows
-nowhere.
+Each node counts for itself, by the monotonic clock; the addresses of successful authentications are shared among the
+nodes, so that an attacker's failures don't lock out a client or seller at a known address. E-mail addresses are kept as
+digests, whether a seller has them or not, so nothing here reveals which exist.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from paydesk.core.throttle_log import ThrottleLog
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
 FAILURES_PER_ALERT = 5
-"""At every fifth failure of one e-mail address from one address within an hour operators are alerted."""
+"""Operators are alerted at every fifth failure with one e-mail address from one address within an hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRates:
-    """Failed authentications in a minute, and calls of a client that authenticated; 0 is off."""
+    """Failed authentications per minute, and requests of an authenticated client; 0 means no limit."""
 
     pair_per_minute: int = 10
-    """Of one client_id from one address."""
+    """For one client_id from one address."""
     address_per_minute: int = 100
     requests_per_second: int = 50
     requests_burst: int = 100
@@ -34,9 +34,10 @@ class ClientRates:
 
 
 class ClientThrottle:
-    """Failed authentications of clients, by (client_id, address) and by address; and how often a client may call.
+    """Limits failed authentications by (client_id, address) and by address, and the request rate by client.
 
-    Where a client has authenticated lately nobody's failures keep it from trying: its client_id is no secret.
+    From an address where a client authenticated recently it is never refused for failures: its client_id is public, so
+    anyone can cause them.
     """
 
     def __init__(
@@ -53,33 +54,33 @@ class ClientThrottle:
         self._clients: Buckets[int] = Buckets(
             rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
         )
-        self._known = RecentAddresses("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._recent = RecentAddresses("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
         self._counts_failures = rates.pair_per_minute > 0 or rates.address_per_minute > 0
 
     @property
-    def is_calm(self) -> bool:
-        """Whether there is nobody to refuse, as nearly always."""
+    def is_idle(self) -> bool:
+        """Return whether no failures are counted, so that no client can be refused."""
         return not self._pairs and not self._addresses
 
     def refusal(self, client: int, address: str) -> int | None:
-        """The seconds to wait before this client may try from there, or None where it may now."""
-        place = network(address)
-        seconds = max(self._pairs.wait((client, place)), self._addresses.wait(place))
-        if not seconds or self._known.has(str(client), place):
+        """Return the seconds until this client may authenticate from this address, or None if it may now."""
+        origin = network(address)
+        seconds = max(self._pairs.wait((client, origin)), self._addresses.wait(origin))
+        if not seconds or self._recent.has(str(client), origin):
             return None
-        self._log.note("client_failures", address=place)
+        self._log.note("client_failures", address=origin)
         return seconds
 
     def failed(self, client: int, address: str) -> None:
-        """There is no such client, or its secret was wrong."""
-        place = network(address)
-        self._pairs.charge((client, place))
-        self._addresses.charge(place)
+        """Count a failure: an unknown client or a wrong secret."""
+        origin = network(address)
+        self._pairs.charge((client, origin))
+        self._addresses.charge(origin)
 
     def succeeded(self, client: int, address: str) -> int | None:
-        """It is the client: the seconds to wait where it calls too often, or None."""
+        """Count a request of the authenticated client; return the seconds to wait if it exceeds its rate, or None."""
         if self._counts_failures:
-            self._known.add(str(client), network(address))
+            self._recent.add(str(client), network(address))
         seconds = self._clients.take(client)
         if seconds:
             self._log.note("client_requests", address=network(address))
@@ -88,21 +89,21 @@ class ClientThrottle:
 
 @dataclass(frozen=True, slots=True)
 class SignInRates:
-    """Failed sign-ins in an hour; 0 is off. `known_hours`: how long an address of a good sign-in is known."""
+    """Failed sign-ins per hour; 0 means no limit. `known_hours`: how long the address of a sign-in stays known."""
 
     pair_per_hour: int = 30
-    """Of one e-mail address from one address; and of a seller's known browsers together."""
+    """For one e-mail address from one address, and for all known browsers of a seller together."""
     address_per_hour: int = 300
     email_per_hour: int = 100
     known_hours: int = 24
 
 
 class SignInThrottle:
-    """Failed sign-ins by (e-mail, address), by address, and by e-mail over all addresses.
+    """Limits failed sign-ins by (e-mail, address), by address, and by e-mail over all addresses.
 
-    A known browser, and an address from which this seller has signed in lately, have a budget of their own: they feel
-    nothing of what strangers do with the seller's e-mail address. A browser whose budget is used up is one that is not
-    known: whoever signed in once, before the password was another, keeps nobody out with it.
+    A known browser, and an address from which the seller signed in recently, have limits of their own, so that attempts
+    from elsewhere with the seller's e-mail address don't lock out the seller. A known browser over its limit is treated
+    as unknown: a browser that signed in before a password change can't use up the seller's limit.
     """
 
     def __init__(
@@ -119,58 +120,58 @@ class SignInThrottle:
         self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic=monotonic)
-        self._known = RecentAddresses("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._recent = RecentAddresses("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
 
     def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
-        """The seconds to wait before this may be tried, or None where it may be tried now. Asked before any hashing.
+        """Return the seconds until this sign-in may be tried, or None if it may now. Call it before hashing.
 
-        `known_browser`: it carries the proof that this very seller has signed in with it before.
+        `known_browser`: the browser's signed cookie shows that this seller has signed in with it before.
         """
-        subject, place = _subject(email), network(address)
-        if self._has_own_budget(subject, known_browser):
+        subject, origin = _subject(email), network(address)
+        if self._has_own_limit(subject, known_browser):
             return None
-        if self._known.has(subject, place):
-            seconds = self._pairs.wait((subject, place))
+        if self._recent.has(subject, origin):
+            seconds = self._pairs.wait((subject, origin))
         else:
-            seconds = max(self._pairs.wait((subject, place)), self._addresses.wait(place), self._emails.wait(subject))
+            seconds = max(self._pairs.wait((subject, origin)), self._addresses.wait(origin), self._emails.wait(subject))
         if seconds:
-            self._log.note("sign_in_failures", address=place)
+            self._log.note("sign_in_failures", address=origin)
         return seconds or None
 
     def failed(self, email: str, address: str, *, known_browser: bool = False) -> bool:
-        """Count a wrong password or an unknown e-mail address; True where operators are to be alerted."""
-        subject, place = _subject(email), network(address)
-        alerts = self._tally.add((subject, place, known_browser)) % FAILURES_PER_ALERT == 0
-        self._charge(subject, place, known_browser=known_browser)
+        """Count a wrong password or an unknown e-mail address. Return whether operators should be alerted."""
+        subject, origin = _subject(email), network(address)
+        alerts = self._tally.add((subject, origin, known_browser)) % FAILURES_PER_ALERT == 0
+        self._charge(subject, origin, known_browser=known_browser)
         return alerts
 
-    def _charge(self, subject: str, place: str, *, known_browser: bool) -> None:
-        if self._has_own_budget(subject, known_browser):
+    def _charge(self, subject: str, origin: str, *, known_browser: bool) -> None:
+        if self._has_own_limit(subject, known_browser):
             self._browsers.charge(subject)
             return
-        self._pairs.charge((subject, place))
-        if not self._known.has(subject, place):
-            self._addresses.charge(place)
+        self._pairs.charge((subject, origin))
+        if not self._recent.has(subject, origin):
+            self._addresses.charge(origin)
             self._emails.charge(subject)
 
     def succeeded(self, email: str, address: str, *, known_browser: bool = False) -> None:
-        """The seller signed in: the address is known from now on, and what was mistyped is forgotten.
+        """Make the address a known one and reset the count of failures.
 
-        Not what others tried from that address while the browser had a budget of its own.
+        A known browser resets its own count only, not that of other attempts from the same address.
         """
-        subject, place = _subject(email), network(address)
-        self._known.add(subject, place)
-        self._tally.forget((subject, place, known_browser))
+        subject, origin = _subject(email), network(address)
+        self._recent.add(subject, origin)
+        self._tally.forget((subject, origin, known_browser))
         if known_browser:
             self._browsers.forget(subject)
         else:
-            self._pairs.forget((subject, place))
+            self._pairs.forget((subject, origin))
 
-    def knows(self, email: str, address: str, *, known_browser: bool = False) -> bool:
-        """Whether this is no stranger's try: the browser is known, or the address is."""
-        return known_browser or self._known.has(_subject(email), network(address))
+    def is_known_origin(self, email: str, address: str, *, known_browser: bool = False) -> bool:
+        """Return whether the browser or the address of the sign-in is known for this seller."""
+        return known_browser or self._recent.has(_subject(email), network(address))
 
-    def _has_own_budget(self, subject: str, known_browser: bool) -> bool:  # noqa: FBT001 - private
+    def _has_own_limit(self, subject: str, known_browser: bool) -> bool:  # noqa: FBT001 - private
         return known_browser and not self._browsers.wait(subject)
 
 

@@ -1,4 +1,4 @@
-"""Common passwords, by a list of passwords and names that ships with the package (from zxcvbn, MIT)."""
+"""Common passwords, by a list of passwords and names in the package (from zxcvbn, MIT)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 LETTERS_MIN = 4
-"""Fewer letters between digits and signs are guessed as soon as a word is."""
+"""A password with fewer letters between digits and signs is guessed as fast as a listed word."""
 
 _AROUND = string.digits + string.punctuation + string.whitespace
 _LETTERS = str.maketrans("@430!15$7+", "aaeoiisstt")
@@ -18,12 +18,12 @@ _ROWS = ("abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfghjklzxcvbnm", "qazwsxedcr
 
 
 def is_common(password: str) -> bool:
-    """Return whether the password is on the list, as it is or beneath what people add to a word to make it longer.
+    """Return whether the password is on the list, as it is or after the usual ways to lengthen a word are undone.
 
-    Those are digits and signs around it, digits in place of letters, accents, and the word repeated. The first call
-    takes about 20 ms, a later one about 1 ms: call it in a thread.
+    Those are digits and signs around it, digits in place of letters, accents, and repetition. The first call takes
+    about 20 ms, a later one about 1 ms: call it in a thread.
     """
-    return any(_is_guessed_first(core) for core in _cores(_without_accents(password.lower())))
+    return any(_is_listed(core) for core in _cores(_without_accents(password.lower())))
 
 
 def has_few_letters(password: str) -> bool:
@@ -45,7 +45,7 @@ def _cores(text: str) -> Iterator[str]:
 
 
 def _unit(text: str) -> str:
-    """Return the shortest text that gives this one when it is repeated; signs at its end may be missing at the last."""
+    """Return the shortest text of which this one is a repetition; the last may lack its trailing signs."""
     for length in range(1, len(text)):
         left = len(text) % length
         if left in (0, len(text[:length].rstrip(_AROUND))) and text.startswith(text[length:]):
@@ -53,13 +53,13 @@ def _unit(text: str) -> str:
     return text
 
 
-def _is_guessed_first(core: str) -> bool:
+def _is_listed(core: str) -> bool:
     if len(core) < LETTERS_MIN or any(core in row or core[::-1] in row for row in _ROWS):
         return True
-    return f"\n{core}\n".encode("utf-8", "replace") in _listed()
+    return f"\n{core}\n".encode("utf-8", "replace") in _word_list()
 
 
 @cache
-def _listed() -> bytes:
+def _word_list() -> bytes:
     """Return the list, one entry a line: a search of it takes 50 µs, and a set of it would take 4 MB."""
     return b"\n" + gzip.decompress(files("paydesk.oauth.consent").joinpath("words", "common.txt.gz").read_bytes())

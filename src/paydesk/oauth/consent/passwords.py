@@ -1,6 +1,6 @@
-"""Sellers' passwords: Argon2id, slow on purpose and so in threads of its own, two at a time, in no transaction.
+"""Sellers' passwords: Argon2id, in two threads of its own and outside of transactions, since a hash is slow by design.
 
-Few may wait for the threads; whoever comes beyond that is refused at once, so that a flood of sign-ins is no queue.
+The queue for the threads is bounded: a sign-in beyond the limit is refused at once.
 """
 
 from __future__ import annotations
@@ -19,57 +19,57 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 THREADS = 2
-STRANGERS_MAX, EVERYBODY_MAX = 16, 32
-"""So many hashes may be under way or wait: strangers leave room for the seller who is known, and for operators."""
+UNKNOWN_ORIGIN_QUEUE_MAX, QUEUE_MAX = 16, 32
+"""Hashes in progress or queued. Sign-ins of unknown origin leave half for known sellers and for operators."""
 
 REFUSED_EVERY_SECONDS = 0.5
-"""A wrong password is told on the half seconds of its try alone: what took how long within them does not show."""
+"""A wrong password is refused at a multiple of this time after its start, which hides the time of each step."""
 
 
 class _Hashing:
-    """The threads, and how many are at them or wait for them."""
+    """The threads and the number of hashes in progress or queued."""
 
-    under_way = 0
+    queued = 0
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="argon2")
 
-    async def run(self, under_way_max: int, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result, by one of the threads. Raises `service_unavailable` where too many are before it."""
-        if self.under_way >= under_way_max:
+    async def run(self, queued_max: int, function: Callable[..., T], *arguments: object) -> T:
+        """Run the function in one of the threads. Raises `service_unavailable` if `queued_max` are queued."""
+        if self.queued >= queued_max:
             raise SERVICE_UNAVAILABLE.with_reason(
-                "too many passwords wait", message="Too many are signing in at this moment; try again in a few seconds."
+                "too many passwords queued", message="Too many sign-ins at this moment. Try again in a few seconds."
             )
-        self.under_way += 1
+        self.queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         finally:
-            self.under_way -= 1
-            # What nobody's password is compared with is there soon, and who came first has not waited for it.
+            self.queued -= 1
+            # Compute the dummy hash early, after the first caller was answered.
             self._threads.submit(_dummy_hash)
 
 
 async def hash_password(password: str) -> str:
-    """The Argon2id hash that is kept of a password. Raises `service_unavailable` where too many wait."""
-    return await _hashing().run(EVERYBODY_MAX, _hash, password)
+    """Return the Argon2id hash of a password. Raises `service_unavailable` if the queue is full."""
+    return await _hashing().run(QUEUE_MAX, _hash, password)
 
 
-async def verify_password(stored: str | None, password: str, *, known: bool = False) -> bool:
-    """Whether `password` is the one of the `stored` hash; None (nobody of that name) takes just as long.
+async def verify_password(stored: str | None, password: str, *, known_origin: bool = False) -> bool:
+    """Return whether `password` matches the `stored` hash. None, for an unknown account, takes the same time.
 
-    So does a hash with other parameters than today's. `known`: it is the seller's own browser or address that tries,
-    which finds room where strangers don't. Raises `service_unavailable` where too many wait.
+    So does a hash with outdated parameters. `known_origin`: the attempt comes from a known browser or address of the
+    seller, for which part of the queue is reserved. Raises `service_unavailable` if the queue is full.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
-    is_right = await _hashing().run(EVERYBODY_MAX if known else STRANGERS_MAX, _verify, stored, password)
+    is_right = await _hashing().run(QUEUE_MAX if known_origin else UNKNOWN_ORIGIN_QUEUE_MAX, _verify, stored, password)
     if not is_right:
         await asyncio.sleep(REFUSED_EVERY_SECONDS - (loop.time() - began) % REFUSED_EVERY_SECONDS)
     return is_right
 
 
 def needs_rehash(stored: str) -> bool:
-    """Whether the hash was made with other parameters than today's: whoever has just shown the password replaces it."""
+    """Return whether the hash was made with outdated parameters and should be replaced at this sign-in."""
     from argon2.exceptions import InvalidHashError
 
     try:
@@ -102,10 +102,10 @@ def _verify(stored: str | None, password: str) -> bool:
     except VerificationError:
         return False
     except InvalidHashError:
-        # What is no hash must cost what one costs.
+        # A malformed hash must take as long as a valid one.
         return _verify(None, password)
 
 
 @cache
 def _dummy_hash() -> str:
-    return _hash("nobody's password")
+    return _hash("password of no account")

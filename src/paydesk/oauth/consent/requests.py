@@ -1,7 +1,7 @@
-"""A seller's consent: what was asked on which page, decided once, and the code that agreeing makes.
+"""Consent requests: the authorization request on a seller's consent page, decided once.
 
-The code is derived from what the page carried, which nobody keeps: so a second click on the same answer is told the
-same.
+The code is derived from the random token in the page's form, of which only the digest is stored. So a second click on
+the same button gets the same code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paydesk.core.secrets import digest, new_hex
 from paydesk.oauth import issuing, store, tokens
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import authorization
-from paydesk.oauth.consent.authorization import Asked
+from paydesk.oauth.consent.authorization import AuthorizationRequest
 from paydesk.oauth.consent.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.oauth.consent.sessions import Session
 from paydesk.storage.database import Transaction
@@ -22,67 +22,76 @@ from paydesk.storage.database import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where the browser goes on, and with what: a code, or none where the seller refused."""
+    """The redirect to the application: with a code, or None if the seller refused."""
 
     redirect_uri: str
     state: str | None
     code: str | None
 
 
-# In: what a page asks.
+# In: a consent request.
 INSERT = """INSERT INTO consent_requests (seller_id, digest, session_digest, application_id, redirect_uri, scope,
         challenge, state, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
 
-# asked -> decided: of many who answer one page, at once or later, this lets one through, in the session it was for.
+# open -> decided: of several answers to one page only the first succeeds, and only in the session of the page.
 DECIDE = """UPDATE consent_requests SET decided_ms = $4
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4
     RETURNING application_id, redirect_uri, scope, challenge, state"""
 
-# Out: what was decided within its time.
+# Out: a request that was decided before it expired.
 DECIDED = """SELECT application_id, redirect_uri, scope, challenge, state FROM consent_requests
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms < expires_ms"""
 
-# asked -> decided, by nobody: once it was refused as expired it stays so.
+# open -> decided, as expired: a request refused as expired stays refused, also if the clock is set back.
 EXPIRE = """UPDATE consent_requests SET decided_ms = $4
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL"""
 
 
-async def ask(tx: Transaction, *, session: Session, asked: Asked, scope: str, now_ms: int, expires_ms: int) -> str:
-    """Keep what a page asks of whoever is signed in; the value, 256 random bits, that its form carries."""
-    value = new_hex(256)
+async def create(
+    tx: Transaction, *, session: Session, request: AuthorizationRequest, scope: str, now_ms: int, expires_ms: int
+) -> str:
+    """Store the request of a consent page; return the token, 256 random bits, for the page's form."""
+    request_token = new_hex(256)
     await tx.run(
         INSERT,
         session.seller_id,
-        digest(value),
+        digest(request_token),
         session.digest,
-        int(asked.client_id),
-        asked.redirect_uri,
+        int(request.client_id),
+        request.redirect_uri,
         scope,
-        asked.code_challenge or None,
-        asked.state or None,
+        request.code_challenge or None,
+        request.state or None,
         now_ms,
         expires_ms,
     )
-    return value
+    return request_token
 
 
 async def decide(
-    tx: Transaction, keys: Keys, *, session: Session, value: str, agreed: bool, now_ms: int, code_expires_ms: int
+    tx: Transaction,
+    keys: Keys,
+    *,
+    session: Session,
+    request_token: str,
+    agreed: bool,
+    now_ms: int,
+    code_expires_ms: int,
 ) -> Decision | Refusal:
-    """Answer what was asked, once. Agreeing makes an authorization with its code, unless the application was changed.
+    """Decide a request, once. Agreeing creates an authorization with its code, unless the application has changed.
 
-    A refusal is to be kept: what was asked is decided by it. The same answer again is told what it was told before, as
-    long as the code can be redeemed.
+    A refusal is returned, to be committed: it decides the request. The same decision again gets the same result, until
+    the code is redeemed or expires.
     """
-    key = (session.seller_id, digest(value), session.digest)
+    key = (session.seller_id, digest(request_token), session.digest)
     row = await tx.one(DECIDE, *key, now_ms)
     if row is None:
         if await tx.run(EXPIRE, *key, now_ms):
             return REQUEST_DECIDED.with_reason("expired")
-        return await _again(tx, keys, key, value, agreed=agreed, now_ms=now_ms)
+        return await _repeat(tx, keys, key, request_token, agreed=agreed, now_ms=now_ms)
     application_id, redirect_uri, scope, challenge, state = row
-    refusal = await _changed(tx, application_id, redirect_uri, scope, challenge)
+    refusal = await _check_again(tx, application_id, redirect_uri, scope, challenge)
     if refusal is not None:
         return refusal
     if not agreed:
@@ -96,44 +105,45 @@ async def decide(
         challenge=challenge,
         now_ms=now_ms,
         expires_ms=code_expires_ms,
-        code=tokens.code_of(keys, keys.active, session.seller_id, value),
+        code=tokens.code_of(keys, keys.active, session.seller_id, request_token),
     )
     return Decision(redirect_uri, state, code)
 
 
-async def _again(
-    tx: Transaction, keys: Keys, key: tuple[int, bytes, bytes], value: str, *, agreed: bool, now_ms: int
+async def _repeat(
+    tx: Transaction, keys: Keys, key: tuple[int, bytes, bytes], request_token: str, *, agreed: bool, now_ms: int
 ) -> Decision | Refusal:
-    """What this very decision was answered before; refused where it was another, or the application has its tokens."""
+    """Return the result of the same decision before; refuse a different one, or a code that is no longer valid."""
     row = await tx.one(DECIDED, *key)
     if row is None:
         return REQUEST_DECIDED.with_reason("unknown, of another session or expired")
-    *asked, state = row
-    if (changed := await _changed(tx, *asked)) is not None:
-        return changed
-    made = await _code_made(tx, keys, key[0], value)
-    if (made is not None) != agreed:
+    *parameters, state = row
+    refusal = await _check_again(tx, *parameters)
+    if refusal is not None:
+        return refusal
+    created = await _find_code(tx, keys, key[0], request_token)
+    if (created is not None) != agreed:
         return REQUEST_DECIDED.with_reason("decided otherwise")
-    if made is not None and not made[1].is_good(now_ms):
-        return REQUEST_DECIDED.with_reason("the code was taken, or its time is over")
-    return Decision(asked[1], state, made[0] if made is not None else None)
+    if created is not None and not created[1].is_valid(now_ms):
+        return REQUEST_DECIDED.with_reason("the code was redeemed or has expired")
+    return Decision(parameters[1], state, created[0] if created is not None else None)
 
 
-async def _code_made(tx: Transaction, keys: Keys, seller_id: int, value: str) -> tuple[str, store.Code] | None:
-    """The code that agreeing made, under whichever key was the active one, and how it stands."""
+async def _find_code(tx: Transaction, keys: Keys, seller_id: int, request_token: str) -> tuple[str, store.Code] | None:
+    """Return the code that agreeing created, under whichever server key was active then, with its row."""
     for version in reversed(keys.versions):
-        code = tokens.code_of(keys, version, seller_id, value)
+        code = tokens.code_of(keys, version, seller_id, request_token)
         found = await store.find_code(tx, seller_id, code)
         if found is not None:
             return code, found
     return None
 
 
-async def _changed(
+async def _check_again(
     tx: Transaction, application_id: int, redirect_uri: str, scope: str, challenge: str | None
 ) -> Refusal | None:
-    """The refusal where what was asked would not be asked any more: the checks of the page, made again."""
-    asked = Asked(
+    """Return APPLICATION_CHANGED if the authorization request would not pass the checks of the page any more."""
+    request = AuthorizationRequest(
         client_id=str(application_id),
         redirect_uri=redirect_uri,
         response_type="code",
@@ -142,8 +152,8 @@ async def _changed(
         code_challenge_method=authorization.S256 if challenge else "",
     )
     try:
-        application = authorization.known(asked, await applications.get(tx, application_id))
+        application = authorization.check_client(request, await applications.get(tx, application_id))
     except Refusal as refusal:
         return APPLICATION_CHANGED.with_reason(refusal.reason)
-    fault = authorization.fault(asked, application)
+    fault = authorization.find_fault(request, application)
     return APPLICATION_CHANGED.with_reason(fault.description) if fault is not None else None

@@ -1,4 +1,4 @@
-"""Sellers who are signed in at a browser: one row a session, found by the digest of its cookie."""
+"""Sessions of sellers in browsers: one row per session, found by the digest of its cookie."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from paydesk.oauth.consent import sellers
 from paydesk.storage.database import Transaction
 
 USE_EVERY_MS = 60_000
-"""The last use of a session is written at most this often."""
+"""The last use of a session is written at most once in this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that is good, and whose it is."""
+    """A valid session with its seller."""
 
     seller_id: int
     digest: bytes
@@ -23,8 +23,8 @@ class Session:
     name: str
 
 
-# Out: the seller, as long as the password is the one that was verified; held until the session is there, so that
-# whoever sets another password, or suspends, finds the session and ends it.
+# Out: the seller, if the password is still the verified one; locked until the session is committed, so that a
+# transaction that sets another password or suspends the seller sees the session and ends it.
 LOCK_SELLER = """SELECT 1 FROM sellers WHERE seller_id = $1 AND password = $2 AND suspended_ms IS NULL FOR SHARE"""
 
 # In: a new session.
@@ -36,27 +36,27 @@ GET = """SELECT s.expires_ms, COALESCE(s.used_ms, s.created_ms), s.expired_ms, s
     FROM seller_sessions s JOIN sellers p ON p.seller_id = s.seller_id
     WHERE s.seller_id = $1 AND s.digest = $2"""
 
-# Out: the same, locked until the commit: nothing ends the session before that.
+# Out: the same, locked until the commit: no other transaction ends the session before that.
 LOCK = f"{GET} FOR UPDATE OF s"
 
-# The session is used now; it was used last before $4.
+# The session is used now; the last recorded use was before $4.
 USE = """UPDATE seller_sessions SET used_ms = $3
     WHERE seller_id = $1 AND digest = $2 AND COALESCE(used_ms, created_ms) <= $4"""
 
-# good -> expired: once it was refused as expired it stays so.
+# valid -> expired: a session refused as expired stays expired, also if the clock is set back.
 EXPIRE = "UPDATE seller_sessions SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
 
-# good -> ended; the first instant stays.
+# valid -> ended; the first instant stays.
 END = "UPDATE seller_sessions SET ended_ms = $3 WHERE seller_id = $1 AND digest = $2 AND ended_ms IS NULL"
 
-# All of a seller's sessions: good -> ended.
+# All of a seller's sessions: valid -> ended.
 END_ALL = "UPDATE seller_sessions SET ended_ms = $2 WHERE seller_id = $1 AND ended_ms IS NULL"
 
 
 async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: int, expires_ms: int) -> str | None:
-    """A new session, as the value of its cookie: 256 random bits, and whose it is so that it is found.
+    """Begin a session and return its cookie: 256 random bits and the seller's id.
 
-    None where the seller was suspended or given another password since `password_hash` was verified.
+    Returns None if the seller was suspended or got another password since `password_hash` was verified.
     """
     if await tx.one(LOCK_SELLER, seller_id, password_hash) is None:
         return None
@@ -68,10 +68,11 @@ async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: 
 async def current(
     tx: Transaction, cookie: str | None, now_ms: int, *, idle_ms: int, locked: bool = False
 ) -> Session | None:
-    """Return the session of this cookie, which is used by that; None where there is none, or it is over.
+    """Return the valid session of this cookie and record its use; None if it is unknown, ended or expired.
 
-    It is over after its time, and when it was not used for `idle_ms`; a first refusal for that is kept. `locked`: it is
-    not ended by another transaction before the commit, so that what it allows is done before its end or not at all.
+    A session expires at its fixed time and after `idle_ms` without use; the first refusal as expired is recorded.
+    `locked`: no other transaction ends the session before the commit, so that an action that it permits is committed
+    before the session's end or not at all.
     """
     seller_id = ids.seller_of(cookie) if cookie else None
     if cookie is None or seller_id is None:
@@ -92,23 +93,23 @@ async def current(
 
 
 async def end(tx: Transaction, cookie: str, now_ms: int) -> bool:
-    """The session of this cookie is over; False where it was, or never was."""
+    """End the session of this cookie. Return False if it is unknown or had ended."""
     seller_id = ids.seller_of(cookie)
     return seller_id is not None and bool(await tx.run(END, seller_id, digest(cookie), now_ms))
 
 
 async def end_all(tx: Transaction, seller_id: int, now_ms: int) -> int:
-    """The seller is signed out everywhere; how many sessions that were.
+    """End all sessions of the seller; return how many.
 
-    Call it after another password or the suspension was written, in the same transaction.
+    Call it after the new password or the suspension was written, in the same transaction.
     """
     return await tx.run(END_ALL, seller_id, now_ms)
 
 
 async def end_everywhere(tx: Transaction, cookie: str, now_ms: int, *, idle_ms: int) -> bool:
-    """End all sessions of the seller whose session this is; False, and nothing is ended, where it is over already.
+    """End all sessions of the seller of this session. Return False, without effect, if this session is not valid.
 
-    The seller is locked first, as when a password is set: two that end all sessions don't wait for each other's rows.
+    The seller is locked first, as when a password is set, so that two such transactions can't deadlock on sessions.
     """
     seller_id = ids.seller_of(cookie)
     if seller_id is None or await sellers.lock(tx, seller_id) is None:

@@ -1,4 +1,4 @@
-"""`/applications`: which applications act for the seller, and taking that back."""
+"""`/applications`: the applications that a seller has authorized, each with a button to withdraw."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from datetime import UTC, datetime
 from functools import partial
 
 from paydesk.core.errors import Refusal
+from paydesk.oauth import scopes
 from paydesk.oauth.consent import withdrawal
 from paydesk.oauth.consent.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages import sign_in
 from paydesk.oauth.pages.forms import Withdrawal
+from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH, SESSION, SellerRequest
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Transaction
 from paydesk.web import html
-from paydesk.web.browser import APPLICATIONS_PATH, SESSION, Visit, visit
 
 WITHDRAW = "withdraw"
 LISTED_MAX = 500
 
-# Out: the authorizations of a seller that stand, with their applications, the newest first.
-STANDING = """SELECT a.authorization_id, p.name, a.scope, a.created_ms
+# Out: a seller's valid authorizations with their applications, the newest first.
+LIST = """SELECT a.authorization_id, p.name, a.scope, a.created_ms
     FROM authorizations a JOIN applications p ON p.application_id = a.application_id
     WHERE a.seller_id = $1 AND a.withdrawn_ms IS NULL
     ORDER BY a.authorization_id DESC LIMIT $2"""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """An authorization that stands."""
+class AuthorizedApplication:
+    """A valid authorization with the name of its application."""
 
     authorization_id: str
     application: str
@@ -37,59 +38,58 @@ class Standing:
 
     @property
     def scopes(self) -> list[str]:
-        """Its scopes, one by one, as a page lists them."""
-        return html.scopes(self.scope)
+        """Its scopes in the order of the page."""
+        return scopes.for_display(self.scope)
 
     @property
     def since(self) -> datetime:
-        """When it was given."""
+        """When the seller gave the authorization."""
         return datetime.fromtimestamp(self.created_ms / 1000, UTC)
 
 
 async def show(call: Call) -> Answer:
-    """Who acts for whoever is signed in."""
-    seen = visit(call)
-    session = await seen.session()
+    """List the applications that the signed-in seller has authorized."""
+    request = SellerRequest.of(call)
+    session = await request.session()
     if session is None:
-        return sign_in.form(seen, APPLICATIONS_PATH, notice="ended" if seen.session_cookie else "")
-    standing = await call.database.read(partial(_standing, seller_id=session.seller_id))
-    cookie = seen.session_cookie or ""
-    return html.page(
+        return sign_in.form(request, APPLICATIONS_PATH, notice="ended" if request.session_cookie else "")
+    authorized = await call.database.read(partial(_find_authorized, seller_id=session.seller_id))
+    cookie = request.session_cookie or ""
+    return request.page(
         "applications.html",
-        seen.words,
         isolated=True,
-        grants=standing[:LISTED_MAX],
-        listed_max=LISTED_MAX if len(standing) > LISTED_MAX else 0,
+        authorized=authorized[:LISTED_MAX],
+        listed_max=LISTED_MAX if len(authorized) > LISTED_MAX else 0,
         seller=session,
         return_to=APPLICATIONS_PATH,
-        form_token=seen.form_token(WITHDRAW, cookie),
-        sign_out_token=seen.form_token(sign_in.SIGN_OUT, cookie),
+        form_token=request.form_token(WITHDRAW, cookie),
+        sign_out_token=request.form_token(sign_in.SIGN_OUT, cookie),
     )
 
 
 async def withdraw(call: Call) -> Answer:
-    """Take one back; what was taken back before stays so."""
-    seen, sent = visit(call), call.body
-    assert isinstance(sent, Withdrawal)
-    seen.check_origin()
-    refusal = await call.database.write(partial(_withdraw, seen=seen, sent=sent))
+    """Withdraw one authorization; withdrawing it again has no effect."""
+    request, form = SellerRequest.of(call), call.body
+    assert isinstance(form, Withdrawal)
+    request.check_origin()
+    refusal = await call.database.write(partial(_withdraw, request=request, form=form))
     if refusal is not None and refusal.kind is SESSION_ENDED:
-        return sign_in.form(seen, APPLICATIONS_PATH, refusal=refusal)
+        return sign_in.form(request, APPLICATIONS_PATH, refusal=refusal)
     if refusal is not None:
-        raise sign_in.with_another_try(refusal, APPLICATIONS_PATH)
+        raise sign_in.with_retry_link(refusal, APPLICATIONS_PATH)
     return html.redirect(APPLICATIONS_PATH)
 
 
-async def _withdraw(tx: Transaction, seen: Visit, sent: Withdrawal) -> Refusal | None:
-    now_ms = seen.call.now_ms
-    session = await seen.session_within(tx, locked=True)
+async def _withdraw(tx: Transaction, request: SellerRequest, form: Withdrawal) -> Refusal | None:
+    now_ms = request.call.now_ms
+    session = await request.session_within(tx, locked=True)
     if session is None:
-        return SESSION_ENDED.with_reason("no session that is good")
-    if not seen.is_ours(WITHDRAW, sent.form_token, SESSION):
+        return SESSION_ENDED.with_reason("no valid session")
+    if not request.is_form_token_valid(WITHDRAW, form.form_token, SESSION):
         return FORM_OUTDATED.with_reason("form token is not of this session")
-    await withdrawal.withdraw(tx, seller_id=session.seller_id, authorization_id=sent.grant, now_ms=now_ms)
+    await withdrawal.withdraw(tx, seller_id=session.seller_id, authorization_id=form.grant, now_ms=now_ms)
     return None
 
 
-async def _standing(tx: Transaction, seller_id: int) -> list[Standing]:
-    return [Standing(*row) for row in await tx.all(STANDING, seller_id, LISTED_MAX + 1)]
+async def _find_authorized(tx: Transaction, seller_id: int) -> list[AuthorizedApplication]:
+    return [AuthorizedApplication(*row) for row in await tx.all(LIST, seller_id, LISTED_MAX + 1)]

@@ -1,23 +1,24 @@
-"""`GET` and `POST /authorization`: an application asks, the seller decides, the browser goes back to it."""
+"""`GET` and `POST /authorization`: the authorization request of an application and the seller's decision about it."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from paydesk.core.errors import Refusal
+from paydesk.oauth import scopes
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.application import Application
 from paydesk.oauth.consent import authorization, requests
-from paydesk.oauth.consent.authorization import Asked
+from paydesk.oauth.consent.authorization import AuthorizationRequest
 from paydesk.oauth.consent.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.consent.requests import Decision
 from paydesk.oauth.consent.sessions import Session
 from paydesk.oauth.pages import sign_in
 from paydesk.oauth.pages.forms import Consent
+from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH, SESSION, SellerRequest, safe_return_to
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Transaction
 from paydesk.web import html
-from paydesk.web.browser import APPLICATIONS_PATH, SESSION, Visit, visit
 
 CONSENT = "consent"
 MINUTE_MS = 60_000
@@ -25,84 +26,90 @@ REFUSED = "The seller refused."
 
 
 async def show(call: Call) -> Answer:
-    """Ask the seller, once it is clear what is asked, where the answer goes, and who they are."""
-    asked = authorization.read(call.query_string)
-    found = await call.database.read(partial(applications.find, client_id=asked.client_id))
-    application = authorization.known(asked, found)
-    fault = authorization.fault(asked, application, references_checked=call.settings.card_numbers_refused_in_references)
+    """Validate the authorization request, sign the seller in, and show the consent page."""
+    authorization_request = authorization.read(call.query_string)
+    found = await call.database.read(partial(applications.find, client_id=authorization_request.client_id))
+    application = authorization.check_client(authorization_request, found)
+    fault = authorization.find_fault(
+        authorization_request, application, references_checked=call.settings.card_numbers_refused_in_references
+    )
     if fault is not None:
-        return _back(call, asked.redirect_uri, asked.state, error=fault.error, error_description=fault.description)
-    seen = visit(call)
-    session = await seen.session()
+        answer = {"error": fault.error, "error_description": fault.description}
+        return _redirect(call, authorization_request.redirect_uri, authorization_request.state, **answer)
+    request = SellerRequest.of(call)
+    session = await request.session()
     if session is None:
-        notice = "ended" if seen.session_cookie else ""
-        return sign_in.form(seen, asked.path(), application=application.name, notice=notice)
-    return await _ask(seen, session, asked, application)
+        notice = "ended" if request.session_cookie else ""
+        return sign_in.form(request, authorization_request.path(), application=application.name, notice=notice)
+    return await _consent_page(request, session, authorization_request, application)
 
 
-async def _ask(seen: Visit, session: Session, asked: Asked, application: Application) -> Answer:
-    scope = authorization.scope(asked, application)
-    assert scope is not None, "the checks have found it well-formed"
-    call = seen.call
-    request = await call.database.write(
+async def _consent_page(
+    request: SellerRequest, session: Session, authorization_request: AuthorizationRequest, application: Application
+) -> Answer:
+    scope = authorization.scope(authorization_request, application)
+    assert scope is not None, "find_fault has accepted the scope"
+    call = request.call
+    request_token = await call.database.write(
         partial(
-            requests.ask,
+            requests.create,
             session=session,
-            asked=asked,
+            request=authorization_request,
             scope=scope,
             now_ms=call.now_ms,
             expires_ms=call.now_ms + call.settings.consent_minutes * MINUTE_MS,
         )
     )
-    cookie = seen.session_cookie or ""
-    return html.page(
+    cookie = request.session_cookie or ""
+    return request.page(
         "consent.html",
-        seen.words,
         leads_away=True,
         application=application.name,
-        host=authorization.host(asked.redirect_uri),
-        scopes=html.scopes(scope),
+        host=authorization.host(authorization_request.redirect_uri),
+        scopes=scopes.for_display(scope),
         seller=session,
-        request=request,
-        return_to=asked.path(),
-        form_token=seen.form_token(CONSENT, cookie),
-        sign_out_token=seen.form_token(sign_in.SIGN_OUT, cookie),
+        request=request_token,
+        return_to=authorization_request.path(),
+        form_token=request.form_token(CONSENT, cookie),
+        sign_out_token=request.form_token(sign_in.SIGN_OUT, cookie),
         applications_path=APPLICATIONS_PATH,
     )
 
 
 async def decide(call: Call) -> Answer:
-    """What the seller decided, once: the code, or that they refused."""
-    seen, sent = visit(call), call.body
-    assert isinstance(sent, Consent)
-    seen.check_origin()
-    again = seen.return_to(sent.return_to)
-    outcome = await call.database.write(partial(_decide, seen=seen, sent=sent))
+    """Record the seller's decision, once, and redirect to the application with a code or `access_denied`."""
+    request, form = SellerRequest.of(call), call.body
+    assert isinstance(form, Consent)
+    request.check_origin()
+    retry_path = safe_return_to(form.return_to)
+    outcome = await call.database.write(partial(_decide, request=request, form=form))
     if isinstance(outcome, Refusal):
         if outcome.kind is SESSION_ENDED:
-            return sign_in.form(seen, again, application=await sign_in.asking(call, again), refusal=outcome)
-        raise sign_in.with_another_try(outcome, again)
-    said = {"code": outcome.code} if outcome.code else {"error": "access_denied", "error_description": REFUSED}
-    return _back(call, outcome.redirect_uri, outcome.state, **said)
+            application = await sign_in.application_name(call, retry_path)
+            return sign_in.form(request, retry_path, application=application, refusal=outcome)
+        raise sign_in.with_retry_link(outcome, retry_path)
+    answer = {"code": outcome.code} if outcome.code else {"error": "access_denied", "error_description": REFUSED}
+    return _redirect(call, outcome.redirect_uri, outcome.state, **answer)
 
 
-async def _decide(tx: Transaction, seen: Visit, sent: Consent) -> Decision | Refusal:
-    call = seen.call
-    session = await seen.session_within(tx, locked=True)
+async def _decide(tx: Transaction, request: SellerRequest, form: Consent) -> Decision | Refusal:
+    call = request.call
+    session = await request.session_within(tx, locked=True)
     if session is None:
-        return SESSION_ENDED.with_reason("no session that is good")
-    if not seen.is_ours(CONSENT, sent.form_token, SESSION):
+        return SESSION_ENDED.with_reason("no valid session")
+    if not request.is_form_token_valid(CONSENT, form.form_token, SESSION):
         return FORM_OUTDATED.with_reason("form token is not of this session")
     return await requests.decide(
         tx,
         call.keys,
         session=session,
-        value=sent.request,
-        agreed=sent.decision == "agree",
+        request_token=form.request,
+        agreed=form.decision == "agree",
         now_ms=call.now_ms,
         code_expires_ms=call.now_ms + call.settings.code_lifetime_seconds * 1000,
     )
 
 
-def _back(call: Call, redirect_uri: str, state: str | None, **said: str) -> Answer:
-    return html.redirect(authorization.back(redirect_uri, state=state, issuer=call.settings.issuer, **said))
+def _redirect(call: Call, redirect_uri: str, state: str | None, **parameters: str) -> Answer:
+    issuer = call.settings.issuer
+    return html.redirect(authorization.response_uri(redirect_uri, state=state, issuer=issuer, **parameters))

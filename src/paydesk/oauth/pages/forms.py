@@ -1,4 +1,4 @@
-"""The forms of the pages, closed to further fields."""
+"""The fields of the pages' forms; unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Form(BaseModel):
-    """What every form carries: a token that shows it is ours, and where to go on afterwards."""
+    """The fields of every form."""
 
     model_config = ConfigDict(extra="forbid")
 
-    form_token: str = Field(max_length=100, description="From the page that shows the form.")
-    return_to: str = Field("", description="The page of this service to go on with.")
+    form_token: str = Field(max_length=100, description="From the page with the form.")
+    return_to: str = Field("", description="The path of this service to redirect to.")
 
 
 class SignIn(_Form):
-    """Who signs in."""
+    """A sign-in."""
 
     INVISIBLE_ALLOWED: ClassVar[frozenset[str]] = frozenset({"password"})
-    """A password that was set before invisible characters were refused must still be accepted."""
+    """Passwords set before invisible characters were refused must still be accepted."""
 
     email: str = Field(max_length=320)
     password: str = Field(max_length=4096)
 
 
 class SignOut(_Form):
-    """Where the seller is signed out."""
+    """A sign-out."""
 
-    everywhere: Literal["", "yes"] = Field("", description="`yes` ends all sessions of the seller, not this one alone.")
+    everywhere: Literal["", "yes"] = Field("", description="`yes` ends all sessions of the seller, not only this one.")
 
 
 class Consent(_Form):
-    """What the seller decided."""
+    """The seller's decision about an authorization request."""
 
-    request: str = Field(max_length=100, description="What was asked, from the page that asks it.")
+    request: str = Field(max_length=100, description="The token of the consent request, from the page.")
     decision: Literal["agree", "refuse"]
 
 
 class Withdrawal(_Form):
-    """Whose consent is taken back."""
+    """A withdrawal of one authorization."""
 
     grant: str = Field(max_length=100, description="The authorization's id, from the page.")
