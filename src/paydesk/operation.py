@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from paydesk.operator_events import OperatorEvent
     from paydesk.settings import Settings
     from paydesk.storage.database import Database, Transaction
+
+NUMBER_DIGITS_MAX = 15
 
 Scope = Literal["read", "write"]
 Surface = Literal["application", "token", "device", "operator", "page", "public"]
@@ -193,3 +195,27 @@ class Query:
     schema: Mapping[str, Any]
     description: str
     required: bool = False
+
+    def number(self, query: Mapping[str, str]) -> int | None:
+        """Return the number sent, or the schema's default (None without one). Raises `property_value`."""
+        text = query.get(self.name)
+        if text is None:
+            default: int | None = self.schema.get("default")
+            return default
+        try:
+            return self.parse_number(text)
+        except ValueError as error:
+            raise PROPERTY_VALUE.with_reason(self.name, f"'{self.name}' - {error}") from None
+
+    def parse_number(self, text: str) -> int:
+        """Return the number that the text is. Raises `ValueError` with the rule it breaks.
+
+        Without a maximum in the schema, numbers of more than 15 digits are cut to 10^15.
+        """
+        minimum, maximum = self.schema.get("minimum", 0), self.schema.get("maximum")
+        if text.isascii() and text.isdigit():
+            number = int(text) if len(text) <= NUMBER_DIGITS_MAX else 10**NUMBER_DIGITS_MAX
+            if minimum <= number and (maximum is None or number <= maximum):
+                return number
+        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise ValueError(f"must be a whole number {bounds}")

@@ -193,7 +193,7 @@ async def test_a_wait_is_a_number_of_seconds(service: Service, wait: str) -> Non
     """From 0 to 55."""
     reply = await service.request("GET", f"/v1/events?wait={wait}")
     assert (reply.status, reply.code) == (400, "property_value")
-    assert reply.details == ["'wait' - must be a number of seconds from 0 to 55"]
+    assert reply.details == ["'wait' - must be a whole number from 0 to 55"]
 
 
 async def test_a_token_needs_the_scope_read(service: Service) -> None:

@@ -82,11 +82,7 @@ NEXT = Operation(
     transaction="none",
     query=(
         Query("boot_id", {"type": "string", "format": "uuid"}, "The one of the session's hello.", required=True),
-        Query(
-            "wait",
-            {"type": "integer", "minimum": 0, "maximum": polling.WAIT_SECONDS_MAX, "default": 0},
-            "For how many seconds to wait.",
-        ),
+        polling.WAIT,
     ),
     answer=_object(
         {"type": {"enum": ["order", "cancel", "expired", "mode"]}},

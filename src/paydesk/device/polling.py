@@ -12,17 +12,17 @@ from paydesk.device.gateway import Gateway, Poll
 from paydesk.device.poll_query import View
 from paydesk.device.schemas import UUID_PATTERN
 from paydesk.device.sessions import refuse_revoked
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.storage.database import Transaction
 
-WAIT_SECONDS_MAX = 55
+WAIT = Query("wait", {"type": "integer", "minimum": 0, "maximum": 55, "default": 0}, "For how many seconds to wait.")
 _UUID = re.compile(UUID_PATTERN)
 
 
 async def next_message(call: Call) -> Handled:
     """The next message for the terminal: 200 with it, or 204 when none came in time or a newer poll began."""
     refuse_revoked(call)
-    boot_id, wait_seconds = _boot_id(call), _wait_seconds(call)
+    boot_id, wait_seconds = _boot_id(call), WAIT.number(call.query) or 0
     gateway: Gateway = call.state["gateway"]
     poll = gateway.arrived(call.caller.terminal_id)
     try:
@@ -78,10 +78,3 @@ def _boot_id(call: Call) -> str:
     if not _UUID.fullmatch(boot_id):
         raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
     return boot_id
-
-
-def _wait_seconds(call: Call) -> int:
-    text = call.query.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
-    return int(text)

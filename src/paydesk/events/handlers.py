@@ -18,9 +18,13 @@ from paydesk.events.cursors import cursor, number_of
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
 from paydesk.events.readers import Readers, topics
 from paydesk.events.store import Feed, Page
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Handled, Query
 
-WAIT_SECONDS_MAX = 55
+WAIT = Query(
+    "wait",
+    {"type": "integer", "minimum": 0, "maximum": 55, "default": 0},
+    "For how many seconds to wait where there is none yet.",
+)
 EVENTS_MAX = 100
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
 """A wake may be lost: soon after the beginning, since others may not know yet that somebody waits, and now and then."""
@@ -30,7 +34,7 @@ async def read(call: Call) -> Handled:
     """The events behind the cursor; where there are none, wait for the first ones as long as was asked for."""
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
-    after, wait_seconds = _after(call, feed), _wait_seconds(call)
+    after, wait_seconds = _after(call, feed), WAIT.number(call.query) or 0
     with ExitStack() as counted:
         return await _wait(call, feed, after, wait_seconds, counted)
 
@@ -94,13 +98,6 @@ def _unknown(reason: str) -> Refusal:
         "'after' - must be the `next` of an earlier answer to a token of this application, seller and kind; leave it"
         " out to begin with the oldest event",
     )
-
-
-def _wait_seconds(call: Call) -> int:
-    text = call.query.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
-    return int(text)
 
 
 def _readers(call: Call) -> Readers:

@@ -92,11 +92,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 {"type": "string", "maxLength": CHARACTERS_MAX},
                 "The `next` of an earlier answer; left out, the oldest event that is kept comes first.",
             ),
-            Query(
-                "wait",
-                {"type": "integer", "minimum": 0, "maximum": handlers.WAIT_SECONDS_MAX, "default": 0},
-                "For how many seconds to wait where there is none yet.",
-            ),
+            handlers.WAIT,
         ),
         answer={
             "type": "object",

@@ -13,6 +13,7 @@ from paydesk.storage.database import Row, Transaction
 
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
+_ID = re.compile("[0-9]{1,18}", re.ASCII)
 
 LIMIT = Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many.")
 OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Of this seller only.")
@@ -34,7 +35,7 @@ async def page(
 
     `first` is a key before all others. Raises `PROPERTY_VALUE` for a limit or cursor that is none.
     """
-    limit = _limit(call.query)
+    limit = LIMIT.number(call.query) or LIMIT_DEFAULT
     rows = await tx.all(sql, *_after(call.query, first), limit + 1, *args)
     answer: dict[str, Any] = {"data": [shown(row) for row in rows[:limit]]}
     if len(rows) > limit:
@@ -46,7 +47,7 @@ def slice_of(
     call: Call, rows: Sequence[T], number_of: Callable[[T], int], shown: Callable[[T], dict[str, Any]]
 ) -> Answer:
     """One page of something small that is read whole. Raises `PROPERTY_VALUE` as `page` does."""
-    limit, after = _limit(call.query), _after(call.query, (0,))[0]
+    limit, after = LIMIT.number(call.query) or LIMIT_DEFAULT, _after(call.query, (0,))[0]
     rest = sorted((row for row in rows if number_of(row) > int(after)), key=number_of)
     answer: dict[str, Any] = {"data": [shown(row) for row in rest[:limit]]}
     if len(rest) > limit:
@@ -59,8 +60,9 @@ def sellers(query: Mapping[str, str]) -> tuple[int, int]:
     given = query.get("seller")
     if given is None:
         return 0, NUMBER_MAX
-    seller_id = number("seller", given)
-    return seller_id, seller_id
+    if not _ID.fullmatch(given):
+        raise PROPERTY_VALUE.with_reason("seller is not a number", "'seller' - must be a whole number")
+    return int(given), int(given)
 
 
 def choice(query: Mapping[str, str], name: str, words: Sequence[str]) -> str:
@@ -71,23 +73,9 @@ def choice(query: Mapping[str, str], name: str, words: Sequence[str]) -> str:
     return given or ""
 
 
-def number(name: str, text: str) -> int:
-    """A query parameter's whole number. Raises `PROPERTY_VALUE`."""
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        return int(text)
-    raise PROPERTY_VALUE.with_reason(f"{name} is not a number", f"'{name}' - must be a whole number")
-
-
 def id_in_path(text: str) -> int:
     """The number in a path; what is none is nobody's."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
-
-
-def _limit(query: Mapping[str, str]) -> int:
-    limit = number("limit", query.get("limit", str(LIMIT_DEFAULT)))
-    if not 1 <= limit <= LIMIT_MAX:
-        raise PROPERTY_VALUE.with_reason("limit out of range", f"'limit' - must be from 1 to {LIMIT_MAX}")
-    return limit
+    return int(text) if _ID.fullmatch(text) else -1
 
 
 def _after(query: Mapping[str, str], first: Key) -> Key:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from paydesk.core.errors import PROPERTY_VALUE, Refusal
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.terminals import modes, store
 from paydesk.terminals.schemas import ITEMS_MAX, SetupRequest, shown
 
-DIGITS_MAX = 15
-COUNT_MAX = 10**DIGITS_MAX
+COUNT = {"type": "integer", "minimum": 0}
+LIMIT = Query(
+    "limit", {"type": "integer", "minimum": 1, "default": ITEMS_MAX}, f"At most {ITEMS_MAX}; more is {ITEMS_MAX}."
+)
+OFFSET = Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to skip.")
+STORE_ID = Query("store_id", COUNT, "Only those of this store.")
+POS_ID = Query("pos_id", COUNT, "Only those of this point of sale.")
 
 
 async def list_terminals(call: Call) -> Handled:
     """One page of the seller's terminals, of the token's kind."""
-    offset = _number(call.query, "offset") or 0
-    limit = min(_limit(call.query), ITEMS_MAX)
+    offset = OFFSET.number(call.query) or 0
+    limit = min(LIMIT.number(call.query) or ITEMS_MAX, ITEMS_MAX)
     total, terminals = await store.page(
         call.tx,
         call.caller.seller_id,
         live=call.caller.live,
         limit=limit,
         offset=offset,
-        store_id=_number(call.query, "store_id"),
-        pos_id=_number(call.query, "pos_id"),
+        store_id=STORE_ID.number(call.query),
+        pos_id=POS_ID.number(call.query),
     )
     return Answer(
         200,
@@ -43,24 +45,3 @@ async def setup(call: Call) -> Handled:
     await modes.change(call, wanted)
     answered = [{"id": item.terminal_id, "operating_mode": item.operating_mode} for item in wanted]
     return Answer(200, {"terminals": answered})
-
-
-def _limit(query: Mapping[str, str]) -> int:
-    limit = _number(query, "limit")
-    if limit == 0:
-        raise _not_a_number("limit", f"a number from 1 to {ITEMS_MAX}")
-    return ITEMS_MAX if limit is None else limit
-
-
-def _number(query: Mapping[str, str], name: str) -> int | None:
-    text = query.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise _not_a_number(name, "a number, zero or above")
-    # More than a database can count is as good as what it can.
-    return int(text) if len(text) <= DIGITS_MAX else COUNT_MAX
-
-
-def _not_a_number(name: str, expected: str) -> Refusal:
-    return PROPERTY_VALUE.with_reason(f"{name} is not {expected}", f"'{name}' - must be {expected}")

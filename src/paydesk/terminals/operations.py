@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operation import Operation, Query
+from paydesk.operation import Operation
 from paydesk.terminals import handlers
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import ITEMS_MAX, SetupRequest
 
 TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
 MODE = {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]}
 TERMINAL_ID, LEASE_ID = "NEWLAND_N950__N950NCB801293324", "01J67CQQH5904WDBVZEM4JMEP3"
 
@@ -33,16 +32,7 @@ LIST = Operation(
     handler=handlers.list_terminals,
     scope="read",
     transaction="heavy",
-    query=(
-        Query(
-            "limit",
-            {"type": "integer", "minimum": 1, "default": ITEMS_MAX},
-            f"At most {ITEMS_MAX}; more is {ITEMS_MAX}.",
-        ),
-        Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "How many to skip."),
-        Query("store_id", COUNT, "Only those of this store."),
-        Query("pos_id", COUNT, "Only those of this point of sale."),
-    ),
+    query=(handlers.LIMIT, handlers.OFFSET, handlers.STORE_ID, handlers.POS_ID),
     answer=_object(
         {
             "data": _object(
@@ -52,7 +42,7 @@ LIST = Operation(
                             {
                                 "id": TEXT,
                                 "terminal_id": TEXT,
-                                "pos_id": COUNT,
+                                "pos_id": handlers.COUNT,
                                 "store_id": TEXT,
                                 "external_pos_id": TEXT,
                                 "operating_mode": MODE,
@@ -61,7 +51,7 @@ LIST = Operation(
                     )
                 }
             ),
-            "paging": _object({"total": COUNT, "offset": COUNT, "limit": COUNT}),
+            "paging": _object({"total": handlers.COUNT, "offset": handlers.COUNT, "limit": handlers.COUNT}),
         }
     ),
     example={
