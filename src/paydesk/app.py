@@ -77,7 +77,7 @@ def build_app(
             "readiness": Readiness(database, keys, clock),
             "reporter": Reporter(bounded),
             "acquirers": acquirers_of(settings, database, clock),
-            "proven_clients": AuthenticationCache(database.signals, settings.bearer_cache_seconds),
+            "authentication_cache": AuthenticationCache(database.signals, settings.bearer_cache_seconds),
             **_throttles(settings, database.signals),
             **state,
         },

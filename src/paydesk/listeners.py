@@ -14,7 +14,7 @@ from paydesk.settings import Settings
 log = structlog.get_logger("serve")
 
 
-class Doors:
+class Listeners:
     """One for clients and one for operators. Of several processes each has a number from 1 and a channel to its parent.
 
     The channel says upwards when both doors are open; it closes when the process is to end, or when the parent died.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from paydesk.core import idempotency
 from paydesk.events import store as events
-from paydesk.http import idempotency
 from paydesk.oauth import retention as tokens
 from paydesk.oauth.consent import requests, sessions
 from paydesk.sandbox.simulator import retention as book

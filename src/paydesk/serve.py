@@ -18,7 +18,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
-from paydesk.listeners import Doors
+from paydesk.listeners import Listeners
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
 from paydesk.settings import Settings
@@ -36,7 +36,7 @@ DATABASE_FILES = ("", "-wal", "-shm", ".lock")
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
 
-async def run(settings: Settings, *, beside: bool = False, inherited: Doors | None = None) -> None:
+async def run(settings: Settings, *, beside: bool = False, inherited: Listeners | None = None) -> None:
     """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
 
     `beside`: another `serve` may be listening there already. `inherited`: what a parent of several processes gave.
@@ -62,7 +62,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
             development=False,
             state={"readiness": readiness, "acquirers": acquirers, "reporter": reporter},
         )
-        with closing(inherited or Doors.made(settings, beside=beside)) as doors:
+        with closing(inherited or Listeners.made(settings, beside=beside)) as doors:
             node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
             doors.end_with_the_parent(stop)
             clients = build(settings, surfaces=CLIENT_SURFACES)

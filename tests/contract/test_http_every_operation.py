@@ -12,7 +12,7 @@ import pytest
 from parties import other_application, other_seller
 from paydesk.api import OPERATIONS
 from paydesk.core.secrets import digest
-from paydesk.http.shared import takes_body
+from paydesk.http.error_responses import takes_body
 from paydesk.operation import Operation
 from service import Reply, Service, access_token
 

@@ -11,7 +11,7 @@ from service import Service, running
 
 EARLIER = "/point/integration-api"
 ORDER = "/v1/orders/{order_id}"
-GUIDE = "What to change: docs/migrate.md, Migrate from payment intents."
+GUIDE = "See docs/migrate.md, Migrate from payment intents."
 SUCCESSORS = (
     ("GET", f"{EARLIER}/devices", "GET", "/terminals/v1/list"),
     ("PATCH", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "PATCH", "/terminals/v1/setup"),
@@ -35,8 +35,8 @@ async def test_the_successor_is_named(service: Service) -> None:
     for method, path, successor_method, successor in SUCCESSORS:
         reply = await service.request(method, path, token=None, key=None)
         assert (reply.status, reply.code) == (410, "gone"), path
-        assert reply.body["message"] == (
-            f"This operation is retired; its successor is {successor_method} {successor}. {GUIDE}"
+        assert (
+            reply.body["message"] == f"This operation is retired. Use {successor_method} {successor} instead. {GUIDE}"
         )
         assert reply.headers["link"] == f'<{successor}>; rel="successor-version"'
         assert reply.headers["x-request-id"]

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from paydesk.http.room import LONG_SECONDS
+from paydesk.http.connection_limits import RECENT_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
@@ -379,7 +379,7 @@ async def test_clients_that_reconnect_at_once_do_not_evict_each_other(sqlite_url
                 idle = await stack.enter_async_context(wire(service))
                 await idle.send(_get(service))
                 assert (await idle.answer()).status == 404
-            await asyncio.sleep(2 * LONG_SECONDS)
+            await asyncio.sleep(2 * RECENT_SECONDS)
             address = urllib.parse.urlsplit(service.base_url)
             back = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(30)]
             for connection in back:

@@ -18,11 +18,11 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One key, one effect, one answer",
         "a refund that the acquirer declined gives its key back",
         "http/three_phase.py",
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
         "                return reply\n"
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
     ),
     (
         "One key, one effect, one answer",

@@ -9,7 +9,7 @@ import pytest
 
 from paydesk.core.errors import Refusal
 from paydesk.http import body
-from paydesk.http.faults import validate
+from paydesk.http.validation import validate
 from paydesk.orders.schemas import OrderRequest
 
 SECRET_KEY = rb'{"a\"secret\"b": 1, "a\"secret\"b": 2}'

@@ -101,11 +101,11 @@ def test_what_is_missing_is_news_once_a_minute() -> None:
     """Of each version for itself."""
     now = [100.0]
     held = Keys(1, {1: b"k" * 32}, lambda: now[0])
-    assert [held.is_news(2), held.is_news(2), held.is_news(3)] == [True, False, True]
+    assert [held.should_log_missing(2), held.should_log_missing(2), held.should_log_missing(3)] == [True, False, True]
     now[0] += 59.9
-    assert not held.is_news(2)
+    assert not held.should_log_missing(2)
     now[0] += 0.1
-    assert held.is_news(2)
+    assert held.should_log_missing(2)
 
 
 RANDOM = bytes.fromhex("6f1d0c2b9ae47f53d8811e60b7c3a9455e02f6d4133c8b7a90efd2517648ab0f")

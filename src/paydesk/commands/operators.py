@@ -83,14 +83,14 @@ def revoke(
 
 def _create_here(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
     from paydesk.core.clock import SystemClock
-    from paydesk.http import faults
+    from paydesk.http import validation
     from paydesk.operators import operator_accounts
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
 
     # The rules that a service goes by.
     asked = {"name": name, "role": role}
-    _, found = faults.validate(OperatorRequest, asked, json.dumps(asked).encode())
+    _, found = validation.validate(OperatorRequest, asked, json.dumps(asked).encode())
     if found:
         raise WrongUsage("; ".join(fault.detail for fault in found))
 

@@ -82,9 +82,9 @@ def serve(
         command += ["--settings", str(settings)] if settings is not None else []
         raise typer.Exit(run(supervisor.run(given, command, processes, beside=beside)))
     from paydesk import serve as production
-    from paydesk.listeners import Doors
+    from paydesk.listeners import Listeners
 
-    doors = Doors.inherited(inherit) if inherit is not None else None
+    doors = Listeners.inherited(inherit) if inherit is not None else None
     run(production.run(given, beside=beside, inherited=doors), _fast_loop())
 
 

@@ -1,6 +1,6 @@
-"""A small cache: entries live for a while of monotonic time, and there is never more than a bounded number of them.
+"""A cache with a time to live and a bounded number of entries.
 
-What was not found is never put here: a row made a moment ago must be seen by the next who asks.
+Misses are never cached: a row that was just created must be found by the next lookup.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Cache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """The value, or None where it was never put, has been dropped or is too old."""
+        """Return the value, or None if it is missing or expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -34,7 +34,7 @@ class Cache(Generic[K, V]):
         return entry[1]
 
     def put(self, key: K, value: V) -> None:
-        """Remember `value`; where the cache is full the entry that was put first makes room."""
+        """Store `value`; a full cache drops the entry that was put first."""
         if self._seconds <= 0:
             return
         self._entries.pop(key, None)
@@ -43,14 +43,14 @@ class Cache(Generic[K, V]):
         self._entries[key] = (self._monotonic() + self._seconds, value)
 
     def drop(self, key: K) -> None:
-        """Forget one entry, there or not."""
+        """Remove an entry if it exists."""
         self._entries.pop(key, None)
 
-    def drop_where(self, doomed: Callable[[V], bool]) -> None:
-        """Forget every entry whose value is `doomed`."""
-        for key in [key for key, (_, value) in self._entries.items() if doomed(value)]:
+    def drop_where(self, matches: Callable[[V], bool]) -> None:
+        """Remove every entry whose value matches."""
+        for key in [key for key, (_, value) in self._entries.items() if matches(value)]:
             del self._entries[key]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()

@@ -1,4 +1,4 @@
-"""What a background worker is, and what it is given."""
+"""A background worker, and the context that all workers get."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
+    """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only)."""
 
     database: Database
     settings: Settings

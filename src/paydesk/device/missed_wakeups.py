@@ -34,8 +34,8 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         started = time.monotonic()
         await walk(context, stop)
         signals = context.database.signals
-        with signals.subscribe("stop", "unheard") as waiter:
-            pause = BACKOFF_RESET_SECONDS if signals.are_carried else WALK_SECONDS
+        with signals.subscribe("stop", "remote_lost") as waiter:
+            pause = BACKOFF_RESET_SECONDS if signals.remote_connected else WALK_SECONDS
             await waiter.wait(max(pause, REST * (time.monotonic() - started)))
 
 

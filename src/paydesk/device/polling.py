@@ -45,7 +45,7 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, wait_sec
             has_waited = True
             if gateway.begin(poll):
                 signals.publish((f"moved:{poll.terminal_id}",))
-            if poll.over or (call.gone is not None and call.gone()):
+            if poll.over or (call.disconnected is not None and call.disconnected()):
                 # Who has gone is told nothing, and so the next poll is told it at once.
                 return Answer(204)
             message, again_seconds = gateway.next(

@@ -50,7 +50,7 @@ async def _wait(call: Call, feed: Feed, after: int | None, wait_seconds: int, co
                 _readers(call).announce(feed)
             page = await _look(call, feed, after)
             left = deadline - loop.time()
-            if page.events or left <= 0 or signals.stopping or (call.gone is not None and call.gone()):
+            if page.events or left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected()):
                 return _answer(feed, after, page)
             if soon != later:
                 counted.enter_context(_readers(call).waiting(call.caller.token_digest))

@@ -1,4 +1,4 @@
-"""Where a request's body ends: what its head says about it, and which heads leave no doubt (RFC 9112 section 6)."""
+"""The length of a request's body by its head, and which heads are unambiguous (RFC 9112 section 6)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ VERSIONS = frozenset({"1.1", "1.0"})
 Field = tuple[bytes, bytes]
 
 
-def is_clear(fields: list[Field], version: str) -> bool:
-    """Return whether these fields, at least one, give one length, or HTTP/1.1's chunks and no other coding."""
+def is_unambiguous(fields: list[Field], version: str) -> bool:
+    """Return whether these fields of a supported version are none, one length, or chunked coding in HTTP/1.1."""
+    if version not in VERSIONS or not fields:
+        return version in VERSIONS
     name, value = fields[0]
     is_chunked = version == "1.1" and value.strip().lower() == b"chunked"
     return len(fields) == 1 and (name == b"content-length" or is_chunked)
 
 
 def is_small(field: Field) -> bool:
-    """Return whether the field is a length that a request's body may have."""
+    """Return whether the field is a length within the limit of a body."""
     return field[0] == b"content-length" and len(field[1]) <= 5 and int(field[1]) <= BODY_BYTES_MAX

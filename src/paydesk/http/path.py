@@ -1,4 +1,4 @@
-"""The parameters of a path: the last one is checked against the operation's pattern and made canonical."""
+"""Path parameters: the last one is matched against the operation's pattern and upper-cased."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ PARAMETER_CHARACTERS_MAX = 200
 
 
 class PathRules:
-    """What an operation's path parameters must look like."""
+    """The rules for an operation's path parameters."""
 
     def __init__(self, operation: Operation) -> None:
         self._last_name = operation.path.rpartition("{")[2].partition("}")[0]
         self._pattern = re.compile(operation.path_pattern) if operation.path_pattern else None
 
     def checked(self, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-        """The last parameter of those in the path, and all of them. Raises `invalid_path_param`.
+        """Return the last path parameter, and all of them. Raises `invalid_path_param`.
 
-        Where there is a pattern the value is upper-cased: webhooks carry order ids in lower case.
+        A value with a pattern is upper-cased: webhooks have order ids in lower case.
         """
         if not values:
             return "", ()
@@ -30,7 +30,7 @@ class PathRules:
             if len(value) > PARAMETER_CHARACTERS_MAX:
                 raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
         if self._pattern is not None:
-            # Some letters beyond ASCII have upper cases within it.
+            # The upper case of some non-ASCII letters is ASCII.
             sent, last = last, last.upper()
             if not (sent.isascii() and self._pattern.fullmatch(last)):
                 raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")

@@ -32,12 +32,12 @@ CROSSING: Final = (
     "known-",
     "answer:",
     "reads:",
-    "elsewhere:",
+    "remote-events:",
     EVERYTHING,
 )
 """What others wait for or remember. The rest stays: `deliveries` and `money`, since this node's worker does what this
-node wrote and the others look every second; `events:`, which goes as `elsewhere:` where somebody waits on another node;
-`clock` and `stop`, a process's own."""
+node wrote and the others look every second; `events:`, which goes as `remote-events:` while a client waits on another
+node; `clock` and `stop`, a process's own."""
 
 CHANNEL: Final = "paydesk"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest(CAST($1 AS text[])) AS payload"
@@ -84,12 +84,12 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._signals.carry = self.carry
+        self._signals.publish_remote = self.carry
         self._start(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._signals.carry = None
+        self._signals.publish_remote = None
         self._closing = True
         self._filled.set()
         # The last wakes still go out, unless the database is away.
@@ -140,7 +140,7 @@ class Relay:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await connection.add_listener(CHANNEL, self._on_notification)
             await self._notify(connection, ())
-            self._connected = self._signals.are_carried = True
+            self._connected = self._signals.remote_connected = True
             log.info("wakes are carried")
             # From here on nothing is missed; what happened before may have been.
             self._everything_changed()
@@ -148,8 +148,8 @@ class Relay:
                 await self._send(connection)
             await connection.close(timeout=CLOSE_SECONDS_MAX)
         finally:
-            self._signals.are_carried = False
-            self._signals.notify_local(("unheard",))
+            self._signals.remote_connected = False
+            self._signals.notify_local(("remote_lost",))
             if not connection.is_closed():
                 connection.terminate()
 

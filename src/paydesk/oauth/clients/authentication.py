@@ -40,7 +40,7 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
 
     A client that this node remembers is not looked up first; where `work` then refuses, it is, and `work` runs again.
     """
-    proven: AuthenticationCache | None = call.state.get("proven_clients")
+    proven: AuthenticationCache | None = call.state.get("authentication_cache")
     client_id, client_secret = credentials.client_id, credentials.client_secret
     known = proven.find(client_id, client_secret, call.now_ms) if proven is not None else None
     if known is not None:
@@ -82,17 +82,17 @@ async def _authenticated(
 
 def _count_failure(call: Call, client_id: str) -> None:
     throttle: ClientThrottle | None = call.state.get("client_throttle")
-    if throttle is not None and not call.counted:
-        call.counted = True
+    if throttle is not None and not call.throttle_counted:
+        call.throttle_counted = True
         throttle.failed(applications.number(client_id), call.address)
 
 
 def _count(call: Call, application: Application) -> None:
     """Refuse a client that calls too often; one call counts once, however often its unit of work is run."""
     throttle: ClientThrottle | None = call.state.get("client_throttle")
-    if throttle is None or call.counted:
+    if throttle is None or call.throttle_counted:
         return
-    call.counted = True
+    call.throttle_counted = True
     seconds = throttle.succeeded(application.application_id, call.address)
     if seconds is not None:
         raise _limited("client calls too often", seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hand_clock import HandClock
-from paydesk.core.recent_addresses import PLACES_MAX, RecentAddresses
+from paydesk.core.recent_addresses import ADDRESSES_MAX, RecentAddresses
 from paydesk.core.signals import Signals
 
 HOUR = 3600
@@ -39,14 +39,14 @@ def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
 
 def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
     """A subject with very many places keeps its latest ones; the others keep theirs."""
-    known = RecentAddresses("known", HOUR, entries_max=10 * PLACES_MAX, monotonic=hand)
+    known = RecentAddresses("known", HOUR, entries_max=10 * ADDRESSES_MAX, monotonic=hand)
     known.add("honest", "home")
-    for number in range(20 * PLACES_MAX):
+    for number in range(20 * ADDRESSES_MAX):
         known.add("busy", str(number))
     assert known.has("honest", "home")
-    assert known.has("busy", str(20 * PLACES_MAX - 1))
+    assert known.has("busy", str(20 * ADDRESSES_MAX - 1))
     assert not known.has("busy", "0")
-    assert len(known) == PLACES_MAX + 1
+    assert len(known) == ADDRESSES_MAX + 1
 
 
 def test_the_table_is_bounded(hand: HandClock) -> None:
@@ -71,7 +71,7 @@ def test_other_nodes_hear_of_it_once_in_a_while(hand: HandClock) -> None:
         told.extend(topics)
         elsewhere.notify_local(topics)
 
-    here.carry, elsewhere.carry = carry, told.extend
+    here.publish_remote, elsewhere.publish_remote = carry, told.extend
     known, other = (
         RecentAddresses("known-client", 24 * HOUR, signals, monotonic=hand) for signals in (here, elsewhere)
     )
@@ -87,7 +87,7 @@ def test_other_nodes_hear_of_it_once_in_a_while(hand: HandClock) -> None:
 def test_who_remembers_nobody_neither_tells_nor_hears() -> None:
     """With no time there is nothing that other nodes should know, however often somebody is let in."""
     signals, told = Signals(), list[str]()
-    signals.carry = told.extend
+    signals.publish_remote = told.extend
     known = RecentAddresses("known-client", 0, signals)
     known.add("7", "192.0.2.1")
     signals.notify_local(("known-client:7:192.0.2.1",))
