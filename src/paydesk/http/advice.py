@@ -8,7 +8,7 @@ ADVICE = {
     # The tokens
     "invalid_client": "Check client_id and client_secret; a rotated secret stops working.",
     "invalid_grant": "Start the authorization again: the code or refresh token was used, or belongs to another client.",
-    "invalid_scope": "Request `offline_access`, `read` and `write`, each at most once, and no more than was authorized.",
+    "invalid_scope": "Request `offline_access`, `read` and `write`, each at most once, no more than was authorized.",
     "invalid_request": "Compare the body with the fields above: one is missing, repeated, unknown or of another type.",
     "unsupported_grant_type": "Send `authorization_code` or `refresh_token`.",
     "unauthorized_client": "Ask the seller to authorize the application again.",
@@ -28,7 +28,7 @@ ADVICE = {
     # Every operation
     "json_syntax_error": "Send one well-formed JSON document in UTF-8, each key once.",
     "bad_request": "Send well-formed HTTP; move an order only to a status that its current one allows.",
-    "unsupported_header": "Remove `x-test-scope`, and `X-Test-Token` with a live token; use test tokens for test orders.",
+    "unsupported_header": "Remove `x-test-scope`, and `X-Test-Token` with a live token; test orders use test tokens.",
     "empty_required_header": "Send `X-Idempotency-Key`: a new one for a new intent, the same one for a retry.",
     "invalid_idempotency_key_length": "Use 1 to 64 visible ASCII characters, for example a UUID.",
     "required_properties": "Add the field that `details` names.",

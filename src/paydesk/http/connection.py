@@ -272,16 +272,17 @@ class BoundedProtocol(EvictableProtocol):
         self.transport.write_eof()
 
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:
-        url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
+        url = getattr(self, "url", b"")
         surface = "token" if url.startswith(b"/oauth/") else "application"
         refusal = kind.with_reason("refused by the server")
         body = encode(error_body(surface, refusal))
-        identity = request_id(
-            headers.get(b"x-request-id", b"").decode("latin-1"), checked=self.limits.references_checked
-        )
-        path = url.partition(b"?")[0].decode("latin-1")
+        sent_id = self._received(b"x-request-id")
+        identity = request_id(sent_id[-1] if sent_id else None, checked=self.limits.references_checked)
         if kind is not errors.SERVICE_UNAVAILABLE:  # `limits` logs the number of these.
-            request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())
+            path = url.partition(b"?")[0].decode("latin-1")
+            peer, hops = self.client[0] if self.client else "", self._received(b"x-forwarded-for")
+            address = forwarded_address(peer, hops, self.limits.trusted_proxies)
+            request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, address)
         return (
             STATUS_LINE[kind.status]
             + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])
@@ -291,11 +292,10 @@ class BoundedProtocol(EvictableProtocol):
             + body
         )
 
-    def _client_address(self) -> str:
-        """Return the client's address by the header fields received so far."""
+    def _received(self, name: bytes) -> list[str]:
+        """Return the values of a header field that have been received so far."""
         fields = getattr(self, "headers", None) or ()
-        forwarded = [value.decode("latin-1") for name, value in fields if name == b"x-forwarded-for"]
-        return forwarded_address(self.client[0] if self.client else "", forwarded, self.limits.trusted_proxies)
+        return [value.decode("latin-1") for sent, value in fields if sent == name]
 
 
 def _lines(headers: Iterable[tuple[str, str]]) -> bytes:
