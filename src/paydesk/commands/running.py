@@ -84,8 +84,8 @@ def serve(
     from paydesk import serve as production
     from paydesk.listeners import Listeners
 
-    doors = Listeners.inherited(inherit) if inherit is not None else None
-    run(production.run(given, beside=beside, inherited=doors), _fast_loop())
+    listeners = Listeners.inherited(inherit) if inherit is not None else None
+    run(production.run(given, beside=beside, inherited=listeners), _fast_loop())
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
