@@ -272,7 +272,7 @@ async def running(
                     await access_token(scene, clock.now_ms(), live=False),
                     await access_token(scene, clock.now_ms(), live=True),
                 )
-            defects = [line for line in logged if line["event"] in ("undeclared", "defect")]
+            defects = [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
             assert not defects, defects
     finally:
         stop.set()

@@ -30,7 +30,7 @@ def _serving(database_url: str, folder: Path, *options: str, **variables: str) -
 
 def _pids(serve: ServeProcess) -> dict[int, int]:
     """The newest process of each number."""
-    return {line["number"]: line["pid"] for line in serve.lines("process ready")}
+    return {line["number"]: line["pid"] for line in serve.lines("process_ready")}
 
 
 def _wait_until_gone(pid: int) -> None:
@@ -48,22 +48,22 @@ def test_processes_live_and_die(postgres_url: str, tmp_path: Path) -> None:
     """
     with _serving(postgres_url, tmp_path, "--processes", "2") as serve:
         parent = serve.start()
-        serve.wait_for("process ready", 2)
+        serve.wait_for("process_ready", 2)
         first = _pids(serve)
         assert set(first) == {1, 2}
         assert request("GET", f"{serve.operators}/readyz")[0] == 200
         with Knocking(f"{serve.clients}/readyz") as knocking:
             os.kill(first[1], signal.SIGKILL)
-            serve.wait_for("process ready", 3)
-            died = serve.lines("process died")
+            serve.wait_for("process_ready", 3)
+            died = serve.lines("process_exited")
             assert [(line["number"], line["pid"], line["code"]) for line in died] == [(1, first[1], -signal.SIGKILL)]
             killed_with = list(knocking.failures)  # What it had let in and not answered is lost, as in any crash.
             parent.send_signal(signal.SIGHUP)
-            serve.wait_for("deploy done", 1)
+            serve.wait_for("deploy_finished", 1)
             for pid in first.values():
                 _wait_until_gone(pid)
         assert knocking.answers > 20
-        assert knocking.failures == killed_with, serve.lines("defect")
+        assert knocking.failures == killed_with, serve.lines("unhandled_exception")
         assert len(killed_with) <= 4
         second = _pids(serve)
         assert not set(first.values()) & set(second.values())
@@ -80,19 +80,19 @@ def test_a_deploy_that_fails(postgres_url: str, tmp_path: Path) -> None:
     keys = tmp_path / "paydesk.keys.json"
     with _serving(postgres_url, tmp_path, "--processes", "2") as serve:
         parent = serve.start()
-        serve.wait_for("process ready", 2)
+        serve.wait_for("process_ready", 2)
         first = _pids(serve)
         hidden = keys.rename(tmp_path / "hidden.json")
         parent.send_signal(signal.SIGHUP)
-        (ended,) = serve.wait_for("deploy ended: the new process is not ready, the old ones go on", 1)
+        (ended,) = serve.wait_for("deploy_failed", 1)
         assert ended["number"] == 1
         assert all(runs(pid) for pid in first.values())
         os.kill(first[2], signal.SIGKILL)
-        died = serve.wait_for("process died", 3)
-        assert died[0]["again_in_seconds"] < died[2]["again_in_seconds"]
+        died = serve.wait_for("process_exited", 3)
+        assert died[0]["restart_after_seconds"] < died[2]["restart_after_seconds"]
         assert runs(first[1])
         hidden.rename(keys)
-        serve.wait_for("process ready", 3)
+        serve.wait_for("process_ready", 3)
         assert request("GET", f"{serve.clients}/readyz")[0] == 200
         serve.end(parent)
 

@@ -52,11 +52,11 @@ def test_good_settings() -> None:
     ("changes", "said"),
     [
         ({"public_url": None}, "PAYDESK_PUBLIC_URL"),
-        ({"public_url": "http://pay.example.com"}, "in clear"),
-        ({"public_url": "http://10.1.2.3:8377"}, "in clear"),
-        ({"public_url": "http://localhost.example.com"}, "in clear"),
-        ({"acquirer": "simulator"}, "play money"),
-        ({"operator_listen": "127.0.0.1:8377"}, "listener of their own"),
+        ({"public_url": "http://pay.example.com"}, "sent unencrypted"),
+        ({"public_url": "http://10.1.2.3:8377"}, "sent unencrypted"),
+        ({"public_url": "http://localhost.example.com"}, "sent unencrypted"),
+        ({"acquirer": "simulator"}, "no money would be charged"),
+        ({"operator_listen": "127.0.0.1:8377"}, "separate listener"),
     ],
 )
 def test_settings_that_are_refused(changes: dict[str, str | None], said: str) -> None:
@@ -117,7 +117,7 @@ async def test_dev_marks_a_database(database: Database) -> None:
     """`serve` refuses it from then on; `dev` goes on with it."""
     for _ in range(2):
         await development.prepare(database, NOW_MS)
-    with pytest.raises(StartRefused, match="`paydesk dev` made this database"):
+    with pytest.raises(StartRefused, match="`paydesk dev` created this database"):
         await check_database(database, NOW_MS)
     assert await mark.find(database) == "development"
 
@@ -170,7 +170,7 @@ def test_dev_makes_a_database_of_development(postgres_server: PostgresServer, tm
     assert command("migrate", folder=tmp_path, **variables).returncode == 0
     refused = command("serve", folder=tmp_path, **variables)
     assert refused.returncode == 1
-    assert "`paydesk dev` made this database" in refused.stderr
+    assert "`paydesk dev` created this database" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

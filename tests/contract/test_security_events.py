@@ -76,7 +76,7 @@ async def watched(database: Database) -> AsyncIterator[Watched]:
         service.scene.clock = clock
         with structlog.testing.capture_logs() as logged:
             yield Watched(service, clock, logged)
-        assert not [line for line in logged if line["event"] in ("undeclared", "defect")]
+        assert not [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
 
 
 async def test_a_replayed_refresh_token(watched: Watched) -> None:

@@ -1,4 +1,4 @@
-"""The pages of lives, drawn from the tables that the code goes by: an order's, and a family of tokens'."""
+"""The pages on the lifecycle of orders and of token families, generated from the code's transition tables."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from paydesk.oauth import lifecycle
 from paydesk.orders import status
 
 _LIFECYCLE_HEAD = """\
-# The life of an order
+# The order lifecycle
 
 <!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
 
-`processed` and `failed` can be trusted alone. Nothing leaves `failed`, `canceled` or `refunded`. Each move raises
-`version` by one and is told to the subscribed applications as its action."""
+`failed`, `canceled` and `refunded` are final. Each transition increments `version` by one and sends its action to the
+subscribed applications."""
 
 _LIFECYCLE_TAIL = """\
-A move *before the grant* is possible only until the terminal was told that it may ask the acquirer: that is the point
-of no return. What meets there, a cancel, the expiry, a result, is decided by which of them was written first.
+The *authorization permit* lets the terminal send the payment to the acquirer; it is the point of no return. Of a
+concurrent cancel, expiry and result, the first one written decides.
 
-- **Before the grant** no card was charged. A cancel, the red key at the terminal, and the time that runs out each end
-  the order as `canceled`; its payment's `status_detail` says which of them it was.
-- **After the grant** only the outcome ends the order. A cancel is answered 202 and can't win, and 409 once nobody knows
-  the outcome; nothing expires.
-- **`check_on_terminal`** is an order whose outcome nobody knows yet, and ends as `processed` or `failed`:
+- **Before the authorization permit** no card was charged. A cancel request, the cancel key on the terminal and the
+  expiry each end the order as `canceled`; its payment's `status_detail` says which.
+- **After the authorization permit** only the outcome ends the order, and it does not expire. A cancel request is
+  answered 202 but has no effect; in `check_on_terminal` it is answered 409.
+- **`check_on_terminal`** is an order with an unknown outcome. It becomes `processed` or `failed`:
   [When the outcome is unknown](unknown-outcomes.md).
-- **An approval that comes too late**, for an order that has ended otherwise or was paid already, moves nothing. It is
-  given back at the acquirer, and the order stays what it was.
-- **What is given back** moves a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
+- **A late approval**, of an order that has ended otherwise or is already paid, does not change the order. It is
+  reversed at the acquirer.
+- **A refund** changes a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
 
-With `order_statuses = "extended"` two states are shown under a name of their own, and their actions too: detail
-`expired` as status `expired`, `check_on_terminal` as `action_required`. The moves are the same. Which states of a
-payment intent, of the earlier interface, became which: [Migrate from payment intents](migrate.md#states)."""
+With `order_statuses = "extended"` two states and their actions have other names: the detail `expired` has the status
+`expired`, and `check_on_terminal` the status `action_required`. The transitions are the same. For the states of payment
+intents, of the earlier interface, see [Migrate from payment intents](migrate.md#states)."""
 
 _TOKENS_HEAD = """\
-# The life of a family of tokens
+# The token family lifecycle
 
 <!-- Written by `make generate` from `oauth/lifecycle.py`; changes made here are lost. -->
 
-A seller's consent gives a code, the code is exchanged for the first tokens, and every refresh makes the next
-generation: all of them are one family, and end together. An application can be wrong about which token is the newest,
-because an answer was lost or two of its processes refreshed at once. So a used refresh token goes on answering the
-tokens that were made of it; only much later it means that somebody else has it too."""
+A seller's consent issues a code, the code is exchanged for the first tokens, and every refresh issues the next
+generation. All of them are one token family and are revoked together. An application may not have the newest token,
+because a response was lost or two of its processes refreshed at once. So a used refresh token replayed within the grace
+period returns the same successor; later reuse counts as theft."""
 
 _NONE = "none"
 
 
 def page_of_orders() -> str:
-    """The life of an order: the diagram, the states and the moves."""
+    """Return the page on orders: the diagram, the states and the transitions."""
     return "\n".join(
         [
             _LIFECYCLE_HEAD,
@@ -65,9 +65,9 @@ def page_of_orders() -> str:
                 ((f"`{state.status}`", f"`{state.detail}`", f"`{state.payment_detail}`") for state in status.STATES),
             ),
             "",
-            "## Moves",
+            "## Transitions",
             "",
-            *table(("Move", "From", "To", "By", "Action"), map(_move, status.MOVES)),
+            *table(("Transition", "From", "To", "By", "Action"), map(_move, status.MOVES)),
             "",
             _LIFECYCLE_TAIL,
             "",
@@ -87,7 +87,7 @@ def _diagram() -> Iterator[str]:
 
 
 def _edges(moves: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """The arrows of a picture, each with the names of all moves from its source to its target."""
+    """Yield the edges of a diagram, each with the names of all transitions from its source to its target."""
     edges: dict[tuple[str, str], list[str]] = {}
     for source, target, name in moves:
         edges.setdefault((source, target), []).append(name)
@@ -104,7 +104,7 @@ def _move(move: status.Move) -> tuple[str, ...]:
         f"`{move.name}`",
         _states(move.sources) or _NONE,
         _states(move.targets) or "itself",
-        move.by + (", before the grant" if move.before_authorization else ""),
+        move.by + (", before the authorization permit" if move.before_authorization else ""),
         f"`{move.action}`",
     )
 
@@ -117,7 +117,7 @@ def _states(states: Iterable[status.State]) -> str:
 
 
 def page_of_tokens() -> str:
-    """The life of a family of tokens: the diagram, the states and the moves."""
+    """Return the page on token families: the diagram, the states and the transitions."""
     return "\n".join(
         [
             _TOKENS_HEAD,
@@ -134,17 +134,17 @@ def page_of_tokens() -> str:
             "",
             "## States",
             "",
-            *table(("State", "Good for something"), ((f"`{one.name}`", one.good) for one in lifecycle.STATES)),
+            *table(("State", "Valid"), ((f"`{one.name}`", one.good) for one in lifecycle.STATES)),
             "",
-            "## Moves",
+            "## Transitions",
             "",
             *table(
-                ("Move", "From", "To", "When what is presented", "Answer", "Reason in the log"),
+                ("Transition", "From", "To", "When the presented token", "Answer", "Reason in the log"),
                 map(_token_move, lifecycle.MOVES),
             ),
             "",
-            "What stands in no row changes nothing. Who is suspended, and addresses, verifiers and scopes that differ,",
-            "are refused before and move nothing. What has ended is forgotten later: [what is kept](retention.md).",
+            "Other requests change nothing. Suspended sellers and applications, and a different redirect URI, verifier",
+            "or scope, are refused before. For how long ended families are kept, see [retention](retention.md).",
             "",
         ]
     )

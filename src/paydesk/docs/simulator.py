@@ -1,4 +1,4 @@
-"""The page about the simulated acquirer: its tables are read off its cards, amounts and rules. Pure: no I/O."""
+"""The page on the simulated acquirer, generated from its cards, amounts and rules. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -9,62 +9,63 @@ from paydesk.sandbox.simulator import cards, rules
 _HEAD = """\
 # The simulated acquirer
 
-<!-- Written by `make generate` from `acquiring/`; changes made here are lost. -->
+<!-- Written by `make generate` from `sandbox/simulator/`; changes made here are lost. -->
 
-Test orders are paid with play money: an acquirer in the same process, with a book of its own, decides about payments,
-refunds and reversals as a real one would, and misbehaves when it is told to. It is the only sandbox, in `paydesk dev`
-and in `paydesk serve`. In `dev` it takes live orders too, to be tried with; `serve` doesn't start when it would.
+Test orders are paid at a simulated acquirer in the same process. It has its own ledger, decides payments, refunds and
+reversals as a real acquirer would, and fails on request. It is the sandbox of `paydesk dev` and of `paydesk serve`. In
+`dev` it can also take live orders; `serve` refuses to start with it as the acquirer of live orders.
 
-What decides, in this order: the card that was presented, the payment's amount, the script. Without any of them a
-payment is approved, a refund is approved as long as something is left of the payment, and a reversal is confirmed.
+The presented card decides first, then the payment's amount, then the script. Otherwise a payment is approved, a refund
+is approved up to the remaining amount, and a reversal is confirmed.
 
-- Whatever is asked carries a key: a payment its id `PAY…`, a refund its id, a reversal its own. Asked again under the
-  same key, many times at once or after a crash, it is done once and told the same.
-- A payment that is reversed before it arrives is forbidden: it is declined when it comes.
-- Refunds never take more than was approved, and nothing of what was reversed.
-- Refunds of a test payment that never came here, because a test played its terminal by hand, are taken at their word.
-- `paydesk doctor --invariants` holds the book against the orders: each approved payment is an order's, or reversed, or
-  being asked about or undone, and the refunds of both are the same."""
+- Every request has a key: the id `PAY…` of a payment, the id of a refund or of a reversal. Repeated requests with one
+  key, concurrent or after a crash, have one effect and one result.
+- A payment that is reversed before it arrives is declined when it arrives.
+- Refunds never exceed the approved amount, and a reversed payment is not refunded.
+- A test payment that was reported by a test without the simulator is unknown to it; its refunds are approved.
+- `paydesk doctor --invariants` compares the ledger with the orders: each approved payment belongs to an order, is
+  reversed, or has an open inquiry or reversal; and the refunds are the same."""
 
 _CARDS = """\
 ## Cards
 
-The last four digits decide, whatever the brand. A virtual terminal presents them by its script, and whoever writes a
-terminal presents them at [the door below](#the-door-for-terminals)."""
+The last four digits decide, for every brand. A virtual terminal presents the card of its script. Your own terminal
+presents cards at [the endpoint below](#the-endpoint-for-terminals)."""
 
 _AMOUNTS = """\
 ## Amounts
 
-By a payment's amount in minor units (`99900.05` in BRL, `9990005` in CLP); it says what becomes of the payment's
-refunds and of its reversal too."""
+A payment's amount in minor units (`99900.05` in BRL, `9990005` in CLP) decides the results of the payment, its refunds
+and its reversal."""
 
 _SCRIPTS = """\
 ## Scripts
 
-The setting `simulator_script` has rules for everything that card and amount leave open, separated by spaces or commas:
+The setting `simulator_script` has rules for all other requests, separated by spaces or commas:
 
 ```
 <operation>:<behaviour>[:<argument>][@<percent>]
 ```
 
-Operations are `payment`, `inquiry`, `refund` and `reversal`. Rules about the same operation go together; of two that
-say the same thing the first one counts. Inquiries and reversals are never declined, and inquiries never late."""
+Operations are `payment`, `inquiry`, `refund` and `reversal`. Several rules for one operation are combined; of two
+contradicting ones the first applies. Inquiries and reversals are never declined, and inquiries are never late."""
 
 _CHANCE = """\
-With a percentage, chance decides for each request, once for its key. It is drawn from the setting `simulator_seed` and
-from which of the seller's requests it is: the same requests in the same order have the same fate again.
+With a percentage, a rule applies to requests at random, decided once per key. The random number depends on the setting
+`simulator_seed` and on the sequence number of the seller's request: the same requests in the same order have the same
+results.
 
 ```sh
 PAYDESK_SIMULATOR_SCRIPT="payment:lost@5 payment:late:30s@5 refund:unheard:2@20 reversal:not_sent:3" \\
 PAYDESK_SIMULATOR_SEED=7 paydesk dev
 ```
 
-An answer that would take longer than 8 seconds is none. Late answers follow the clock of `paydesk dev`; delays take
-real time.
+An answer that takes longer than 8 seconds counts as no answer. Late answers follow the clock of `paydesk dev`; delays
+take real time.
 
-## The door for terminals
+## The endpoint for terminals
 
-In development a virtual terminal goes to its acquirer once it is granted, as a real one would, with its device token:
+In development a terminal sends the payment to its acquirer after the authorization permit, with its device token:
 
 ```http
 POST /virtual/v1/acquirer/payments
@@ -76,15 +77,15 @@ Authorization: Bearer PDT-…
 ```
 
 The answer's `outcome` is `approved` with `reference_id` and `authorization_code`, `declined` with a `status_detail`,
-`unknown` where no answer came (report that; the service finds out), or `not_sent` where nothing can have happened. A
-terminal writes down that it asks before it does, and asks again under the same id after a crash."""
+`unknown` without an answer (report that; the service makes an inquiry), or `not_sent` if the payment cannot have
+happened. A terminal stores the request before it sends it, and repeats it with the same id after a crash."""
 
 Table = Callable[[Sequence[str], Iterable[Sequence[object]]], Iterator[str]]
 
 
 def page(table: Table) -> str:
-    """The page in Markdown; `table` writes one, line by line."""
-    shown = (
+    """Return the page in Markdown; `table` yields the lines of a table."""
+    rows = (
         (f"`{one.name}`", one.brand, f"{one.first_digits}…{one.last_digits}", _script(one.script) or "approved")
         for one in cards.CARDS.values()
     )
@@ -93,11 +94,11 @@ def page(table: Table) -> str:
     parts = (
         _HEAD,
         _CARDS,
-        "\n".join(table(("Card", "Brand", "Digits", "What it does"), shown)),
+        "\n".join(table(("Card", "Brand", "Digits", "What it does"), rows)),
         _AMOUNTS,
         "\n".join(table(("Minor units", "What it does"), amounts)),
         _SCRIPTS,
-        "\n".join(table(("Behaviour", "What becomes of it"), behaviours)),
+        "\n".join(table(("Behaviour", "Result"), behaviours)),
         _CHANCE,
     )
     return "\n\n".join(parts) + "\n"
