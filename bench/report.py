@@ -152,11 +152,11 @@ def at_a_glance(kept: Kept) -> Iterator[str]:
         ]
         if rates:
             yield f"{NAMES[database]}, {connections} connections, a second: {', '.join(rates)}."
-        if told := _logged(kept, database):
-            yield told
+        if sentence := _logged(kept, database):
+            yield sentence
         for row in ROWS:
-            if row.server != "service" and row.beside and (told := _against(kept, database, row, connections)):
-                yield told
+            if row.server != "service" and row.beside and (sentence := _against(kept, database, row, connections)):
+                yield sentence
     for database in kept.databases:
         alone = kept.median(database, "create", 1)
         if alone:
