@@ -52,7 +52,7 @@ def _is(reply: Reply, status: int, code: str) -> bool:
     )
 
 
-async def test_a_slow_head(service: Service) -> None:
+async def test_a_slow_head_returns_408(service: Service) -> None:
     """It is waited for as long as is set, also when it trickles in, and on a connection that was used before."""
     async with wire(service) as fresh, wire(service) as used:
         await used.send(_get(service))
@@ -67,13 +67,13 @@ async def test_a_slow_head(service: Service) -> None:
             assert await connection.is_closed()
 
 
-async def test_a_connection_that_says_nothing(service: Service) -> None:
+async def test_a_connection_without_a_request_is_closed(service: Service) -> None:
     """It is closed in the same time, without a word."""
     async with wire(service) as connection:
         assert await connection.is_closed()
 
 
-async def test_a_slow_body(service: Service) -> None:
+async def test_a_slow_body_returns_408(service: Service) -> None:
     """With a length and in chunks; nothing is done."""
     terminal = await service.terminal()
     for framing, part in (("Content-Length: 500", b'{"type": "poi'), ("Transfer-Encoding: chunked", b"3\r\n{  \r\n")):
@@ -84,7 +84,7 @@ async def test_a_slow_body(service: Service) -> None:
     assert (await service.create(terminal)).status == 201
 
 
-async def test_an_idle_connection_is_kept(service: Service) -> None:
+async def test_an_idle_connection_stays_open(service: Service) -> None:
     """Between requests there is no hurry."""
     async with wire(service) as connection:
         for _ in range(2):
@@ -93,7 +93,7 @@ async def test_an_idle_connection_is_kept(service: Service) -> None:
             await asyncio.sleep(1.4)
 
 
-async def test_a_body_that_never_comes_after_its_refusal(service: Service) -> None:
+async def test_a_missing_body_after_its_refusal(service: Service) -> None:
     """Who is answered before the body was whole gets that one answer, and then the connection ends."""
     async with wire(service) as connection:
         await connection.send(_post(service, f"Content-Length: {64 * KIB + 1}"))
@@ -102,7 +102,7 @@ async def test_a_body_that_never_comes_after_its_refusal(service: Service) -> No
 
 
 async def test_large_bodies(service: Service) -> None:
-    """64 KiB are read, one byte more is refused: before it is read where its length is told, as it comes otherwise."""
+    """64 KiB are accepted, one byte more is refused: by its Content-Length, otherwise while reading."""
     for size, code in ((64 * KIB, "order_not_found"), (64 * KIB + 1, "payload_too_large")):
         body = b"{}" + b" " * (size - 2)
         assert (await exchange(service, _post(service, f"Content-Length: {size}") + body)).code == code
@@ -137,7 +137,7 @@ async def test_large_heads(service: Service) -> None:
             assert await connection.is_closed()
 
 
-async def test_a_head_without_end_on_a_used_connection(service: Service) -> None:
+async def test_an_endless_head_on_a_reused_connection(service: Service) -> None:
     """The limits hold for every request of a connection."""
     async with wire(service) as connection:
         await connection.send(_get(service))
@@ -203,7 +203,7 @@ async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
         b"POST /v1/orders HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-async def test_what_is_not_http(service: Service, request_bytes: bytes) -> None:
+async def test_malformed_http(service: Service, request_bytes: bytes) -> None:
     """400 as JSON, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(request_bytes)
@@ -212,7 +212,7 @@ async def test_what_is_not_http(service: Service, request_bytes: bytes) -> None:
 
 
 async def test_on_the_token_endpoints_errors_are_flat(service: Service) -> None:
-    """Whatever is wrong, whoever notices it."""
+    """Errors of the server itself have the same format."""
     json_type = "Content-Type: application/json"
     for request, status, code in (
         (head("GET", "/oauth/token"), 405, "method_not_allowed"),
@@ -261,7 +261,7 @@ async def test_requests_in_a_pipeline(service: Service) -> None:
             assert (await connection.answer()).headers["x-request-id"] == f"n{number}"
 
 
-async def test_garbage_behind_a_request_takes_no_answer_away(service: Service) -> None:
+async def test_garbage_after_a_request_does_not_lose_its_answer(service: Service) -> None:
     """A request that is under way is not answered by what is wrong with the next."""
     terminal = await service.terminal()
     device = await service.device(terminal)
@@ -273,8 +273,8 @@ async def test_garbage_behind_a_request_takes_no_answer_away(service: Service) -
             assert await connection.is_closed()
 
 
-async def test_garbage_on_a_used_connection(service: Service) -> None:
-    """It is told so, and the connection ends."""
+async def test_garbage_on_a_reused_connection(service: Service) -> None:
+    """The answer to an HTTP/1.0 client has `Connection: close`, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_get(service))
         assert (await connection.answer()).status == 404
@@ -298,7 +298,7 @@ async def test_keep_alive_and_close(service: Service) -> None:
         assert await connection.is_closed()
 
 
-async def test_an_old_client(service: Service) -> None:
+async def test_http_1_0_clients(service: Service) -> None:
     """HTTP/1.0 is answered, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_get(service).replace(b"HTTP/1.1", b"HTTP/1.0"))
@@ -306,7 +306,7 @@ async def test_an_old_client(service: Service) -> None:
         assert await connection.is_closed()
 
 
-async def test_a_client_that_offers_another_protocol(service: Service) -> None:
+async def test_an_upgrade_offer_is_ignored(service: Service) -> None:
     """An offer to upgrade is not taken up; the request is answered as it is, body and all (RFC 9110 section 7.8)."""
     terminal = await service.terminal()
     body = str(order_body(terminal.id)).replace("'", '"').encode()
@@ -320,8 +320,8 @@ async def test_a_client_that_offers_another_protocol(service: Service) -> None:
         assert (await connection.answer()).code == "order_not_found"
 
 
-async def test_a_client_that_waits_before_its_body(service: Service) -> None:
-    """It is told to continue, unless its body would be refused anyway."""
+async def test_expect_100_continue(service: Service) -> None:
+    """It gets 100 Continue, unless its body would be refused."""
     async with wire(service) as connection:
         await connection.send(_post(service, "Content-Length: 2", "Expect: 100-continue"))
         assert (await connection.answer()).status == 100
@@ -332,7 +332,7 @@ async def test_a_client_that_waits_before_its_body(service: Service) -> None:
         assert (await connection.answer()).status == 413
 
 
-async def test_trailers_are_no_headers(service: Service) -> None:
+async def test_trailers_are_not_headers(service: Service) -> None:
     """What comes after the body can't speak for the request."""
     trailers = f"0\r\n{_bearer(service)}\r\nX-Test-Scope: sandbox\r\n\r\n".encode()
     request = head("POST", "/v1/orders", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n"
@@ -353,7 +353,7 @@ async def test_a_head_request(service: Service) -> None:
         assert (await connection.answer()).code == "order_not_found"
 
 
-async def test_more_connections_than_there_is_room_for(service: Service) -> None:
+async def test_connections_over_the_limit_evict_idle_ones_or_return_503(service: Service) -> None:
     """One more ends the one that has asked for nothing yet, or else the one that has been quiet for the longest."""
     async with contextlib.AsyncExitStack() as stack:
         held = [await stack.enter_async_context(wire(service)) for _ in range(20)]
@@ -441,8 +441,8 @@ async def _poll(service: Service) -> bytes:
     return head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", token)
 
 
-async def test_no_connection_is_quiet(service: Service) -> None:
-    """While a request is under way on each of as many as there may be, one more is refused, and told when to repeat."""
+async def test_a_connection_over_the_limit_of_busy_ones_returns_503(service: Service) -> None:
+    """While every allowed connection has a running request, one more gets 503 with Retry-After."""
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(20):
             device = await service.device(await service.terminal())
@@ -458,7 +458,7 @@ async def test_no_connection_is_quiet(service: Service) -> None:
 
 
 @pytest.mark.parametrize("count", [15, 60])
-async def test_half_requests_lock_nobody_out(service: Service, count: int) -> None:
+async def test_half_requests_do_not_lock_out_other_clients(service: Service, count: int) -> None:
     """However many send half a request, and begin anew as they are ended, who is being served goes on being served."""
     request = _post(service, "Content-Length: 500", path="/v1/orders")
 
@@ -486,8 +486,8 @@ async def test_half_requests_lock_nobody_out(service: Service, count: int) -> No
             await asyncio.gather(*halves, return_exceptions=True)
 
 
-async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
-    """Who is connected when the service ends is answered a last time, and told that it is the last."""
+async def test_shutdown_loses_no_answer(sqlite_url: str) -> None:
+    """A connected client gets a last answer when the service ends, with `Connection: close`."""
     database = await open_database(sqlite_url)
     async with contextlib.AsyncExitStack() as stack:
         async with running(database) as service:
@@ -511,7 +511,7 @@ async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
 
 
 async def _wait_for_refusal(service: Service) -> None:
-    """Until the service lets nobody in."""
+    """Wait until the service accepts no connections."""
     while True:
         try:
             async with wire(service):

@@ -55,7 +55,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a worker fixes the answer of a refund that has one",
-        "late_answers.py",
+        "core/idempotency.py",
         " AND answer IS NULL",
         "",
         RACES,

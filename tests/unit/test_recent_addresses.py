@@ -1,4 +1,4 @@
-"""Who was let in where: known for its time, in a bounded table, on every node."""
+"""Recent addresses: kept for their time, in a bounded table, on every node."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ HOUR = 3600
 
 @pytest.fixture
 def hand() -> HandClock:
-    """A clock that stands still."""
+    """A clock that is moved by hand."""
     return HandClock()
 
 
-def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
-    """There and nowhere else, for as long as promised since the last time and hardly longer; with no time never."""
+def test_an_address_is_known_until_its_time_is_over(hand: HandClock) -> None:
+    """Known at that address only, for the time since the last authentication; never with 0 seconds."""
     known = RecentAddresses("known", 24 * HOUR, monotonic=hand)
     known.add("a", "here")
     assert known.has("a", "here")
@@ -31,13 +31,13 @@ def test_who_was_there_is_known_for_a_while(hand: HandClock) -> None:
     assert known.has("a", "here")
     hand.advance(HOUR + 1)
     assert not known.has("a", "here")
-    nobody = RecentAddresses("known", 0, monotonic=hand)
-    nobody.add("a", "here")
-    assert not nobody.has("a", "here")
-    assert len(nobody) == 0
+    disabled = RecentAddresses("known", 0, monotonic=hand)
+    disabled.add("a", "here")
+    assert not disabled.has("a", "here")
+    assert len(disabled) == 0
 
 
-def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
+def test_one_subject_does_not_displace_others(hand: HandClock) -> None:
     """A subject with very many places keeps its latest ones; the others keep theirs."""
     known = RecentAddresses("known", HOUR, entries_max=10 * ADDRESSES_MAX, monotonic=hand)
     known.add("honest", "home")
@@ -50,7 +50,7 @@ def test_nobody_pushes_the_others_out(hand: HandClock) -> None:
 
 
 def test_the_table_is_bounded(hand: HandClock) -> None:
-    """With more subjects than there is room for, whoever was not seen for the longest is forgotten."""
+    """A full table drops the subject that authenticated the longest ago."""
     known = RecentAddresses("known", HOUR, entries_max=100, monotonic=hand)
     for subject in range(1000):
         known.add(str(subject), "home")
@@ -61,35 +61,33 @@ def test_the_table_is_bounded(hand: HandClock) -> None:
     assert not known.has("899", "home")
 
 
-def test_other_nodes_hear_of_it_once_in_a_while(hand: HandClock) -> None:
-    """A node tells what is news to it, and no more; whoever hears knows it for as long, and tells nobody."""
-    here, elsewhere = Signals(), Signals()
-    told: list[str] = []
+def test_new_entries_are_published_to_other_nodes(hand: HandClock) -> None:
+    """A node publishes new entries once per interval; a receiving node keeps them as long and does not publish them."""
+    local, remote = Signals(), Signals()
+    published: list[str] = []
 
-    def carry(topics: object) -> None:
+    def deliver(topics: object) -> None:
         assert isinstance(topics, tuple)
-        told.extend(topics)
-        elsewhere.notify_local(topics)
+        published.extend(topics)
+        remote.notify_local(topics)
 
-    here.publish_remote, elsewhere.publish_remote = carry, told.extend
-    known, other = (
-        RecentAddresses("known-client", 24 * HOUR, signals, monotonic=hand) for signals in (here, elsewhere)
-    )
+    local.publish_remote, remote.publish_remote = deliver, published.extend
+    known, other = (RecentAddresses("known-client", 24 * HOUR, signals, monotonic=hand) for signals in (local, remote))
     for _ in range(100):
         known.add("7", "2001:db8:1:2::/64")
         hand.advance(60)
-    assert told == ["known-client:7:2001:db8:1:2::/64"] * 2
+    assert published == ["known-client:7:2001:db8:1:2::/64"] * 2
     hand.advance(24 * HOUR - 60 * 60)
     assert other.has("7", "2001:db8:1:2::/64")
     assert not other.has("7", "192.0.2.1")
 
 
-def test_who_remembers_nobody_neither_tells_nor_hears() -> None:
-    """With no time there is nothing that other nodes should know, however often somebody is let in."""
-    signals, told = Signals(), list[str]()
-    signals.publish_remote = told.extend
+def test_zero_seconds_publish_and_keep_nothing() -> None:
+    """Nothing is published and nothing of other nodes is kept."""
+    signals, published = Signals(), list[str]()
+    signals.publish_remote = published.extend
     known = RecentAddresses("known-client", 0, signals)
     known.add("7", "192.0.2.1")
     signals.notify_local(("known-client:7:192.0.2.1",))
-    assert told == []
+    assert published == []
     assert len(known) == 0
