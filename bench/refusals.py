@@ -247,7 +247,7 @@ def auc(longer: list[float], shorter: list[float]) -> float:
 
 
 def _table(compared: list[Compared]) -> Table:
-    table = Table("Refused", "Tries each", "Unknown", "Wrong", "Medians apart", "AUC", "Tells nothing")
+    table = Table("Refused", "Tries each", "Unknown", "Wrong", "Medians apart", "AUC", "Indistinguishable")
     for one in compared:
         table.add_row(
             one.what,

@@ -1,4 +1,4 @@
-"""Parse bodies strictly and within limits. `validation` validates them against models."""
+"""Bodies: their framing (RFC 9112 section 6), and strict parsing within limits. `validation` validates them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,30 @@ DEPTH_MAX = 32
 MEMBERS_MAX = 256
 NUMBER_DIGITS_MAX = 20
 FORM_FIELDS_MAX = 50
+FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
+HTTP_VERSIONS = frozenset({"1.1", "1.0"})
+
+HeaderField = tuple[bytes, bytes]
 
 _LONG_NUMBER = re.compile(rb"[0-9][0-9.eE+-]{20}")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _WITH_KEY = re.compile(r' ".*"', re.DOTALL)
+
+
+def is_framing_unambiguous(fields: list[HeaderField], version: str) -> bool:
+    """Return whether these fields of a supported version are none, one length, or chunked coding in HTTP/1.1."""
+    if version not in HTTP_VERSIONS or not fields:
+        return version in HTTP_VERSIONS
+    name, value = fields[0]
+    is_chunked = version == "1.1" and value.strip().lower() == b"chunked"
+    return len(fields) == 1 and (name == b"content-length" or is_chunked)
+
+
+def is_small_length(field: HeaderField) -> bool:
+    """Return whether the field is a length within the limit of a body."""
+    return field[0] == b"content-length" and len(field[1]) <= 5 and int(field[1]) <= BODY_BYTES_MAX
 
 
 def check_content_type(value: str | None, accepted: tuple[str, ...] = ("application/json",)) -> str:

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind
-from paydesk.http import framing, request_log
+from paydesk.http import body, request_log
 from paydesk.http.error_responses import error_body
 from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
 from paydesk.http.reply import DISCONNECTED, IN_ONE_PIECE, encode, refusal_headers, request_id
@@ -93,14 +93,13 @@ class BoundedProtocol(EvictableProtocol):
     def on_headers_complete(self) -> None:
         """Check the complete head, and start the deadline of the body."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
-        lengths = [field for field in self.headers if field[0] in framing.NAMES]
-        if method == b"CONNECT" or not framing.is_unambiguous(lengths, version):
+        lengths = [field for field in self.headers if field[0] in body.FRAMING_HEADERS]
+        if method == b"CONNECT" or not body.is_framing_unambiguous(lengths, version):
             self._stop_parsing(errors.BAD_REQUEST)
-        self._whole_first = not self.expect_100_continue and (not lengths or framing.is_small(lengths[0]))
+        self._whole_first = not self.expect_100_continue and (not lengths or body.is_small_length(lengths[0]))
         if self.parser.should_upgrade():
             return  # The parser stops here; `_feed` parses the head again without the upgrade.
-        earlier = self.cycle
-        self.cycle = self._new_cycle(version, method)
+        earlier, self.cycle = self.cycle, self._new_cycle(version, method)
         self._in_head = False
         self.deadline = self.loop.time() + self.limits.body_seconds
         if earlier is None or earlier.response_complete:
@@ -276,8 +275,7 @@ class BoundedProtocol(EvictableProtocol):
         surface = "token" if url.startswith(b"/oauth/") else "application"
         refusal = kind.with_reason("refused by the server")
         body = encode(error_body(surface, refusal))
-        sent_id = self._received(b"x-request-id")
-        identity = request_id(sent_id[-1] if sent_id else None, checked=self.limits.references_checked)
+        identity = request_id("".join(self._received(b"x-request-id")[-1:]), checked=self.limits.references_checked)
         if kind is not errors.SERVICE_UNAVAILABLE:  # `limits` logs the number of these.
             path = url.partition(b"?")[0].decode("latin-1")
             peer, hops = self.client[0] if self.client else "", self._received(b"x-forwarded-for")

@@ -22,10 +22,9 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.http import body, error_responses, request_log, validation
-from paydesk.http.path import PathRules
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
-from paydesk.http.request import READ_ONCE, Disconnected, Request, form_or_json
+from paydesk.http.request import READ_ONCE, Disconnected, PathRules, Request, form_or_json
 from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.clients import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST

@@ -6,13 +6,14 @@ import ipaddress
 import re
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from paydesk.core.errors import (
     BAD_REQUEST,
     FORBIDDEN,
+    INVALID_PATH_PARAM,
     MISDIRECTED_REQUEST,
     UNAUTHORIZED,
     UNSUPPORTED_HEADER,
@@ -21,13 +22,14 @@ from paydesk.core.errors import (
 )
 from paydesk.http import body
 from paydesk.http.reply import DISCONNECTED, Receive, Scope
-from paydesk.operation import Call, Caller
+from paydesk.operation import Call, Caller, Operation
 
 SANDBOX_HEADER_GONE = (
     "The header x-test-scope is no longer supported. Use a test token (TEST-…, from"
     " POST /oauth/token with test_token true) to make test orders."
 )
 HOP_CHARACTERS_MAX = 64
+PATH_PARAMETER_CHARACTERS_MAX = 200
 READ_ONCE = frozenset(
     {
         "authorization",
@@ -179,6 +181,32 @@ class Request:
             return {"operator_id": caller.operator_id}
         found = {"application_id": call.logged_application_id, "seller_id": call.logged_seller_id} if call else {}
         return {name: value for name, value in found.items() if value}
+
+
+class PathRules:
+    """The rules for an operation's path parameters."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._last_name = operation.path.rpartition("{")[2].partition("}")[0]
+        self._pattern = re.compile(operation.path_pattern) if operation.path_pattern else None
+
+    def checked(self, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+        """Return the last path parameter, and all of them. Raises `invalid_path_param`.
+
+        A value with a pattern is upper-cased: webhooks have order ids in lower case.
+        """
+        if not values:
+            return "", ()
+        *others, last = values.values()
+        for value in (*others, last):
+            if len(value) > PATH_PARAMETER_CHARACTERS_MAX:
+                raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
+        if self._pattern is not None:
+            # The upper case of some non-ASCII letters is ASCII.
+            sent, last = last, last.upper()
+            if not (sent.isascii() and self._pattern.fullmatch(last)):
+                raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
+        return last, (*others, last)
 
 
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
