@@ -28,7 +28,7 @@ class WorkerContext:
     acquirers: Acquirers | None = None
 
     def acquirer(self, *, live: bool) -> Acquirer | None:
-        """Return the acquirer of live or of test orders, or None where none is configured."""
+        """Return the acquirer of live or of test orders, or None if none is configured."""
         return None if self.acquirers is None else self.acquirers.of(live)
 
 
