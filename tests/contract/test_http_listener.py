@@ -85,7 +85,7 @@ def run(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 def test_the_backlog_is_accepted_in_a_few_loop_iterations(run: Any, clients: Clients) -> None:
-    """Twice as many as one turn takes need two turns and the few that a connection needs to be made, not one each."""
+    """Twice the limit of one iteration needs two iterations and a few for the set-up, not one each."""
 
     async def body() -> None:
         count = 2 * ACCEPTS_PER_TURN
@@ -168,7 +168,7 @@ def test_clients_that_disconnect_before_the_accept(run: Any, clients: Clients) -
 
 
 def test_without_file_descriptors_accepting_pauses(run: Any, clients: Clients) -> None:
-    """One line says so and the loop does not spin; once there is a descriptor, who waited is accepted."""
+    """It is logged once and the loop does not spin; with a free descriptor, waiting clients are accepted."""
 
     async def body() -> None:
         clients.connect(3)

@@ -1,4 +1,4 @@
-"""Clients that do not read their answers: they are cut off, and the others are served meanwhile."""
+"""Clients that do not read their answers are disconnected, and others are served meanwhile."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_client_that_reads_nothing_is_disconnected(run: Any) -> None:
 
 
 def test_a_client_that_reads_slowly_is_disconnected(run: Any) -> None:
-    """So little is as nothing."""
+    """Less than 4 KiB per timeout is too little."""
 
     async def body() -> None:
         async with answering(write_timeout_seconds=1) as address:
@@ -145,7 +145,7 @@ def test_a_slow_client_gets_its_answer(run: Any) -> None:
 
 
 def test_a_disconnected_pipelining_client_leaves_no_state(run: Any) -> None:
-    """The requests that were under way and those behind them end without a line in the log."""
+    """Its running and pipelined requests end without a log line."""
 
     async def body() -> None:
         async with answering() as address:
@@ -200,7 +200,7 @@ def test_stalled_connections_are_evicted_before_idle_ones(run: Any) -> None:
 def test_pipelining_clients_that_never_read_do_not_lock_out_others(
     run: Any, sqlite_url: str, count: int, record_property: Any
 ) -> None:
-    """Twice as many as there may be connections: a kept connection is always served, and so is every new client."""
+    """With twice as many as the connection limit, a persistent connection and every new client are served."""
 
     async def body() -> None:
         database = await open_database(sqlite_url)

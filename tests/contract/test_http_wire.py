@@ -1,4 +1,4 @@
-"""HTTP at its edges, byte by byte: what is too slow, too large, contradictory or not HTTP at all."""
+"""HTTP on raw connections: slow, too large, ambiguous and malformed requests, and connection limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KIB = 1024
 
 @pytest.fixture
 async def service(sqlite_url: str) -> AsyncIterator[Service]:
-    """A service with little patience and room for few; the database doesn't matter here."""
+    """A service with short timeouts and few connections, on SQLite."""
     settings = Settings(head_timeout_seconds=1, body_timeout_seconds=1, connections_max=20)
     database = await open_database(sqlite_url)
     async with running(database, settings=settings, workers=False) as service:
@@ -44,7 +44,7 @@ def _post(service: Service, *fields: str, path: str = f"{ORDER}/cancel") -> byte
 
 
 def _is(reply: Reply, status: int, code: str) -> bool:
-    """Whether it is this error in the shape of all errors, with the headers that every answer has."""
+    """Return whether it is this error in the common format, with the common headers."""
     return (
         (reply.status, reply.code, reply.headers["content-type"]) == (status, code, "application/json")
         and reply.body["errors"][0]["code"] == code
@@ -53,7 +53,7 @@ def _is(reply: Reply, status: int, code: str) -> bool:
 
 
 async def test_a_slow_head_returns_408(service: Service) -> None:
-    """It is waited for as long as is set, also when it trickles in, and on a connection that was used before."""
+    """The timeout applies to trickling heads too, and on a reused connection."""
     async with wire(service) as fresh, wire(service) as used:
         await used.send(_get(service))
         assert (await used.answer()).status == 404
@@ -68,7 +68,7 @@ async def test_a_slow_head_returns_408(service: Service) -> None:
 
 
 async def test_a_connection_without_a_request_is_closed(service: Service) -> None:
-    """It is closed in the same time, without a word."""
+    """It is closed after the same timeout, without an answer."""
     async with wire(service) as connection:
         assert await connection.is_closed()
 
@@ -85,7 +85,7 @@ async def test_a_slow_body_returns_408(service: Service) -> None:
 
 
 async def test_an_idle_connection_stays_open(service: Service) -> None:
-    """Between requests there is no hurry."""
+    """The request timeouts do not apply between requests."""
     async with wire(service) as connection:
         for _ in range(2):
             await connection.send(_get(service))
@@ -94,7 +94,7 @@ async def test_an_idle_connection_stays_open(service: Service) -> None:
 
 
 async def test_a_missing_body_after_its_refusal(service: Service) -> None:
-    """Who is answered before the body was whole gets that one answer, and then the connection ends."""
+    """A request refused before its body is complete gets one answer, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_post(service, f"Content-Length: {64 * KIB + 1}"))
         assert _is(await connection.answer(), 413, "payload_too_large")
@@ -173,7 +173,7 @@ async def test_an_endless_head_on_a_reused_connection(service: Service) -> None:
     ids=" and ".join,
 )
 async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
-    """Where a request ends must be beyond doubt: 400, and the connection ends, so nothing can hide in it."""
+    """Ambiguous framing gets 400 and the connection ends, which prevents request smuggling."""
     hidden = _get(service)
     async with wire(service) as connection:
         await connection.send(_post(service, *fields) + b"{}" + hidden)
@@ -212,7 +212,7 @@ async def test_malformed_http(service: Service, request_bytes: bytes) -> None:
 
 
 async def test_on_the_token_endpoints_errors_are_flat(service: Service) -> None:
-    """Errors of the server itself have the same format."""
+    """Errors of the endpoint and of the server itself are flat."""
     json_type = "Content-Type: application/json"
     for request, status, code in (
         (head("GET", "/oauth/token"), 405, "method_not_allowed"),
@@ -235,7 +235,7 @@ async def test_on_the_token_endpoints_errors_are_flat(service: Service) -> None:
 
 
 async def test_hosts(service: Service) -> None:
-    """Exactly one, and one that is served here; its port and its case don't matter."""
+    """Exactly one configured host is required; port and case are ignored."""
     for host in ("localhost", "LOCALHOST", "127.0.0.1:8377", "[::1]:80"):
         assert (await exchange(service, head("GET", ORDER, _bearer(service), host=host))).status == 404, host
     for host in ("elsewhere.example", "localhost.elsewhere.example", "localhost@elsewhere.example", "[::2]"):
@@ -246,7 +246,7 @@ async def test_hosts(service: Service) -> None:
 
 
 async def test_forwarded_headers_change_nothing(service: Service) -> None:
-    """Where the service is, is a matter of its settings."""
+    """The address of the service depends on its settings only."""
     headers = ["X-Forwarded-Host: elsewhere.example", "Forwarded: host=elsewhere.example", "X-Forwarded-Proto: https"]
     reply = await exchange(service, _get(service, *headers))
     assert reply.status == 404
@@ -262,7 +262,7 @@ async def test_requests_in_a_pipeline(service: Service) -> None:
 
 
 async def test_garbage_after_a_request_does_not_lose_its_answer(service: Service) -> None:
-    """A request that is under way is not answered by what is wrong with the next."""
+    """A running request is answered before the error of the next one."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     poll = head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", f"Authorization: Bearer {terminal.token}")
@@ -274,7 +274,7 @@ async def test_garbage_after_a_request_does_not_lose_its_answer(service: Service
 
 
 async def test_garbage_on_a_reused_connection(service: Service) -> None:
-    """The answer to an HTTP/1.0 client has `Connection: close`, and the connection ends."""
+    """It is answered 400, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_get(service))
         assert (await connection.answer()).status == 404
@@ -333,7 +333,7 @@ async def test_expect_100_continue(service: Service) -> None:
 
 
 async def test_trailers_are_not_headers(service: Service) -> None:
-    """What comes after the body can't speak for the request."""
+    """Trailer fields cannot authenticate the request."""
     trailers = f"0\r\n{_bearer(service)}\r\nX-Test-Scope: sandbox\r\n\r\n".encode()
     request = head("POST", "/v1/orders", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n"
     async with wire(service) as connection:
@@ -354,7 +354,7 @@ async def test_a_head_request(service: Service) -> None:
 
 
 async def test_connections_over_the_limit_evict_idle_ones_or_return_503(service: Service) -> None:
-    """One more ends the one that has asked for nothing yet, or else the one that has been quiet for the longest."""
+    """A further one evicts the one without a request, otherwise the longest idle one."""
     async with contextlib.AsyncExitStack() as stack:
         held = [await stack.enter_async_context(wire(service)) for _ in range(20)]
         for connection in (*held[1:], held[1]):
@@ -424,7 +424,7 @@ async def test_connections_of_one_address(sqlite_url: str) -> None:
 
 
 async def test_connections_of_proxies_are_not_counted_by_address(sqlite_url: str) -> None:
-    """All clients come from there."""
+    """A trusted proxy has the connections of all clients."""
     database = await open_database(sqlite_url)
     settings = Settings(connections_per_address_max=1, trusted_proxies=("127.0.0.1",))
     async with running(database, settings=settings, workers=False) as service, contextlib.AsyncExitStack() as stack:
@@ -459,7 +459,7 @@ async def test_a_connection_over_the_limit_of_busy_ones_returns_503(service: Ser
 
 @pytest.mark.parametrize("count", [15, 60])
 async def test_half_requests_do_not_lock_out_other_clients(service: Service, count: int) -> None:
-    """However many send half a request, and begin anew as they are ended, who is being served goes on being served."""
+    """Clients that send half a request and reconnect do not affect connections in use."""
     request = _post(service, "Content-Length: 500", path="/v1/orders")
 
     async def send_again_and_again(half: bytes) -> None:
