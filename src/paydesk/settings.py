@@ -147,7 +147,7 @@ class Settings(BaseModel):
         description="`extended` reports an expired order as `expired` and one with an unknown outcome as"
         " `action_required`, in responses, searches and webhooks. Use the same value on all nodes.",
     )
-    permit_seconds: Positive = Field(
+    grant_seconds: Positive = Field(
         60, description="A terminal may send a payment to the acquirer within this time after the authorization permit."
     )
     unknown_after_seconds: Positive = Field(

@@ -139,7 +139,7 @@ async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Ha
     # Once the outcome is unknown, or known, nothing is charged any more.
     if permitted_ms is None or order.state != status.AT_TERMINAL:
         return ORDER_CANCELED.with_reason(f"the order is {order.state}")
-    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + call.settings.permit_seconds * 1000)})
+    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + call.settings.grant_seconds * 1000)})
 
 
 def _over(order: Order) -> Refusal:
