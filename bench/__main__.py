@@ -1,9 +1,8 @@
-"""`python -m bench`: what a node does a second, durable, all checks on, beside what else there is on this machine.
+"""`python -m bench`: measure a node's requests per second, with durable commits and all checks on.
 
-Beside it in every round: a no-op route of the same server; and for PostgreSQL pgbench with the transaction of a create,
-oidc-provider for refreshes, Prism for creates. The load comes from a process of its own; every create is on a free
-terminal of its own with a key of its own, every refresh rotates. The figures are this machine's; how rows of one round
-stand to each other says more.
+Each round also measures a no-op route of the same server, and for PostgreSQL pgbench with the transaction of a create,
+oidc-provider for refreshes and Prism for creates. A separate process generates the load; every create uses a different
+terminal and key, every refresh rotates. Ratios within a round say more than absolute figures.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FIGURES = ROOT / ".bench" / "figures.json"
 
 
 def main() -> None:
-    """Run what the arguments ask for, and show the tables."""
+    """Measure what the arguments select, and print the tables."""
     arguments = _arguments()
     machine.check()
     console = Console(stderr=True)
@@ -37,8 +36,8 @@ def main() -> None:
     except BenchError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit(f"Stopped. What was measured is in {arguments.json}: --resume goes on.")
-    # Not on a terminal there is room for the whole table.
+        sys.exit(f"Stopped. {arguments.json} has the figures measured so far; --resume continues.")
+    # Output that is not a terminal has no width limit.
     report.show(kept, Console() if sys.stdout.isatty() else Console(width=130))
     if arguments.docs:
         for written in report.write(kept, arguments.docs):
@@ -54,11 +53,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=_positive, default=defaults.seconds, help="of one run")
     parser.add_argument("--runs", type=_positive, default=defaults.runs, help="rounds; the median is shown")
     parser.add_argument(
-        "--peers", action=argparse.BooleanOptionalAction, default=True, help="oidc-provider and Prism beside it"
+        "--peers", action=argparse.BooleanOptionalAction, default=True, help="also measure oidc-provider and Prism"
     )
     parser.add_argument("--terminals", type=_positive, help="to seed; by default more than creates can be made")
-    parser.add_argument("--json", type=Path, metavar="FILE", default=FIGURES, help="where the figures are kept")
-    parser.add_argument("--resume", action="store_true", help="go on with that file: measure what it lacks")
+    parser.add_argument("--json", type=Path, metavar="FILE", default=FIGURES, help="file of the figures")
+    parser.add_argument("--resume", action="store_true", help="continue with that file: measure what it lacks")
     parser.add_argument(
         "--docs", type=Path, metavar="FOLDER", nargs="?", const=ROOT / "docs", help="write benchmarks.md and its chart"
     )
@@ -67,7 +66,7 @@ def _arguments() -> argparse.Namespace:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 

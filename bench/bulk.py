@@ -1,6 +1,6 @@
-"""Orders by the million, with all that hangs on them, by SQL alone: what a database holds after a year.
+"""Insert millions of orders with their events, deliveries, keys and leases by SQL, as a database has after a year.
 
-Every second order is of the seller whose calls are measured, the others are of 99 more.
+Every second order belongs to the seller whose calls are measured, the others to 99 more sellers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ SELLERS = 99
 TERMINALS = 100_000
 VERSIONS_MAX = 3
 
-# A digit a column: a chunk of numbers in one statement, the same on both databases. $1 is the first, $2 how many.
+# One column per digit: a chunk of numbers in one statement, for both databases. $1 is the first, $2 the count.
 _DIGITS = "(SELECT 0 AS d UNION ALL " + " UNION ALL ".join(f"SELECT {digit}" for digit in range(1, 10)) + ")"
 _COUNTED = "SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS k FROM " + ", ".join(
     f"{_DIGITS} AS {name}" for name in "abcef"
 )
-# `many` is a number as text, always as long; `mixed` goes through all of them in another order, as random keys do.
+# `many` is a number as text of fixed length; `mixed` has all of them in another order, as random keys do.
 NUMBERS = f"""(SELECT n, CAST(1000000000 + n AS text) AS many,
         CAST(1000000000 + (n * 7919) % 999999937 AS text) AS mixed,
         CASE WHEN n % 2 = 0 THEN CAST($3 AS bigint) ELSE 1 + n % {SELLERS} END AS seller_id
@@ -29,7 +29,7 @@ NUMBERS = f"""(SELECT n, CAST(1000000000 + n AS text) AS many,
 _ORDER_ID = "'ORD01JB000000000000' || many"
 _EVENT_ID = "'0f1d7c3e-5b2a-4c1f-8e6d-' || mixed || version"
 _VERSIONS = "(SELECT 1 AS version UNION ALL SELECT 2 UNION ALL SELECT 3) AS versions"
-# $4 is an instant from which they are a second apart, $5 a text of the size that they have, $6 how many versions.
+# $4 is the first instant, rows are 1 s apart; $5 a text of the size of a body, $6 the number of versions.
 _AT = "CAST($4 AS bigint) + n * 1000"
 
 ORDERS = f"""
@@ -71,7 +71,7 @@ SELECT seller_id, '01JB000000000000' || many, {_ORDER_ID},
 
 
 def order_id(number: int) -> str:
-    """The id of the order with that number."""
+    """Return the id of the order with that number."""
     return f"ORD01JB000000000000{1_000_000_000 + number}"
 
 
@@ -88,9 +88,9 @@ async def fill(  # noqa: PLR0913 - how much of what, each by name
     versions: int = VERSIONS_MAX,
     body_bytes: int = 700,
     tables: Collection[str] = TABLES,
-    tell: Callable[[int], object] = lambda _: None,
+    on_progress: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Add orders number `first` to `orders`, a second apart; `tell` hears how many there are."""
+    """Insert the orders `first` to `orders`, 1 s apart; `on_progress` is called with the number inserted so far."""
     body = "x" * body_bytes
     for start in range(first, orders, CHUNK):
         count = min(CHUNK, orders - start)
@@ -103,10 +103,10 @@ async def fill(  # noqa: PLR0913 - how much of what, each by name
             "leases": (LEASES, common),
         }
         for table in tables:
-            await database.write(partial(_run, asked=statements[table]))
-        tell(start + count)
+            await database.write(partial(_run, statement=statements[table]))
+        on_progress(start + count)
 
 
-async def _run(tx: Transaction, asked: tuple[str, tuple[object, ...]]) -> None:
-    sql, args = asked
+async def _run(tx: Transaction, statement: tuple[str, tuple[object, ...]]) -> None:
+    sql, args = statement
     await tx.run(sql, *args)

@@ -1,4 +1,4 @@
-"""The chart: requests a second as bars, a panel for each operation; an SVG that reads on light and on dark pages."""
+"""The chart: requests per second as bars, one panel per operation, as an SVG for light and dark pages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PANELS: dict[str, tuple[Series, ...]] = {
 
 
 def svg(kept: Kept) -> str:
-    """The chart of what was measured; a panel or a bar without figures is left out."""
+    """Return the chart, without panels and bars that have no figures."""
     counts = sorted({key[2] for key in kept.measured})
     panels = [(title, shown) for title, series in PANELS.items() if (shown := _with_figures(kept, series))]
     height = TOP + math.ceil(len(panels) / 2) * (PANEL_HEIGHT + PANEL_GAP)
@@ -79,7 +79,7 @@ def _with_figures(kept: Kept, series: tuple[Series, ...]) -> list[Series]:
 
 
 def _legend(panels: list[tuple[str, list[Series]]]) -> Iterator[str]:
-    """Each colour once; peers that share one are told together."""
+    """Yield each colour once, with the names of all peers that share it."""
     names: dict[str, list[str]] = {}
     for _, series in panels:
         for one in series:
@@ -132,13 +132,13 @@ def _bar(name: str, rate: float, x: float, width: float, floor: int, scale: floa
 
 
 def nice_top(highest: float) -> float:
-    """A round number above it, which a quarter of is round too."""
+    """Return the next round number whose quarter is round too."""
     step = 10.0 ** math.floor(math.log10(highest))
     return next(step * factor for factor in (1, 2, 4, 6, 8, 10, 12) if step * factor >= highest * 1.06)
 
 
 def short(rate: float) -> str:
-    """So short that it stands above a bar: 950, 2.4k, 13k."""
+    """Return a short label for a bar: 950, 2.4k, 13k."""
     if rate < 995:
         return f"{rate:.0f}"
     thousands = rate / 1000

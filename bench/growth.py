@@ -1,8 +1,8 @@
-"""`python -m bench.growth`: whether the millionth order costs what the thousandth did, and whether memory stays flat.
+"""`python -m bench.growth`: compare request costs at 1,000 and 1,000,000 orders, and measure memory growth.
 
-Two services of this machine, one on a database with a thousand orders and one with a million (each with its events,
-deliveries, key and lease), are loaded in turns, so that whatever else the machine does falls on both alike. With
-`--memory` one service creates and processes orders over its own interfaces instead, and its memory is told on the way.
+Two services, one on a database with 1,000 orders and one with 1,000,000 (each with its events, deliveries, key and
+lease), are loaded in turns, so that other load on the machine affects both. With `--memory` one service creates and
+processes orders over its own interfaces instead, and its memory is printed.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ CREATES_PER_SECOND_MAX = 10_000
 TERMINALS_MIN = 100_000
 NEWEST, ANY = 500, 20_000
 OPERATIONS = {"create": "create", "get, the newest": "get", "get, any": "get"}
-"""What is told, and the load's script. Any order may be long out of the database's own memory; the newest are not."""
+"""The label, and the load's script. Random orders may be missing in the database's cache; the newest are in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A service on a database that holds so many orders."""
+    """A service on a database with that many orders."""
 
     orders: int
     newest: Running
     any: Running
 
     def runs(self, operation: str) -> Running:
-        """The one to load."""
+        """Return the service to load."""
         return self.any if operation == "get, any" else self.newest
 
 
 def main() -> None:
-    """Run what the arguments ask for, and print the table."""
+    """Measure what the arguments select, and print the table."""
     arguments = _arguments()
     console = Console(stderr=True)
     try:
@@ -82,14 +82,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def _sizes(arguments: argparse.Namespace) -> Sizes:
-    """A free terminal for each create that can be made, those of the warm-up too."""
+    """Return the number of terminals: a free one for each possible create, including the warm-up."""
     creates = int(CREATES_PER_SECOND_MAX * arguments.seconds * (arguments.runs + 1))
     return Sizes(terminals=max(creates, TERMINALS_MIN), families=1)
 
 
 @contextlib.contextmanager
 def _databases(kind: str) -> Iterator[Callable[[str], str]]:
-    """How to make a database of this kind; all of them are removed at the end."""
+    """Yield a function that creates a database of this kind; all are removed at the end."""
     if kind == "postgres":
         postgres = Postgres(clients_max=0)
         try:
@@ -103,9 +103,9 @@ def _databases(kind: str) -> Iterator[Callable[[str], str]]:
 
 @contextlib.contextmanager
 def _service(
-    url: str, sizes: Sizes, orders: int = 0, tell: Callable[[int], object] = lambda _: None
+    url: str, sizes: Sizes, orders: int = 0, on_progress: Callable[[int], object] = lambda _: None
 ) -> Iterator[Grown]:
-    """The service on that database, which holds so many orders: half of them are of the seller that calls."""
+    """Run the service on a database with that many orders, half of them of the seller that calls."""
     with tempfile.TemporaryDirectory(prefix="paydesk-growth-") as name:
         folder, port = Path(name), free_port()
         seed = folder / "seed.json"
@@ -113,8 +113,8 @@ def _service(
         command = [sys.executable, "-m", "bench.service", *arguments]
         if orders:
             with started(command, port, "/noop"):
-                pass  # It migrates and seeds; a SQLite file is one process's at a time.
-            asyncio.run(_fill(url, json.loads(seed.read_text())["seller_id"], orders, tell))
+                pass  # This process migrates and seeds; a SQLite file can be used by one process at a time.
+            asyncio.run(_fill(url, json.loads(seed.read_text())["seller_id"], orders, on_progress))
         with started(command, port, "/noop") as process:
             yield Grown(
                 orders,
@@ -124,7 +124,7 @@ def _service(
 
 
 def _running(port: int, process: subprocess.Popen[bytes], folder: Path, sizes: Sizes, numbers: range) -> Running:
-    """The service, with up to `ANY` of these orders to get; every second one is of the seller that calls."""
+    """Return the service with up to `ANY` of these orders to get; every second one is of the seller that calls."""
     own = Path(tempfile.mkdtemp(dir=folder))
     shutil.copy(folder / "seed.json", own)
     running = Running(f"http://127.0.0.1:{port}", process, own, sizes)
@@ -134,11 +134,11 @@ def _running(port: int, process: subprocess.Popen[bytes], folder: Path, sizes: S
     return running
 
 
-async def _fill(url: str, seller_id: int, orders: int, tell: Callable[[int], object]) -> None:
+async def _fill(url: str, seller_id: int, orders: int, on_progress: Callable[[int], object]) -> None:
     database = await open_database(url)
-    # The last one was made a minute ago, so that nothing of a year's orders is pruned during the run.
+    # The last order is a minute old, so that none is pruned during the run.
     since_ms = SystemClock().now_ms() - 60_000 - orders * 1000
-    await bulk.fill(database, seller_id, orders, since_ms=since_ms, tell=tell)
+    await bulk.fill(database, seller_id, orders, since_ms=since_ms, on_progress=on_progress)
     if database.name == "postgres":
         await database.write(lambda tx: tx.run("ANALYZE"))
     await database.close()
@@ -151,12 +151,12 @@ def _cost(new_database: Callable[[str], str], arguments: argparse.Namespace, pro
     filling = progress.add_task("filling", total=arguments.orders)
     sizes = _sizes(arguments)
 
-    def tell(done: int) -> None:
+    def on_progress(done: int) -> None:
         progress.update(filling, completed=done)
 
     with (
         _service(new_database("few"), sizes, FEW) as few,
-        _service(new_database("many"), sizes, arguments.orders, tell) as many,
+        _service(new_database("many"), sizes, arguments.orders, on_progress) as many,
     ):
         grown = (few, many)
         measured = _in_turns(grown, arguments, progress)

@@ -1,7 +1,7 @@
-"""`python -m bench.half_requests`: what 2,000 sockets that send half a request cost the others.
+"""`python -m bench.half_requests`: measure the effect of 2,000 sockets that send half a request.
 
-Gets from 32 connections, with and without them, turn by turn. Half of the sockets stop in the middle of the head, half
-of them in the middle of the body; whoever is ended begins anew at once. They come from a process of their own.
+Gets from 32 connections, with and without these sockets in turns. Half of them stop in the middle of the head, half in
+the middle of the body; a closed one reconnects at once. They are opened by a separate process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from paydesk import node
 SIZES = Sizes(terminals=2_000, families=32)
 HEAD = "POST /v1/orders HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n"
 SETTLE_SECONDS = 6.0
-"""Longer than a request may take to arrive: by then sockets are ended and begin anew all the time."""
+"""Longer than the request timeouts: by then sockets are closed and reconnect all the time."""
 
 
 def main() -> None:
@@ -111,7 +111,7 @@ async def _send_halves(url: str, sockets: int) -> None:
 
 
 async def _send_half(host: str, port: int, half: bytes) -> None:
-    """Again and again, as soon as the last one was ended."""
+    """Send half a request, and again on a new connection as soon as it is closed."""
     while True:
         try:
             reader, writer = await asyncio.open_connection(host, port)

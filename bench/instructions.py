@@ -1,11 +1,11 @@
-"""`python -m bench.instructions`: how many instructions a request costs a node, counted by cachegrind.
+"""`python -m bench.instructions`: count the instructions per request of a node with cachegrind.
 
-Counts hardly depend on what else the machine does, so they show a change of a few per cent where rates don't. A node
-and one client run in one process: each operation is run twice with different numbers of requests, and the difference
-leaves out the start. The client's own work is counted too and is the same on both sides of a comparison; the row `noop`
-shows how much it is, together with the HTTP server's.
+Counts hardly depend on other load, so they show changes of a few percent that rates do not. A node and client run in
+one process: each operation runs twice with different numbers of requests, and the difference excludes the start. The
+client's instructions are included and equal on both sides of a comparison; the row `noop` shows them with those
+of the HTTP server.
 
-`--against FOLDER` counts the code in another checkout too, in turns, and prints the ratios.
+`--against FOLDER` also counts another checkout, in turns, and prints the ratios.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ ROOT = Path(__file__).parent.parent
 OPERATIONS = ("noop", "get", "poll", "create", "refresh")
 DATABASES = ("sqlite", "postgresql")
 WARM_UP, FEW, MANY = 100, 200, 1_200
-"""Requests before anything is compared, in the short run, in the long run."""
+"""Number of requests of the warm-up, the short run and the long run."""
 
 SIZES = Sizes(terminals=WARM_UP + MANY + 100, families=64, pollers=16)
 _COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
 def main() -> None:
-    """Count, and show the table."""
+    """Count, and print the table."""
     arguments = _arguments()
     if arguments.inside:
         uvloop.run(_inside(*arguments.inside))
@@ -74,7 +74,7 @@ Counts = dict[tuple[str, str], list[float]]
 
 @contextlib.contextmanager
 def _databases(names: list[str]) -> Iterator[Fresh]:
-    """For each kind of database, a function that makes an empty one and returns its URL."""
+    """Yield, for each kind of database, a function that creates an empty one and returns its URL."""
     with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder, contextlib.ExitStack() as stack:
         numbers = iter(range(1_000_000))
         fresh: Fresh = {"sqlite": lambda: f"sqlite:{folder}/{next(numbers)}.db"}
@@ -97,7 +97,7 @@ def _count(sources: list[Path], fresh: Fresh, arguments: argparse.Namespace) -> 
 
 
 def _instructions(source: Path, operation: str, count: int, database_url: str) -> int:
-    """The instructions of one process that makes so many requests. Raises `BenchError`."""
+    """Return the instructions of a process that makes that many requests. Raises `BenchError`."""
     program = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", sys.executable]
     finished = subprocess.run(
         [*program, "-m", "bench.instructions", "--inside", operation, str(count), database_url],
@@ -123,7 +123,7 @@ def _show(counts: Counts, sources: list[Path]) -> None:
 
 
 async def _inside(operation: str, count: str, database_url: str) -> None:
-    """Serve and call from this process: what cachegrind counts."""
+    """Serve and call in this process, which cachegrind runs."""
     from starlette.routing import Route
 
     from bench.service import NoOp
@@ -157,7 +157,7 @@ async def _inside(operation: str, count: str, database_url: str) -> None:
 
 
 class _Client:
-    """One connection, one request after the other; each answer has the status that was expected."""
+    """Send one request after the other on one connection, and check the status of each response."""
 
     def __init__(self, host: str, port: int, seeded: dict[str, Any]) -> None:
         self._host, self._port, self._seeded = host, port, seeded
@@ -172,21 +172,21 @@ class _Client:
         self._writer.close()
 
     async def noop(self) -> None:
-        """Call the route that does nothing."""
+        """Call the no-op route."""
         await self._call("GET", "/noop", 200)
 
     async def get(self) -> None:
-        """Get one order again and again."""
+        """Get one order repeatedly."""
         await self._call("GET", f"/v1/orders/{self._order_id}", 200, self._bearer())
 
     async def poll(self) -> None:
-        """Poll as a terminal that has nothing to do."""
+        """Poll as a terminal without an order."""
         device = self._seeded["devices"][0]
         path = f"/device/v1/next?wait=0&boot_id={device['boot_id']}"
         await self._call("GET", path, None, f"Authorization: Bearer {device['token']}\r\n")
 
     async def create(self) -> Any:
-        """Create an order on a terminal of its own."""
+        """Create an order on another terminal each time."""
         number = next(self._numbers)
         point = {"terminal_id": f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", "print_on_terminal": "no_ticket"}
         body = {
@@ -200,7 +200,7 @@ class _Client:
         return await self._call("POST", "/v1/orders", 201, headers, body)
 
     async def refresh(self) -> None:
-        """Refresh the tokens of one family after the other."""
+        """Refresh one token family repeatedly."""
         token = self._families.pop(0)
         body = {name: self._seeded[name] for name in ("client_id", "client_secret")}
         body |= {"grant_type": "refresh_token", "refresh_token": token}

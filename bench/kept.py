@@ -1,4 +1,4 @@
-"""The figures of all runs: kept in a file as they are made, and read off it as medians and ratios."""
+"""The figures of all runs, stored in a file after each run, and their medians and ratios."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIGURES = ("per_second", "p50_ms", "p99_ms", "cpu_us", "memory_mb", "requests", 
 
 @dataclass(slots=True)
 class Kept:
-    """What was measured so far. Written whole after every run: an interrupted bench goes on where it was."""
+    """The figures measured so far. The file is replaced after every run, so an interrupted benchmark can continue."""
 
     file: Path
     seconds: int
@@ -32,7 +32,7 @@ class Kept:
 
     @classmethod
     def load(cls, file: Path) -> Kept:
-        """What the file has. Raises `BenchError` when it is none of these."""
+        """Read the file. Raises `BenchError` if it is invalid."""
         try:
             read = json.loads(file.read_text())
             measured = {_key(one): Measured(**one["figures"]) for one in read["measured"]}
@@ -43,12 +43,12 @@ class Kept:
             raise BenchError(f"{file}: has no figures of a bench: {error!r}") from None
 
     def add(self, key: Key, made: Measured) -> None:
-        """Keep one run."""
+        """Add one run and write the file."""
         self.measured[key] = made
         self.save()
 
     def save(self) -> None:
-        """Write the file anew, whole or not at all."""
+        """Replace the file atomically."""
         names = ("database", "row", "connections", "round")
         runs = [
             {**dict(zip(names, key, strict=True)), "figures": dataclasses.asdict(made)}
@@ -62,16 +62,16 @@ class Kept:
 
     @property
     def databases(self) -> list[str]:
-        """Those that something was measured on."""
+        """Return the databases with figures."""
         return sorted({key[0] for key in self.measured}, key=("sqlite", "postgres").index)
 
     @property
     def rounds(self) -> int:
-        """How often each was measured."""
+        """Return the number of rounds."""
         return max((key[3] for key in self.measured), default=0)
 
     def medians(self, database: str) -> Iterator[tuple[Row, Measured]]:
-        """Each row under each number of connections, in the order of the table; of each figure the median."""
+        """Yield the medians of each row and number of connections, in the order of the table."""
         for connections in sorted({key[2] for key in self.measured if key[0] == database}):
             for row in ROWS:
                 made = self.median(database, row.name, connections)
@@ -79,12 +79,12 @@ class Kept:
                     yield row, made
 
     def median(self, database: str, row: str, connections: int) -> Measured | None:
-        """The medians of one row, or None when it was not measured."""
+        """Return the medians of one row, or None if it was not measured."""
         runs = [made for key, made in self.measured.items() if key[:3] == (database, row, connections)]
         return _median(runs) if runs else None
 
     def ratio(self, database: str, row: str, other: str, connections: int) -> float | None:
-        """How many times the other's throughput: the median of the rounds that have both."""
+        """Return the ratio of throughputs: the median of the rounds that have both."""
         ratios = [
             made.per_second / self.measured[database, other, connections, key[3]].per_second
             for key, made in self.measured.items()

@@ -1,4 +1,4 @@
-"""The load: wrk in a process of its own, with a Lua script for each operation, and what the servers spent meanwhile."""
+"""Run wrk with a Lua script for each operation, and measure the CPU time of the servers meanwhile."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class BenchError(Exception):
-    """The bench can't go on; the message says why and what to do."""
+    """The benchmark cannot continue; the message says why and what to do."""
 
 
 class WrkMissing(BenchError):
-    """There is no wrk on this machine; the message says how to get it."""
+    """wrk is not installed; the message says how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One operation under one number of connections; `postgres_us` is PostgreSQL's CPU for each request."""
+    """The figures of one operation and number of connections; `postgres_us` is PostgreSQL's CPU time per request."""
 
     operation: str
     connections: int
@@ -44,13 +44,13 @@ class Measured:
 def measure(
     operation: str, connections: int, seconds: float, *, url: str, pid: int, seed: Path, first: int, run: int
 ) -> Measured:
-    """Load `operation` for `seconds`; every request must be answered as it should."""
+    """Load `operation` for `seconds`. Raises `BenchError` for an unexpected response."""
     variables = {"BENCH_SEED": str(seed), "BENCH_FIRST": str(first), "BENCH_RUN": str(run)}
     for _ in range(STALLS_MAX):
         before = cpu_seconds(pid)
         summary = _wrk(operation, connections, seconds, url, variables)
         spent = cpu_seconds(pid) - before
-        # A machine that stood still all the while has measured nothing.
+        # A machine that was suspended during the run has measured nothing.
         if summary["requests"]:
             break
         sys.stderr.write(f"{operation} from {connections}: nothing was answered for {seconds:.0f} s.\n")
@@ -72,7 +72,7 @@ def measure(
 
 
 def find_wrk() -> str:
-    """Where wrk is. Raises `WrkMissing`."""
+    """Return the path of wrk. Raises `WrkMissing`."""
     wrk = shutil.which("wrk")
     if wrk is None:
         raise WrkMissing("wrk is missing. Debian, Ubuntu: apt-get install wrk    macOS: brew install wrk")
@@ -95,26 +95,26 @@ def _wrk(operation: str, connections: int, seconds: float, url: str, variables: 
 
 
 def cpu_seconds(pid: int) -> float:
-    """What the process and its threads have spent, in user and system."""
+    """Return the user and system CPU seconds of the process."""
     user, system, *_ = _times(pid)
     return (user + system) / TICKS_PER_SECOND
 
 
 def family_cpu_seconds(pid: int) -> float:
-    """What the process, its children and those of them that have ended have spent."""
+    """Return the CPU seconds of the process and of its children, including ended ones."""
     spent = 0
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        # One that ends meanwhile is among what its parent has waited for.
+        # A child that ends meanwhile is included in its parent's times.
         with suppress(FileNotFoundError, ProcessLookupError):
             spent += sum(_times(int(child))[:2])
     return (spent + sum(_times(pid))) / TICKS_PER_SECOND
 
 
 def _times(pid: int) -> list[int]:
-    """User, system, and both again of children that have ended; in ticks."""
+    """Return user and system time, and both of ended children, in ticks."""
     return [int(field) for field in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]]
 
 
 def memory_mb(pid: int) -> float:
-    """What the process holds in memory now."""
+    """Return the memory of the process in MB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES / 1e6

@@ -1,4 +1,4 @@
-"""The machine that figures were measured on: without it they say nothing."""
+"""A description of the machine on which the figures are measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = b"\0" * 8192
 
 
 def description() -> dict[str, str]:
-    """What to know of the machine, each by its name."""
+    """Return the properties of the machine by name."""
     folder = Path(tempfile.gettempdir())
     return {
         "Paydesk": paydesk(),
@@ -35,7 +35,7 @@ def description() -> dict[str, str]:
 
 
 def paydesk() -> str:
-    """Its version, and the commit where git knows it."""
+    """Return Paydesk's version, and the commit if this is a git checkout."""
     asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
@@ -45,12 +45,12 @@ def paydesk() -> str:
 
 
 def _python() -> str:
-    """Its version, and how quick it is: builds of one version differ by a third."""
+    """Return Python's version and speed: builds of one version differ by a third."""
     return f"{platform.python_version()}; {CALLS:,} calls, each with a dict and a list made, take {calls_ms():.0f} ms"
 
 
 def calls_ms() -> float:
-    """How long what Python code mostly does takes: calls, and small objects made; in the median of five."""
+    """Return the time of calls and small allocations: the median of five runs."""
 
     def called(number: int) -> dict[str, object]:
         return {"number": number, "some": [number]}
@@ -65,13 +65,13 @@ def calls_ms() -> float:
 
 
 def check() -> None:
-    """Refuse a system whose processes can't be looked at."""
+    """Raise if the system has no /proc to inspect processes."""
     if not Path("/proc/self/stat").exists():
         sys.exit("The bench reads what processes spend from /proc, so it runs on Linux alone.")
 
 
 def fsync_ms(folder: Path) -> float:
-    """How long a small write takes until it is on the disk, in the median."""
+    """Return the median time of a small durable write."""
     taken = []
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         for _ in range(WRITES):
@@ -90,7 +90,7 @@ def _cpu() -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """The kind of the file system that the databases are on: the longest mount point above them."""
+    """Return the type of the databases' file system: that of the longest mount point above them."""
     mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
     above = [(len(point), kind) for point, kind in mounts if folder.resolve().is_relative_to(point)]
     return max(above)[1] if above else "unknown"

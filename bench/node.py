@@ -1,4 +1,4 @@
-"""One node of several: the application of `paydesk serve` on a database that somebody else has seeded.
+"""One node of several: the application of `paydesk serve` on a seeded database.
 
 `python -m bench.node DATABASE_URL PORT` serves until SIGTERM.
 """
@@ -22,7 +22,7 @@ from paydesk.workers import run_all
 
 
 async def serve(database_url: str, port: int) -> None:
-    """Serve until told to stop."""
+    """Serve until SIGTERM."""
     chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     logs.configure("json", sys.stderr)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))

@@ -1,4 +1,4 @@
-"""pgbench beside the service: PostgreSQL alone, with the transaction that a create needs at least."""
+"""Measure PostgreSQL alone with pgbench and the minimal transaction of a create."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.running import Running
 from bench.seed import FIRST_SERIAL, TERMINAL_PREFIX
 
 Spent = list[tuple[float, float]]
-"""When PostgreSQL was looked at, by the wall clock, and the CPU seconds that it had spent by then."""
+"""A sample: the wall-clock time and PostgreSQL's CPU seconds until then."""
 
 LOOK_SECONDS = 0.25
 SCRIPT = Path(__file__).with_suffix(".sql")
@@ -34,20 +34,20 @@ NEWEST = "SELECT MAX(terminal_id) AS terminal_id FROM orders WHERE seller_id = {
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One transaction of pgbench's log: when it ended, by the wall clock, and what it took."""
+    """A transaction in pgbench's log: its wall-clock end and its duration."""
 
     ended: float
     took_ms: float
 
     @classmethod
     def read(cls, line: str) -> Logged:
-        """A line: client, number, time in microseconds, script, and when it ended in seconds and microseconds."""
+        """Parse a line: client, number, duration in µs, script, and the end in seconds and µs."""
         _, _, took_us, _, seconds, microseconds = line.split()[:6]
         return cls(int(seconds) + int(microseconds) / 1e6, int(took_us) / 1000)
 
 
 class Pgbench:
-    """Creates by pgbench, in the service's own tables, on terminals that are still free."""
+    """Creates by pgbench, in the service's tables, on free terminals."""
 
     def __init__(self, postgres: Postgres, url: str, running: Running) -> None:
         self._postgres, self._url, self._running = postgres, url, running
@@ -55,22 +55,22 @@ class Pgbench:
         self._texts = postgres.rows(url, WRITTEN.format(seller_id=self._seller_id))[0]
 
     def one(self, connections: int, seconds: float) -> Measured:
-        """One run from so many connections, each a client of its own; only its last `seconds` are measured.
+        """Run it with that many connections, one client each, and measure only the last `seconds`.
 
-        Before that PostgreSQL starts a process for each connection, which fills its caches and prepares the statements.
+        Before, PostgreSQL starts a process per connection, which fills its caches and prepares the statements.
         """
         with tempfile.TemporaryDirectory(prefix="paydesk-bench-") as name:
             folder = Path(name)
-            spent = self._run(connections, seconds + PGBENCH_RAMP_SECONDS, folder / "log", folder / "told")
-            told = (folder / "told").read_text()
+            spent = self._run(connections, seconds + PGBENCH_RAMP_SECONDS, folder / "log", folder / "output")
+            output = (folder / "output").read_text()
             made = [Logged.read(line) for log in folder.glob("log.*") for line in log.read_text().splitlines()]
-        if not made or "number of failed transactions: 0 " not in told:
-            raise BenchError(f"pgbench from {connections}: {' '.join(told.split())}")
+        if not made or "number of failed transactions: 0 " not in output:
+            raise BenchError(f"pgbench from {connections}: {' '.join(output.split())}")
         self._running.use(self._newest() - self._running.used)
         return _measured(connections, seconds, made, spent)
 
-    def _run(self, connections: int, seconds: float, log: Path, told: Path) -> Spent:
-        """Run it to its end; meanwhile look now and then at what PostgreSQL has spent."""
+    def _run(self, connections: int, seconds: float, log: Path, output: Path) -> Spent:
+        """Run pgbench, and sample PostgreSQL's CPU time meanwhile."""
         options = ["-n", "-M", "prepared", "-j", "1", "-l", f"--log-prefix={log}", "-f", str(SCRIPT)]
         variables = {
             **self._texts,
@@ -85,7 +85,7 @@ class Pgbench:
         load = ["-c", str(connections), "-T", f"{seconds:.0f}"]
         command = [str(self._postgres.program("pgbench")), *options, *given, *load, self._url]
         spent: Spent = []
-        with told.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+        with output.open("w") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
             while process.poll() is None:
                 spent.append((time.time(), family_cpu_seconds(self._postgres.pid)))
                 time.sleep(LOOK_SECONDS)
@@ -114,7 +114,7 @@ def _measured(connections: int, seconds: float, made: list[Logged], spent: Spent
 
 
 def _spent_at(spent: Spent, instant: float) -> float:
-    """What had been spent by then, between two looks in proportion."""
+    """Return the CPU seconds at an instant, interpolated between two samples."""
     after = min(max(bisect([when for when, _ in spent], instant), 1), len(spent) - 1)
     (earlier, less), (later, more) = spent[after - 1 : after + 1]
     return less + (more - less) * (instant - earlier) / (later - earlier)

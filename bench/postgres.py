@@ -1,4 +1,4 @@
-"""The PostgreSQL of a run: private, from the tests' wheel, set as a fresh installation is, with every fsync."""
+"""A private PostgreSQL server for a run, from the tests' wheel, with default settings and every fsync."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import PostgresServer  # type: ignore[import-not-found, unused-ignore]
 
 SERVICE_CONNECTIONS = 100
-"""Beside pgbench's: the service's, oidc-provider's and those of the server's own."""
+"""Connections besides pgbench's: those of the service, of oidc-provider and of the server itself."""
 
 LOG_SEGMENTS = 40
-"""Some forty seconds of creates; below `max_wal_size`, or they would not be kept."""
+"""About 40 s of creates; must be below `max_wal_size`, or the segments are removed."""
 
 
 class Postgres:
-    """A running server; ends with `end`."""
+    """A running server, until `end`."""
 
     def __init__(self, clients_max: int) -> None:
         self._server = PostgresServer.start()
@@ -41,31 +41,31 @@ class Postgres:
 
     @property
     def pid(self) -> int:
-        """The postmaster's process: every other one is a child of it."""
+        """Return the process id of the postmaster, the parent of all other processes."""
         pid: int = self._postmaster().pid
         return pid
 
     @property
     def version(self) -> str:
-        """As the server says it."""
+        """Return the server's version."""
         return str(self._server.sql("SHOW server_version"))
 
     def program(self, name: str) -> Path:
-        """Where a program of the same installation is."""
+        """Return the path of a program of the same installation."""
         return Path(self._server._server.bin_path) / name  # noqa: SLF001 - the tests' server keeps it for itself
 
     def create_database(self, name: str) -> str:
-        """Make a database, and return its URL."""
+        """Create a database and return its URL."""
         return str(self._server.create_database(name))
 
     def rows(self, url: str, query: str) -> list[Any]:
-        """The rows of a query as JSON objects."""
+        """Return the rows of a query as JSON objects."""
         wrapped = f"SELECT COALESCE(json_agg(q), '[]') FROM ({query}) AS q"
         rows: list[Any] = json.loads(self.run(url, wrapped))
         return rows
 
     def run(self, url: str, statement: str) -> str:
-        """Run one statement in a database; what psql prints."""
+        """Run one statement in a database and return psql's output."""
         psql = [str(self.program("psql")), "-XqAt", "-v", "ON_ERROR_STOP=1", url, "-c", statement]
         finished = subprocess.run(psql, check=False, capture_output=True, text=True)
         assert finished.returncode == 0, finished.stderr
@@ -73,10 +73,10 @@ class Postgres:
         return printed
 
     def settle(self, url: str) -> None:
-        """What seeding leaves to do is done before the run, and the log has segments to use again.
+        """Run the maintenance that seeding leaves, and provide write-ahead log segments to recycle.
 
-        A server that has run for a while writes over old segments; a fresh one makes each anew, and every commit waits
-        for 16 MB of zeros.
+        A server that has run for a while recycles segments; a new one creates each, and every commit waits for 16 MB of
+        zeros.
         """
         self.run(url, "VACUUM ANALYZE")
         for _ in range(LOG_SEGMENTS):

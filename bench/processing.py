@@ -1,4 +1,4 @@
-"""Orders from beginning to end over the interfaces: a till creates each, a terminal takes it and is paid."""
+"""Process orders over the interfaces: a till creates each one, and a terminal takes the payment."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SAMPLES = 20
 
 
 async def process(
-    running: Running, orders: int, tills: int, sizes: Sizes, tell: Callable[[int], object]
+    running: Running, orders: int, tills: int, sizes: Sizes, on_progress: Callable[[int], object]
 ) -> list[tuple[int, float]]:
-    """Create and process so many orders at so many terminals at once; memory in MB after how many of them."""
+    """Process `orders` at several terminals concurrently; return the memory in MB by the number of orders."""
     numbers, step = iter(range(1, orders + 1)), max(orders // SAMPLES, 1)
     samples = [(0, memory_mb(running.pid))]
 
     def done(number: int) -> None:
-        tell(number)
+        on_progress(number)
         if number % step == 0:
             samples.append((number, memory_mb(running.pid)))
 
@@ -38,7 +38,7 @@ async def process(
 
 
 class Till:
-    """A till with its terminal: one order after the other."""
+    """A till with a terminal, which process one order after the other."""
 
     def __init__(
         self, session: aiohttp.ClientSession, access_token: str, terminal_id: str, device: dict[str, str]
@@ -48,7 +48,7 @@ class Till:
         self._terminal = {"Authorization": f"Bearer {device['token']}"}
 
     async def work(self, numbers: Any, done: Callable[[int], None]) -> None:
-        """Make orders until there are enough."""
+        """Create and process orders until the total is reached."""
         for number in numbers:
             await self._one(number)
             done(number)
@@ -70,7 +70,7 @@ class Till:
         await self._ask("PUT", f"{lease}/results/{uuid.uuid4()}", result, self._terminal)
 
     async def _offer(self) -> None:
-        """Poll until the order is offered; a terminal that is new to the node is told its mode first."""
+        """Poll until the order is offered; the first message of a new terminal is its mode."""
         path = f"/device/v1/next?wait=20&boot_id={self._boot_id}"
         while (await self._ask("GET", path, None, self._terminal))["type"] != "order":
             pass

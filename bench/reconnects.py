@@ -1,7 +1,7 @@
-"""`python -m bench.reconnects`: how soon connections that open at once are answered by a node that is kept busy.
+"""`python -m bench.reconnects`: measure how fast a busy node answers many new connections.
 
-Gets from 100 connections keep the node busy. Beside them 128, then 500 connections open at once and send one get each,
-as terminals do after a network failure. `--other FOLDER` measures another checkout, with its own .venv, in turns.
+Gets from 100 connections keep the node busy. Then 128, later 500 connections open at once and send one get each, as
+terminals do after a network failure. `--other FOLDER` also measures another checkout, with its own .venv, in turns.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SIZES = Sizes(terminals=2_000, families=32, pollers=1)
 REQUEST = "GET /v1/orders/{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n"
 SETTLE_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
-"""Between two waves of connections."""
+"""Pause between two waves of connections."""
 
 ANSWER_SECONDS_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Connections that opened at once: when the median of them and when the last one was answered."""
+    """A wave of connections: the times until the median and the last one were answered."""
 
     median_ms: float
     last_ms: float
@@ -46,7 +46,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one checkout did in one run: the busy connections' p99, and its waves by their number of connections."""
+    """One run of a checkout: the p99 of the busy connections, and its waves by number of connections."""
 
     p99_ms: float
     waves: dict[int, Wave]
@@ -94,7 +94,7 @@ def _measure(checkouts: dict[str, Path], arguments: argparse.Namespace) -> dict[
 
 
 def _round(running: Running, arguments: argparse.Namespace) -> Round:
-    """The waves, one after the other and again, while the load keeps the node busy."""
+    """Run the waves repeatedly while the load keeps the node busy."""
     with ThreadPoolExecutor(1) as pool:
         load = pool.submit(running.one, "get", arguments.connections, arguments.seconds)
         until = time.monotonic() + arguments.seconds - SETTLE_SECONDS

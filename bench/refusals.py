@@ -1,8 +1,8 @@
-"""`python -m bench.refusals`: whether time tells who is unknown from who gave a wrong secret or password.
+"""`python -m bench.refusals`: test whether response times reveal which clients and sellers exist.
 
-Tries of both kinds go to a node on each database over HTTP, in random order, each answer's time measured by a client
-in another process. Told are the medians, and the AUC: how often a try of the one kind took longer than one of the
-other, 0.5 where nobody can tell. With rates off: a throttled try is answered sooner, unknown or not.
+Attempts for unknown accounts and with wrong secrets go to a node on each database, in random order, and are
+timed by a client in another process. The table has the medians and the AUC: how often one kind of attempt took longer
+than the other, 0.5 if they cannot be distinguished. Rate limits are off, because throttled attempts are faster.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from paydesk.storage.migrate import migrate
 
 TRIES = 2_000
 LANES = 2
-"""Sign-ins tried at once: as many as are hashed at once, so that none waits for another."""
+"""Concurrent sign-ins: as many as are hashed at once, so that none waits."""
 WARM_UP_TRIES = 20
 PROVEN_AGAIN = 50
 AUC_DISTANCE_MAX, MEDIANS_APART_MAX = 0.05, 0.05
@@ -52,7 +52,7 @@ ANSWER_SECONDS_MAX = 30.0
 
 @dataclass(frozen=True)
 class Parties:
-    """Who there is."""
+    """The existing client and seller."""
 
     client_id: str
     client_secret: str
@@ -61,7 +61,7 @@ class Parties:
 
 @dataclass(frozen=True)
 class Compared:
-    """The seconds of the tries of both kinds."""
+    """The durations in seconds of both kinds of attempts."""
 
     what: str
     unknown: list[float]
@@ -69,23 +69,23 @@ class Compared:
 
     @property
     def auc(self) -> float:
-        """How often a try of somebody unknown took longer than one with a wrong secret."""
+        """Return how often an attempt for an unknown account took longer than one with a wrong secret."""
         return auc(self.unknown, self.wrong)
 
     @property
     def apart(self) -> float:
-        """The medians' distance, as a part of the shorter one."""
+        """Return the difference of the medians relative to the shorter one."""
         medians = statistics.median(self.unknown), statistics.median(self.wrong)
         return max(medians) / min(medians) - 1
 
     @property
     def tells_nothing(self) -> bool:
-        """Whether nobody could tell one kind from the other."""
+        """Return whether the two kinds cannot be distinguished."""
         return abs(self.auc - 0.5) <= AUC_DISTANCE_MAX and self.apart <= MEDIANS_APART_MAX
 
 
 def main() -> None:
-    """Measure, and print the table; exit code 1 where time tells something."""
+    """Measure, and print the table; exit with 1 if times reveal something."""
     arguments = _arguments()
     console, compared = Console(stderr=True), list[Compared]()
     with Progress(console=console) as progress:
@@ -95,7 +95,7 @@ def main() -> None:
                 compared.append(_clients(name, port, parties, arguments.tries, lambda: progress.advance(one)))  # noqa: B023
                 two = progress.add_task(f"{name}, sign-ins", total=arguments.sign_ins)
                 compared.append(_sign_ins(name, port, parties, arguments.sign_ins, lambda: progress.advance(two)))  # noqa: B023
-    # Not on a terminal there is room for the whole table.
+    # Output that is not a terminal has no width limit.
     (Console() if sys.stdout.isatty() else Console(width=130)).print(_table(compared))
     if not all(one.tells_nothing for one in compared):
         sys.exit(1)
@@ -111,7 +111,7 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def _node(name: str) -> Iterator[tuple[int, Parties]]:
-    """A node on a database of that kind, in a process of its own, and who it knows."""
+    """Run a node on a database of that kind in a separate process, and return its accounts."""
     with ExitStack() as stack:
         if name == "sqlite":
             url = f"sqlite:{stack.enter_context(tempfile.TemporaryDirectory(prefix='paydesk-bench-'))}/paydesk.db"
@@ -146,13 +146,13 @@ async def _seeded(url: str) -> Parties:
 
 
 class Client:
-    """A connection that is kept open."""
+    """A persistent connection."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS_MAX)
 
     def send(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, float, bytes, str]:
-        """One request: its status, the seconds it took, what was answered, and the cookie that came with it."""
+        """Send a request; return its status, its duration in seconds, the body and the cookie."""
         began = time.perf_counter()
         self._connection.request(method, path, body, headers)
         answer = self._connection.getresponse()
@@ -161,12 +161,12 @@ class Client:
         return answer.status, time.perf_counter() - began, raw, cookie
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._connection.close()
 
 
 def _clients(name: str, port: int, parties: Parties, tries: int, done: Callable[[], object]) -> Compared:
-    """Guesses at the secret of a client that the node knows well, and of clients that there are none of."""
+    """Try wrong secrets of an existing client and of unknown ones."""
     client = Client(port)
     compared = Compared(f"{name}: client_id unknown, secret wrong", [], [])
 
@@ -195,7 +195,7 @@ def _clients(name: str, port: int, parties: Parties, tries: int, done: Callable[
 
 
 def _sign_ins(name: str, port: int, parties: Parties, tries: int, done: Callable[[], object]) -> Compared:
-    """Guesses at a seller's password, and at those of sellers that there are none of."""
+    """Try wrong passwords of an existing seller and of unknown ones."""
     compared = Compared(f"{name}: e-mail unknown, password wrong", [], [])
 
     def lane(count: int) -> None:
@@ -230,7 +230,7 @@ def _sign_ins(name: str, port: int, parties: Parties, tries: int, done: Callable
 
 
 def _one_of_each(compared: Compared, unknown: Callable[[], float], wrong: Callable[[], float], *, keep: bool) -> None:
-    """One try of each kind, in random order: what the machine does meanwhile strikes both alike."""
+    """Make one attempt of each kind in random order, so that other load on the machine affects both."""
     kinds = [(unknown, compared.unknown), (wrong, compared.wrong)]
     random.shuffle(kinds)
     for ask, seconds in kinds:
@@ -240,14 +240,14 @@ def _one_of_each(compared: Compared, unknown: Callable[[], float], wrong: Callab
 
 
 def auc(longer: list[float], shorter: list[float]) -> float:
-    """How often one of the first list is above one of the second; equal ones count half."""
+    """Return how often a value of the first list is above one of the second; equal ones count half."""
     ordered = sorted(shorter)
     above = sum(bisect.bisect_left(ordered, one) + bisect.bisect_right(ordered, one) for one in longer)
     return above / (2 * len(longer) * len(shorter))
 
 
 def _table(compared: list[Compared]) -> Table:
-    table = Table("Refused", "Tries each", "Unknown", "Wrong", "Medians apart", "AUC", "Tells nothing")
+    table = Table("Refused", "Tries each", "Unknown", "Wrong", "Medians apart", "AUC", "Indistinguishable")
     for one in compared:
         table.add_row(
             one.what,

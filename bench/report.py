@@ -35,70 +35,68 @@ INTRODUCTION = """\
 
 Written by `make bench ARGS="--docs"`; do not edit it by hand.
 
-One process of Paydesk, every answer after a durable commit, all checks on, no limit on rates, the log of requests off
-but in the rows that say *logged*. The load comes from a process of its own ([wrk](https://github.com/wg/wrk), one
-thread) on the same machine, so service, load and database share its cores. Every create is on a free terminal of its
-own with an idempotency key of its own; every refresh rotates: the token that one answer brings is what the next
-request presents. Everything is seeded before, every kind of request is warmed up before it is measured, and a single
-answer of Paydesk's that isn't the expected one ends the bench. What is still unanswered when a run ends counts nowhere.
-PostgreSQL's log has old segments to write over, as that of a server has that has run for a while: a fresh one makes a
-segment anew every second, and for fifty milliseconds every commit waits for it.
+One process of Paydesk with durable commits, all checks on, rate limits off, and the request log off except in rows
+marked *logged*. A separate process generates the load ([wrk](https://github.com/wg/wrk), one thread) on the same
+machine, so service, load and database share its cores. Every create uses a different free terminal and idempotency key;
+every refresh rotates: the next request presents the token of the last response. All data is seeded before, every kind
+of request is warmed up before it is measured, and any unexpected response of Paydesk ends the benchmark. Requests
+without a response at the end of a run are not counted. PostgreSQL's write-ahead log has segments to recycle, as on a
+server that has run for a while: a new server creates a segment every second, which delays every commit by 50 ms.
 
 """
 
 HOW_TO_READ = """\
 ## How to read it
 
-**Compare ratios, not figures.** How many requests a second a machine does is a matter of its cores and its disk,
-and of what else it has to do. How one row stands to another of the same round says more, though not all of it can
-be carried over: with more cores pgbench gains and one process of Paydesk does not, with a slower disk whatever
-commits loses against what doesn't, and under as many connections as are best for one row another is past its best.
+**Compare ratios, not figures.** Requests per second depend on the machine's cores, its disk and its other load. Ratios
+within a round say more, but not all of them hold on other machines: pgbench gains from more cores and one process of
+Paydesk does not; a slower disk slows down only operations that commit; and the best number of connections differs
+between rows.
 
-- **of no-op** is the throughput against a route of the same server that does nothing, under as many connections. It
-  is what is left of the server's own speed once a request is checked, carried out and committed.
-- **beside** is the throughput against what stands next to it in the same round: a figure above 1 is faster than the
-  other. A row that says *logged* is held against the same requests with the log off.
+- **of no-op** is the throughput relative to a route of the same server that does nothing, with the same number of
+  connections.
+- **beside** is the throughput relative to the peer in the same round: above 1 is faster than the peer. Rows marked
+  *logged* are compared with the same requests without the log.
 
 Each figure is the median of {rounds} runs of {seconds} s, each ratio the median of the ratios within a round. In a
-round everything is measured once, what is compared one right after the other. `p50` and `p99` are waiting times as
-the client sees them, with all its connections busy all the time: under full load they say how long the queue is, so
-**one connection** shows what a lone request takes. `CPU µs` is what the server's process spent on a request and,
-after the slash, what all of PostgreSQL's processes spent on it. MB is the server's memory after the run.
+round every row is measured once, and compared rows directly after each other. `p50` and `p99` are latencies at the
+client with all its connections busy, so under load they include the queue; **one connection** shows the latency of a
+single request. `CPU µs` is the CPU time of the server's process per request and, after the slash, that of all
+PostgreSQL processes. MB is the server's memory after the run.
 
-## What is left out
+## What is not measured
 
-Nobody subscribes to notifications, so none is written and none is sent. One application calls for one seller, whose
-access token and whose client's secret the service remembers as it does in production. Keys and terminals come in
-order, so indexes grow at their end, where keys of many clients would not. The numbers of the events in the feed are
-given by a worker that takes its time, partly after the run. A *poll* finds nothing and does not wait. The network is
-the loopback, and the one to PostgreSQL a Unix socket.
+There is no webhook subscription, so no delivery is written or sent. One application calls for one seller; the service
+caches the access token and the client secret, as in production. Keys and terminals are sequential, so indexes grow at
+their end; keys of many clients would not be. A worker numbers the events of the feed, partly after the run. A *poll*
+finds nothing and does not wait. The network is the loopback interface, and a Unix socket to PostgreSQL.
 
-## What stands beside it
+## The peers
 
-- **no-op**: a route among the service's own, through the same HTTP server and the same router, that answers at once.
-- **pgbench: create**: PostgreSQL alone. [`pgbench`](../bench/pgbench.sql) writes what a create writes at least, the
-  same rows in the same tables with the same texts, in one transaction and one round trip, prepared, from as many
-  connections, with one durable commit for each. There is no HTTP, no JSON, no check. More connections than PostgreSQL
-  has cores to serve slow it down; Paydesk never has more than twenty. It is measured once all its connections stand.
+- **no-op**: a route of the service with the same HTTP server and router that answers at once.
+- **pgbench: create**: PostgreSQL alone. [`pgbench`](../bench/pgbench.sql) writes the minimum of a create: the same rows
+  in the same tables with the same texts, in one prepared transaction and one round trip, from the same number of
+  connections, with one durable commit each. There is no HTTP, no JSON and no check. More connections than cores slow
+  PostgreSQL down; Paydesk uses at most 20. The measurement starts when all connections are open.
 - **oidc-provider: refresh**: [`oidc-provider`](https://github.com/panva/node-oidc-provider) in one process of Node,
-  in production mode, with `rotateRefreshToken` on and opaque tokens. Its adapter is [the usual one
-  table](../bench/peers/adapter.mjs), with statements prepared once on a pool of as many connections as Paydesk has,
-  in a database of its own on the same server. It is asked for no ID token, so nothing is signed. A refresh there is
-  three durable commits: the old token is marked, the new one and an access token are stored.
+  in production mode, with `rotateRefreshToken` on and opaque tokens. Its adapter uses [the usual single
+  table](../bench/peers/adapter.mjs), with prepared statements on a pool of as many connections as Paydesk has, in a
+  separate database on the same server. No ID token is requested, so nothing is signed. A refresh makes three durable
+  commits: the old token is marked, the new one and an access token are stored.
 - **Prism: create**: [`@stoplight/prism-cli`](https://github.com/stoplightio/prism) in one process, as a mock of
-  Paydesk's own [OpenAPI document](openapi.json). It checks each request against the document and answers 201 with
-  the example, from memory; its log is off. Nothing is stored.
+  Paydesk's [OpenAPI document](openapi.json). It validates each request against the document and answers 201 with the
+  example from memory; its log is off. Nothing is stored.
 
-Peers stand beside PostgreSQL alone: their own figures depend on neither of our databases. PostgreSQL runs with the
-settings of a fresh installation but for `max_connections`, and two that change what happens on a deadlock and after
-a crash (`deadlock_timeout`, `recovery_init_sync_method`); SQLite in WAL mode with `synchronous=FULL`.
+Peers are measured with PostgreSQL only: their figures do not depend on Paydesk's database. PostgreSQL has default
+settings except `max_connections` and two that affect deadlocks and crash recovery (`deadlock_timeout`,
+`recovery_init_sync_method`); SQLite runs in WAL mode with `synchronous=FULL`.
 
 ## Run it yourself
 
-`make bench` installs the peers into `bench/peers/node_modules` from their lock, measures everything and prints the
+`make bench` installs the peers into `bench/peers/node_modules` from their lock file, measures everything and prints the
 tables; it needs `wrk` and, for the peers, Node. `ARGS="--databases sqlite --operations create --connections 32
---no-peers"` measures less, `ARGS="--resume"` goes on with an interrupted run, `ARGS="--docs"` writes this page. The
-databases are made in the folder that `TMPDIR` names: let it be on the disk that matters.
+--no-peers"` measures less, `ARGS="--resume"` continues an interrupted run, `ARGS="--docs"` writes this page. The
+databases are created in the folder `TMPDIR`, which should be on the disk to measure.
 """
 
 
@@ -154,11 +152,11 @@ def at_a_glance(kept: Kept) -> Iterator[str]:
         ]
         if rates:
             yield f"{NAMES[database]}, {connections} connections, a second: {', '.join(rates)}."
-        if told := _logged(kept, database):
-            yield told
+        if sentence := _logged(kept, database):
+            yield sentence
         for row in ROWS:
-            if row.server != "service" and row.beside and (told := _against(kept, database, row, connections)):
-                yield told
+            if row.server != "service" and row.beside and (sentence := _against(kept, database, row, connections)):
+                yield sentence
     for database in kept.databases:
         alone = kept.median(database, "create", 1)
         if alone:

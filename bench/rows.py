@@ -1,4 +1,4 @@
-"""What is measured: each row of the table, what it is compared with, and in which order a round goes through them."""
+"""The rows of the table: what each is compared with, and the order of a round."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ OPERATIONS = ("noop", "get", "poll", "refresh", "create", "logged")
 CONNECTIONS = (1, 32, 128, 256)
 DATABASES = ("sqlite", "postgres")
 LOGGED_AT = 128
-"""What a logged line costs a request hardly depends on how many are connected: once is enough."""
+"""The cost of a log line hardly depends on the number of connections, so it is measured once."""
 PGBENCH_RAMP_SECONDS = 3
-"""PostgreSQL needs so long for 256 new connections; pgbench is measured after it."""
+"""The time in which PostgreSQL accepts 256 connections; pgbench is measured after it."""
 CREATES_PER_SECOND_MAX = 20_000
 CREATES_PER_SECOND_ALONE_MAX = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `script` is the load's; `beside` names the row of the service that it is held against."""
+    """A row of the table. `script` is the load's; `beside` names the service's row with which it is compared."""
 
     name: str
     operation: str
@@ -31,12 +31,12 @@ class Row:
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is another's service, which has to be installed."""
+        """Return whether it is a peer, which has to be installed."""
         return self.server in ("oidc-provider", "prism")
 
     @property
     def label(self) -> str:
-        """How others speak of it."""
+        """Return the peer's name."""
         return self.name.partition(":")[0]
 
 
@@ -56,7 +56,7 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one invocation is asked to measure."""
+    """The selection of one invocation."""
 
     databases: tuple[str, ...] = DATABASES
     connections: tuple[int, ...] = CONNECTIONS
@@ -66,7 +66,7 @@ class Plan:
     peers: bool = True
 
     def steps(self, database: str) -> Iterator[tuple[int, Row, int]]:
-        """Round, row and connections, in order: what is compared follows one another closely, in every round."""
+        """Yield round, row and connections in order; compared rows follow each other in every round."""
         for number in range(1, self.runs + 1):
             for connections in self.connections:
                 for row in ROWS:
@@ -78,7 +78,7 @@ class Plan:
             return False
         if row.operation == "logged":
             return connections == self.logged_at
-        # The peers' own figures don't depend on our database, so they are measured once, beside PostgreSQL.
+        # The peers' figures do not depend on our database, so they are measured once, with PostgreSQL.
         return row.server == "service" or (database == "postgres" and (self.peers or not row.is_peer))
 
     @property
@@ -88,16 +88,16 @@ class Plan:
 
     @property
     def families_per_run(self) -> int:
-        """A family of tokens for each connection; wrk asks for one request that it doesn't send."""
+        """Return the number of token families: one per connection; wrk generates one more request than it sends."""
         return max(self.connections) + 8
 
     @property
     def refresh_runs(self) -> int:
-        """Every run has families of its own, and so has the warm-up."""
+        """Return the number of families of all runs and the warm-up, which share none."""
         return self.runs * len(self.connections) + 1
 
     def terminals(self, database: str) -> int:
-        """More terminals than creates can be made meanwhile, each on one of its own."""
+        """Return a number of terminals above that of the possible creates, one terminal each."""
         creates = sum(
             min(CREATES_PER_SECOND_MAX, CREATES_PER_SECOND_ALONE_MAX * connections)
             * (self.seconds + (PGBENCH_RAMP_SECONDS if row.server == "pgbench" else 0))

@@ -1,4 +1,4 @@
-"""A run of the bench: servers are started, each step of the plan is loaded in its turn, each figure kept at once."""
+"""Run the benchmark: start the servers, run each step of the plan and store its figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bench.running import Running, service
 from bench.seed import Sizes
 
 WARM_UP_SECONDS = 1
-# A just-in-time compiler wants thousands of requests before a peer is at its best.
+# A just-in-time compiler needs thousands of requests to reach its full speed.
 PEER_WARM_UP_SECONDS = 5
 STEP_OVERHEAD_SECONDS = 0.4
 START_SECONDS = 40
@@ -35,7 +35,7 @@ Loader = Callable[[str, int, float], Measured]
 
 @dataclass(slots=True)
 class Servers:
-    """What is under load on one database: a loader for each server of the plan."""
+    """The servers of the plan on one database, with a loader for each."""
 
     running: Running
     loaders: dict[str, Loader]
@@ -43,7 +43,7 @@ class Servers:
     warm: set[str] = field(default_factory=set)
 
     def one(self, row: Row, connections: int, seconds: float) -> Measured:
-        """One run of a row, with what PostgreSQL spent on it."""
+        """Run a row once, and measure PostgreSQL's CPU time."""
         load = self.running.one_logged if row.operation == "logged" else self.loaders[row.server]
         before = family_cpu_seconds(self.postgres.pid) if self.postgres else 0
         made = dataclasses.replace(load(row.script, connections, seconds), operation=row.name)
@@ -53,9 +53,9 @@ class Servers:
         return dataclasses.replace(made, postgres_us=spent / made.requests * 1e6)
 
     def warm_up(self, row: Row, connections: int) -> None:
-        """The first load of a row is not measured: compilers, caches and connections come to life in it.
+        """Load a row without measuring, to fill caches and open connections.
 
-        A logged row's is that of the row beside it; pgbench connects anew for every run.
+        A logged row shares the warm-up of its unlogged row; pgbench reconnects for every run.
         """
         if row.name not in self.warm and row.operation != "logged" and row.server != "pgbench":
             self.warm.add(row.name)
@@ -63,11 +63,11 @@ class Servers:
 
 
 def run(plan: Plan, kept: Kept, console: Console, terminals: int | None = None) -> None:
-    """Measure what the plan has and the file lacks."""
+    """Measure the steps of the plan that the file lacks."""
     if not any(_left(plan, kept, database) for database in plan.databases):
         return
     kept.machine |= {**machine.description(), "Date": dt.datetime.now(dt.UTC).date().isoformat()}
-    # What an earlier run could not measure is tried again.
+    # Steps that failed in an earlier run are tried again.
     kept.notes = []
     if plan.peers and any(row.is_peer for database in plan.databases for _, row, _ in _left(plan, kept, database)):
         plan = _with_peers_if_possible(plan, kept, console)
@@ -113,7 +113,7 @@ def _measure(under_load: Servers, plan: Plan, kept: Kept, database: str, steps: 
         except BenchError as failed:
             if row.server == "service":
                 raise
-            # Another's fault ends nothing: its row lacks this round, and the note says why.
+            # A failing peer does not end the benchmark: its row lacks this round, and a note says why.
             kept.notes.append(f"{row.name}, round {number}: {failed}")
             progress.console.print(kept.notes[-1])
         else:
@@ -150,7 +150,7 @@ def _servers(plan: Plan, kept: Kept, database: str, terminals: int | None) -> It
 
 
 def _peers(plan: Plan, postgres: Postgres, stack: contextlib.ExitStack) -> dict[str, Loader]:
-    """Those that the plan has rows for."""
+    """Return the servers for which the plan has rows."""
     wanted = {row.server for _, row, _ in plan.steps("postgres")}
     loaders: dict[str, Loader] = {}
     if "oidc-provider" in wanted:

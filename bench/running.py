@@ -1,4 +1,4 @@
-"""The service under load: started, seeded, warmed; and which of its terminals and families are used already."""
+"""The service under load: started and seeded, with the number of used terminals and token families."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWER_SECONDS_MAX = 30.0
 
 
 class Running:
-    """The service under load. Terminals up to `used` have had their order."""
+    """The service under load. Terminals up to `used` have got their order."""
 
     def __init__(self, url: str, process: subprocess.Popen[bytes], folder: Path, sizes: Sizes) -> None:
         self.url, self.pid = url, process.pid
@@ -40,7 +40,7 @@ class Running:
         self._terminals = sizes.terminals - sizes.pollers
 
     def prepare(self, families_per_run: int) -> None:
-        """Orders to get, made over the interface; terminals that have polled; and the seed for the load."""
+        """Orders to get, terminals that poll, and the seed for the load."""
         token = self.seeded["access_token"]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             self.orders = list(pool.map(lambda number: create_order(self.url, token, number), range(1, ORDERS + 1)))
@@ -50,7 +50,7 @@ class Running:
         self._seed.write_text("return " + lua({**self.seeded, **known}))
 
     def one(self, script: str, connections: int, seconds: float) -> Measured:
-        """One run of one operation."""
+        """Run one operation."""
         made = measure(
             script,
             connections,
@@ -62,25 +62,25 @@ class Running:
             run=self.refreshed,
         )
         if script == "create":
-            # Those under way at the end are made too, and the load asks for one that it doesn't send.
+            # Unanswered creates at the end use a terminal too, and the load generates one request too many.
             self.use(made.requests + connections + 1)
         self.refreshed += script == "refresh"
         return made
 
     def use(self, terminals: int) -> None:
-        """So many more terminals have an order. Raises `BenchError` when there were not so many."""
+        """Mark more terminals as used. Raises `BenchError` if there are not enough."""
         self.used += terminals
         if self.used > self._terminals:
             raise BenchError("The free terminals are used up: seed more, --terminals N.")
 
     def one_logged(self, script: str, connections: int, seconds: float) -> Measured:
-        """One run with a line in the log for each request, which is checked."""
+        """Run one operation with the request log on, and check the number of log lines."""
         self._switch_log(signal.SIGUSR1, self._log.exists)
         made = self.one(script, connections, seconds)
         with self._log.open("rb") as file:
             lines = sum(1 for _ in file)
         self._switch_log(signal.SIGUSR2, lambda: not self._log.exists())
-        # An answer may be read before its line is written.
+        # A response can arrive before its log line is written.
         if lines < made.requests - connections:
             raise BenchError(f"{made.requests} requests left {lines} lines in the log: it was not on")
         return made
@@ -102,7 +102,7 @@ def service(
     checkout: Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Iterator[Running]:
-    """The service on that database, seeded; its orders to get are made over its own interface.
+    """Run the service on that database, seeded; its orders to get are created over its interface.
 
     `checkout`: the folder of another checkout to run, with its own .venv. `variables`: settings in its environment.
     """
@@ -126,9 +126,9 @@ def service(
 def started(
     command: list[str], port: int, path: str, environment: dict[str, str] | None = None, *, folder: Path | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The server that `command` starts, once it answers at `path`; ended with SIGTERM. What it says is told on failure.
+    """Start a server with `command`, wait until it answers at `path`, and end it with SIGTERM.
 
-    Raises `BenchError` when it doesn't start.
+    Raises `BenchError` with its output if it does not start.
     """
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, env=environment, cwd=folder, stdout=said, stderr=said)
@@ -143,7 +143,7 @@ def started(
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]
@@ -151,7 +151,7 @@ def free_port() -> int:
 
 
 def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until it does; False when the process has ended instead."""
+    """Wait until the server answers; return False if the process has ended."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -166,7 +166,7 @@ def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
 
 
 def create_order(url: str, token: str, number: int) -> str:
-    """Create an order over the interface; its id."""
+    """Create an order over the interface and return its id."""
     body = {
         "type": "point",
         "external_reference": "ext_ref_1234",
@@ -188,14 +188,14 @@ def create_order(url: str, token: str, number: int) -> str:
 
 
 def poll_once(url: str, device: dict[str, str]) -> None:
-    """A terminal that is new to the node is told its mode; from then on it has nothing to do."""
+    """Poll once: a new terminal gets its mode first, and has no further messages."""
     headers = {"Authorization": f"Bearer {device['token']}"}
     request = urllib.request.Request(f"{url}/device/v1/next?wait=0&boot_id={device['boot_id']}", headers=headers)
     urllib.request.urlopen(request, timeout=ANSWER_SECONDS_MAX).close()
 
 
 def lua(value: Any) -> str:
-    """The value as a Lua literal."""
+    """Return the value as a Lua literal."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{name}={lua(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a load run finds in the database: a terminal for every create, a token family for every connection."""
+"""Seed the database for a run: a terminal for every create, a token family for every connection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST_SERIAL = 100_000_000
 TERMINALS_PER_STEP = 50_000
 FAMILIES_PER_STEP = 64
 
-# A digit a column: as many rows as the bounds ask for in one statement, the same on both databases.
+# One column per digit: all rows between the bounds in one statement, for both databases.
 _DIGITS = "(SELECT 0 AS d UNION ALL " + " UNION ALL ".join(f"SELECT {digit}" for digit in range(1, 10)) + ")"
 _NUMBERS = "SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS n FROM " + ", ".join(
     f"{_DIGITS} AS {name}" for name in "abcef"
@@ -41,7 +41,7 @@ SELECT CAST($1 AS bigint), '{TERMINAL_PREFIX}' || CAST(n + CAST($4 AS bigint) AS
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is seeded: the last `pollers` of the terminals poll, no order is made for them."""
+    """The number of rows to seed. The last `pollers` terminals poll and get no orders."""
 
     terminals: int = 400_000
     families: int = 4_096
@@ -52,7 +52,7 @@ ENOUGH = Sizes()
 
 
 async def seed(database: Database, now_ms: int, sizes: Sizes = ENOUGH) -> dict[str, Any]:
-    """Seed, and say what the load needs to know."""
+    """Seed, and return the data that the load needs."""
     seeded = await database.write(lambda tx: _parties(tx, now_ms))
     for first in range(0, sizes.terminals, TERMINALS_PER_STEP):
         count = min(TERMINALS_PER_STEP, sizes.terminals - first)
@@ -84,7 +84,7 @@ async def _parties(tx: Transaction, now_ms: int) -> dict[str, Any]:
         name="Bench",
         country="BRA",
         currency="BRL",
-        password_hash="none",  # noqa: S106 - nobody signs in
+        password_hash="none",  # noqa: S106 - not used to sign in
         now_ms=now_ms,
     )
     assert seller is not None
@@ -100,7 +100,7 @@ async def _families(tx: Transaction, family: dict[str, Any], count: int) -> list
 
 
 async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -> list[dict[str, str]]:
-    """The last terminals have said hello: they poll, and no order is made for them."""
+    """Insert sessions for the last terminals, which poll and get no orders."""
     devices = []
     for number in range(sizes.terminals - sizes.pollers, sizes.terminals):
         terminal_id, boot_id = f"{TERMINAL_PREFIX}{FIRST_SERIAL + number}", str(uuid.uuid4())

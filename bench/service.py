@@ -1,9 +1,8 @@
-"""The service that is measured: the application of `paydesk serve`, with a no-op route beside it, seeded for the load.
+"""The measured service: the application of `paydesk serve` with a no-op route, seeded for the load.
 
-`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS FAMILIES]` serves until SIGTERM; with SEED_FILE there,
-the database has been seeded. The no-op route goes through the same server and router and does nothing: what the
-service costs is told as a ratio to it. SIGUSR1 turns the log of requests on, into SEED_FILE with the ending `.log`;
-SIGUSR2 turns it off and removes the file.
+`python -m bench.service DATABASE_URL PORT SEED_FILE [TERMINALS FAMILIES]` serves until SIGTERM; if SEED_FILE exists,
+the database is already seeded. The no-op route has the same server and router, and the results are ratios to it.
+SIGUSR1 turns the request log on, into SEED_FILE with the suffix `.log`; SIGUSR2 turns it off and removes the file.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class NoOp:
 
 
 class RequestLog:
-    """The log of requests, off until it is asked for: one line a request is measured apart."""
+    """The request log, initially off, because its cost is measured separately."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -50,12 +49,12 @@ class RequestLog:
         self.turn_off()
 
     def turn_on(self) -> None:
-        """As in production: a line of JSON for every request."""
+        """Log every request as JSON, as in production."""
         self._stream = self._file.open("w")
         logs.configure("json", self._stream)
 
     def turn_off(self) -> None:
-        """Only what goes wrong, to standard error."""
+        """Log only warnings and errors, to standard error."""
         logs.configure("json", sys.stderr, level="warning")
         if self._stream is not None:
             self._stream.close()
@@ -65,7 +64,7 @@ class RequestLog:
 
 async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = seed.ENOUGH) -> None:
     """Migrate, seed, serve."""
-    # Orders outlive the run: nothing expires meanwhile.
+    # Orders do not expire during the run.
     chosen = settings.load(database_url=database_url, order_expiration_default="PT3H", **settings.UNTHROTTLED)
     log = RequestLog(seed_file.with_suffix(".log"))
     async with node.database_of(chosen) as database:

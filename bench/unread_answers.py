@@ -1,8 +1,8 @@
-"""`python -m bench.unread_answers`: what 200 sockets that pipeline requests and read no answer do to the others.
+"""`python -m bench.unread_answers`: measure the effect of 200 sockets that pipeline requests and read no answer.
 
-The node takes 100 connections. Other clients send a get every 20 ms, half of them on connections that they keep, half
-on new ones; an answer counts that is there within 2 s. A socket that is ended begins anew at once. `--other FOLDER`
-measures another checkout, with its own .venv, in turns.
+The node allows 100 connections. Other clients send a get every 20 ms, half of them on persistent connections, half on
+new ones; an answer within 2 s counts. A closed socket reconnects at once. `--other FOLDER` also measures another
+checkout, with its own .venv, in turns.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ SETTLE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Served:
-    """How the other clients fared."""
+    """The results of the other clients."""
 
     tried: int = 0
     answered_ms: list[float] = field(default_factory=list)
 
 
 def main() -> None:
-    """Measure, and print how many were answered of those that tried."""
+    """Measure, and print the share of answered requests."""
     arguments = _arguments()
     node.allow_open_files(arguments.sockets)
     if arguments.send_to:
@@ -78,7 +78,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measure(checkout: Path, arguments: argparse.Namespace) -> list[Served]:
-    """Without them, and beside them."""
+    """Measure without and with these sockets."""
     variables = {"PAYDESK_CONNECTIONS_MAX": str(arguments.connections_max)}
     with (
         tempfile.TemporaryDirectory(prefix="paydesk-bench-") as folder,
@@ -126,7 +126,7 @@ async def _client(url: str, request: bytes, served: Served, until: float, *, kep
 
 @contextlib.contextmanager
 def pipelining(url: str, sockets: int) -> Iterator[None]:
-    """Until the end of the block a process of its own has so many sockets that pipeline and never read."""
+    """Run a separate process with that many sockets that pipeline and never read, until the end of the block."""
     command = [sys.executable, "-m", "bench.unread_answers", "--send-to", url, "--sockets", str(sockets)]
     process = subprocess.Popen(command)
     try:
@@ -139,7 +139,7 @@ def pipelining(url: str, sockets: int) -> Iterator[None]:
 
 
 def pipeline_and_never_read(url: str, sockets: int) -> None:
-    """Write requests as long as they are taken, on each of the sockets, and begin anew where one is ended."""
+    """Write requests to each socket while it accepts them; reconnect a closed one."""
     address = urllib.parse.urlsplit(url)
     assert address.hostname is not None
     assert address.port is not None

@@ -1,9 +1,9 @@
-"""`python -m bench.wakes`: how long an order takes from a till on one node to a terminal that polls another.
+"""`python -m bench.wakes`: measure the time from an order on one node to a terminal that polls another.
 
-Orders are sent at a fixed rate, whatever becomes of those before (an open loop), each for a terminal of its own that
-waits with a long poll. What is measured runs from the moment an order was due to be sent, so that a service that falls
-behind doesn't look quick, to the moment the poll brought it; each terminal then acknowledges it and makes room for the
-next. The nodes are processes of their own, on a private PostgreSQL with every fsync.
+Orders are sent at a fixed rate regardless of earlier ones (an open loop), each for a different terminal that waits with
+a long poll. The time runs from the moment at which an order was due to be sent, so that a slow service does not look
+fast, until the poll returns it; the terminal then acknowledges it. The nodes are separate processes on a private
+PostgreSQL with every fsync.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 
 HEAD_START_SECONDS = 1.0
-"""So long before its order a terminal begins to wait."""
+"""Time before its order at which a terminal starts to wait."""
 TILLS_MAX = 256
 ANSWER_SECONDS_MAX = 60.0
 
 
 class Client(asyncio.Protocol):
-    """A connection to a node, kept open, with one request at a time."""
+    """A persistent connection to a node, with one request at a time."""
 
     def __init__(self) -> None:
         self._received = b""
@@ -47,11 +47,11 @@ class Client(asyncio.Protocol):
         self.answered_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open."""
+        """Store the transport."""
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """A part of the answer, mostly all of it."""
+        """Handle a part of the answer, mostly all of it."""
         self._received += data
         head, found, body = self._received.partition(b"\r\n\r\n")
         if not found or len(body) < _length(head):
@@ -61,12 +61,12 @@ class Client(asyncio.Protocol):
             self._answer.set_result((int(head[9:12]), json.loads(body) if body else None))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The node has gone."""
+        """Fail the pending request, because the node has closed the connection."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(exc or ConnectionResetError("the node closed the connection"))
 
     async def ask(self, method: str, path: str, token: str, body: Any = None, key: str = "") -> tuple[int, Any]:
-        """The status and the document of the answer."""
+        """Send a request; return the status and the document of the answer."""
         assert self._transport is not None, "it is connected"
         raw = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
@@ -89,14 +89,14 @@ def _length(head: bytes) -> int:
 
 
 async def connect(port: int) -> Client:
-    """A connection to the node at that port."""
+    """Open a connection to the node at that port."""
     _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", port)
     return client
 
 
 @dataclass
 class Run:
-    """One run: what is sent when, and when it came."""
+    """One run: when each order was due, and when it arrived."""
 
     access_token: str
     devices: list[dict[str, str]]
@@ -106,11 +106,11 @@ class Run:
     came: dict[int, float] = field(default_factory=dict)
     waiting: set[int] = field(default_factory=set)
     late: int = 0
-    """Orders whose terminal did not wait yet when they were due."""
+    """Number of orders whose terminal did not wait yet when they were due."""
     refused: list[str] = field(default_factory=list)
 
     async def go(self, tills_at: int, terminals_at: int) -> None:
-        """Send every terminal its order, and wait until all have come."""
+        """Send every terminal its order, and wait until all have arrived."""
         numbers = iter(range(len(self.devices)))
         count = min(len(self.devices), max(64, int(self.rate * HEAD_START_SECONDS)))
         terminals = [await connect(terminals_at) for _ in range(count)]
@@ -149,7 +149,7 @@ class Run:
         tills.put_nowait(till)
 
     async def _play(self, client: Client, numbers: Iterator[int]) -> None:
-        """One terminal after the other: it learns its mode, waits for its order, acknowledges it."""
+        """Run a terminal: get its mode, wait for its order, acknowledge it."""
         for number in numbers:
             token, boot_id = self.devices[number]["token"], self.devices[number]["boot_id"]
             status, message = 204, None
@@ -166,7 +166,7 @@ class Run:
                 self.refused.append(f"{status} {answer}")
 
     def milliseconds(self) -> list[float]:
-        """From due to come, the quickest first."""
+        """Return the times from due to arrival, in ascending order."""
         return sorted((self.came[number] - due) * 1000 for number, due in self.due.items())
 
 

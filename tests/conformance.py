@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 
 from paydesk.api import OPERATIONS
-from paydesk.http.shared import may_answer
+from paydesk.http.error_responses import may_answer
 from paydesk.operation import Operation
 
 _ROUTES = [

@@ -1,4 +1,4 @@
-"""Fixtures that every test may use: a clock, and a fresh, migrated database on SQLite and on PostgreSQL."""
+"""Fixtures for all tests: a clock, and a new migrated database on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IN_CI = os.environ.get("CI") == "true"
 
 
 def skip_unless_ci(reason: str) -> NoReturn:
-    """Skip on a developer's machine; under CI=true nothing is skipped for want of a tool."""
+    """Skip if a tool is missing; with CI=true fail instead."""
     if IN_CI:
         pytest.fail(reason)
     pytest.skip(reason)
@@ -91,7 +91,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["together", "alone"])
 def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What waits shares commits, `together`, as it does in a service; or each has one of its own, `alone`."""
+    """Whether waiting writes share commits (`together`), as in a service, or not (`alone`)."""
     from paydesk.storage import sqlite
     from paydesk.storage.postgres import PostgresDatabase
 

@@ -34,9 +34,9 @@ from service import KEYS
 
 START_SECONDS_MAX = 30.0
 CRASH_AT = "CRASH_AT"
-"""The variable that arms a crash point from the start."""
+"""The environment variable that arms a crash point at the start."""
 MOVES_ALL_CLOCKS, A_LIFE_SECONDS = "MOVES_ALL_CLOCKS", 3_000_000_000
-"""The variable of tests that move a node's clock and mean the database's too, which they can't move."""
+"""The environment variable of tests that move a node's clock, which turns off its comparison with the database's."""
 
 
 @cache
@@ -47,7 +47,7 @@ def _forks(module: str) -> Forks:
 
 
 class NodeProcess:
-    """A node that a test starts, kills and starts again on the same data and port; `module` has the node's `main`."""
+    """A node that a test starts, kills and restarts on the same data and port; `module` has its `main`."""
 
     def __init__(self, database_url: str, folder: Path, *, module: str = "node_process", **variables: str) -> None:
         self._forks = _forks(module)
@@ -59,7 +59,7 @@ class NodeProcess:
         self._process: Fork | None = None
 
     def start(self, *, crash_at: str = "") -> None:
-        """Start it, and wait until it answers; one that is to die of what its workers find is not waited for."""
+        """Start it and wait until it answers, unless its workers are to kill it."""
         self._process = self._forks.start(self.arguments, {**self._environment, CRASH_AT: crash_at}, self.log)
         if crash_at:
             return
@@ -70,29 +70,29 @@ class NodeProcess:
             time.sleep(0.01)  # Another process gives no sign of its own.
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """Kill it with SIGKILL."""
         assert self._process is not None, "it runs"
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it still runs."""
         return self._process is not None and self._process.poll() is None
 
     def died(self, seconds_max: float = 10) -> int:
-        """Wait for the end that it comes to by itself; its exit status, negative for a signal."""
+        """Wait until it ends by itself; return the exit status, negative for a signal."""
         assert self._process is not None, "it ran"
         return self._process.wait(seconds_max)
 
     def end(self, *, is_armed: bool = False) -> None:
-        """SIGTERM, where it runs. One that is armed may die of that instead."""
+        """Send SIGTERM if it runs; an armed crash point may kill it instead."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             status = self._process.wait(10)
             assert status == 0 or (is_armed and status == -signal.SIGKILL), self.log.read_text()[-2000:]
 
     def close(self) -> None:
-        """Leave nothing of it behind, whatever became of the test."""
+        """Kill it if it still runs."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
@@ -108,7 +108,7 @@ class NodeProcess:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on."""
+    """A free port on loopback."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port: int = held.getsockname()[1]
@@ -116,13 +116,13 @@ def free_port() -> int:
 
 
 def arm(point: str) -> None:
-    """Arm a crash point, `asked`, or for the n-th time that it is reached, `asked:2`."""
+    """Arm a crash point: `asked`, or `asked:2` for the second time that it is reached."""
     label, _, times = point.partition(":")
     crash_points.arm(label, int(times or 1))  # type: ignore[arg-type]  # whatever it is, it is checked there
 
 
 def armed(app: Any) -> Any:
-    """The application, before which a request arms the crash point that it names, for the n-th time from now."""
+    """Wrap the application, so that a request can arm a crash point by a header."""
 
     async def arming(scope: Scope, receive: Receive, send: Send) -> None:
         for name, value in scope.get("headers", ()):

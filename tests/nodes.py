@@ -1,4 +1,4 @@
-"""Two nodes on one PostgreSQL: what a node does one after the other anyway, two of them do at once."""
+"""Two nodes on one PostgreSQL, which do concurrently what a single node does sequentially."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bare connection to a running service: every byte that is sent is the test's own."""
+"""A raw connection to a running service: the test writes every byte."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wire:
         await self._writer.drain()
 
     async def answer(self, *, to_head: bool = False) -> Reply:
-        """The next answer. Raises `IncompleteReadError` where the connection ends instead."""
+        """Read the next answer. Raises `IncompleteReadError` if the connection ends instead."""
         async with asyncio.timeout(ANSWER_SECONDS_MAX):
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             status_line, *lines = head.rstrip("\r\n").split("\r\n")
@@ -36,16 +36,16 @@ class Wire:
         return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if is_json else None)
 
     async def close(self) -> None:
-        """End it from this side."""
+        """Close the connection."""
         self._writer.close()
         await self._writer.wait_closed()
 
     def cut(self) -> None:
-        """End it at once and without a word, whatever is under way."""
+        """Reset the connection at once."""
         self._writer.transport.abort()
 
     async def is_closed(self) -> bool:
-        """Whether the service ends the connection without a further byte."""
+        """Return whether the service closes the connection without a further byte."""
         async with asyncio.timeout(ANSWER_SECONDS_MAX):
             try:
                 return await self._reader.read(1) == b""
@@ -55,7 +55,7 @@ class Wire:
 
 @asynccontextmanager
 async def wire(service: Service) -> AsyncIterator[Wire]:
-    """A connection to the service, closed at the end of the block."""
+    """Open a connection to the service and close it at the end of the block."""
     address = urllib.parse.urlsplit(service.base_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:
@@ -65,13 +65,13 @@ async def wire(service: Service) -> AsyncIterator[Wire]:
 
 
 def head(method: str, path: str, *fields: str, host: str = "localhost") -> bytes:
-    """A request's head; `host` may be empty for none."""
+    """Return a request's head; with an empty `host` there is no `Host`."""
     lines = [f"{method} {path} HTTP/1.1", *([f"Host: {host}"] if host else []), *fields]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 async def exchange(service: Service, request: bytes) -> Reply:
-    """One request on a connection of its own."""
+    """Send one request on a new connection."""
     async with wire(service) as connection:
         await connection.send(request)
         return await connection.answer()

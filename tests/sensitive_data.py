@@ -14,7 +14,7 @@ from typing import Any
 
 from declared.attempt import Attempt
 from paydesk.http import fields
-from paydesk.http.shared import takes_body
+from paydesk.http.error_responses import takes_body
 from paydesk.storage.database import Database
 from service import Reply
 

@@ -37,7 +37,7 @@ KEYS = Keys(1, {1: b"k" * 32})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the service answered."""
+    """A response of the service."""
 
     status: int
     headers: Any
@@ -46,19 +46,19 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The code of the first error."""
+        """Return the code of the first error."""
         code: str = self.body["errors"][0]["code"] if "errors" in self.body else self.body["error"]
         return code
 
     @property
     def details(self) -> list[str]:
-        """The details of all errors, in their order."""
+        """Return the details of all errors in their order."""
         return [detail for error in self.body["errors"] for detail in error["details"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A terminal with the token of its device."""
+    """A terminal with its device token."""
 
     id: str
     token: str
@@ -79,7 +79,7 @@ class Service:
 
     @property
     def seller_id(self) -> int:
-        """Whom the tokens act for."""
+        """Return the seller for whom the tokens act."""
         return self.scene.seller.seller_id
 
     async def request(
@@ -93,7 +93,7 @@ class Service:
         headers: dict[str, str] | None = None,
         data: bytes | None = None,
     ) -> Reply:
-        """One request. `token` and `key`: empty is a good one of this service, None is none."""
+        """Send a request. `token` and `key`: empty for a valid one of this service, None for none."""
         sent = dict(headers or {})
         if token is not None:
             sent["Authorization"] = f"Bearer {token or self.access_token}"
@@ -115,7 +115,7 @@ class Service:
         return await self.request("POST", "/v1/orders", order_body(terminal.id, amount, **fields), key=key)
 
     async def get(self, order_id: str) -> dict[str, Any]:
-        """The order as it is."""
+        """Return the order."""
         reply = await self.request("GET", f"/v1/orders/{order_id}")
         assert reply.status == 200, reply
         order: dict[str, Any] = reply.body
@@ -126,7 +126,7 @@ class Service:
         return await self.request("POST", f"/v1/orders/{order_id}/cancel", **options)
 
     async def terminal(self, *, live: bool = False, mode: terminals.OperatingMode = "PDV") -> Terminal:
-        """A new terminal on a point of sale of its own."""
+        """Create a terminal on a new point of sale."""
 
         async def work(tx: Transaction) -> Terminal:
             now_ms = self.clock.now_ms()
@@ -149,7 +149,7 @@ class Service:
         return await self.database.write(work)
 
     async def device(self, terminal: Terminal) -> Device:
-        """The terminal, played by the test: it has said hello."""
+        """Return a device for the terminal, after its hello."""
         device = Device(self, terminal, str(uuid.uuid4()))
         reply = await device.post("/hello", {"boot_id": device.boot_id, "app_version": "1", "journal": []})
         assert reply.status == 200, reply
@@ -158,14 +158,14 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A terminal that a test plays, call by call."""
+    """A terminal whose calls are made by a test."""
 
     service: Service
     terminal: Terminal
     boot_id: str
 
     async def post(self, path: str, body: dict[str, Any]) -> Reply:
-        """A call of the device protocol."""
+        """Make a call of the device protocol."""
         return await self.service.request("POST", f"/device/v1{path}", body, token=self.terminal.token, key=None)
 
     async def next(self, wait: int = 5) -> Reply:
@@ -174,11 +174,11 @@ class Device:
         return await self.service.request("GET", path, token=self.terminal.token)
 
     async def ack(self, lease_id: str) -> Reply:
-        """Acknowledge."""
+        """Acknowledge the order."""
         return await self.post(f"/leases/{lease_id}/ack", {"boot_id": self.boot_id})
 
     async def authorizing(self, lease_id: str, seq: int = 1) -> Reply:
-        """Ask for the point of no return."""
+        """Request the authorization permit."""
         body = {"boot_id": self.boot_id, "seq": seq, "step": "authorizing"}
         return await self.post(f"/leases/{lease_id}/progress", body)
 
@@ -200,7 +200,7 @@ class Device:
 
 
 def approved(amount: str = "24.90") -> dict[str, Any]:
-    """The content of an approval."""
+    """Return the content of an approval."""
     return {
         "outcome": "approved",
         "status_detail": "accredited",
@@ -213,7 +213,7 @@ def approved(amount: str = "24.90") -> dict[str, Any]:
 
 
 def order_body(terminal_id: str, amount: str = "24.90", **fields: Any) -> dict[str, Any]:
-    """The body that creates an order."""
+    """Return the body that creates an order."""
     return {
         "type": "point",
         "external_reference": "ext_ref_1234",
@@ -272,7 +272,7 @@ async def running(
                     await access_token(scene, clock.now_ms(), live=False),
                     await access_token(scene, clock.now_ms(), live=True),
                 )
-            defects = [line for line in logged if line["event"] in ("undeclared", "defect")]
+            defects = [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
             assert not defects, defects
     finally:
         stop.set()
@@ -280,7 +280,7 @@ async def running(
 
 
 async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = ALL_SCOPES) -> str:
-    """A new access token of the scene's seller for its application."""
+    """Issue a new access token of the scene's seller for its application."""
 
     async def work(tx: Transaction) -> str:
         pair = await issuing.mint_family(

@@ -1,4 +1,4 @@
-"""A whole service in a thread of its own, for clients that are not asynchronous."""
+"""A service in a separate thread, for clients that are not asynchronous."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEVICE = ("device_hello", "device_acknowledge", "device_progress", "device_canc
 
 @dataclass(frozen=True)
 class Served:
-    """Where the service is, and who may call it."""
+    """The URL of the service and the credentials of its callers."""
 
     base_url: str
     access_token: str
@@ -35,7 +35,7 @@ class Served:
     paid_id: str
     client_id: str
     known: dict[str, Any]
-    """Free terminals; by operation a browser's cookies, and the fields of a body whose values are good."""
+    """Free terminals; by operation a browser's cookies, and valid values of body fields."""
 
 
 class _Thread(threading.Thread):
@@ -56,7 +56,7 @@ class _Thread(threading.Thread):
             self.ready.set()
 
     def end(self) -> None:
-        """Stop it, and raise what went wrong inside."""
+        """Stop the service and raise its exception."""
         if self.is_alive():
             self._loop.call_soon_threadsafe(self._ended.set)
         self.join()
@@ -105,7 +105,7 @@ async def _served(service: Service) -> Served:
 
 
 async def _pages(service: Service) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """The cookies of a seller who is signed in, and what the forms carry; who signs out does so in another browser."""
+    """Return the cookies of a signed-in seller and the fields of the forms; the sign-out has another browser."""
     staying, leaving = await browser(service), await browser(service)
     await leaving.sign_in("/sign-in")
     forms = {
@@ -118,7 +118,7 @@ async def _pages(service: Service) -> tuple[dict[str, str], dict[str, dict[str, 
 
 
 async def _tokens(service: Service) -> dict[str, dict[str, str]]:
-    """The application's credentials, and tokens of its own to refresh, to ask about and to end."""
+    """Return the application's credentials, and separate tokens to refresh, introspect and revoke."""
     scene = service.scene
     made = [await scene.answer(scene.exchange(await scene.code())) for _ in range(2)]
     return {
@@ -134,7 +134,7 @@ async def _tokens(service: Service) -> dict[str, dict[str, str]]:
 
 
 def _parties(service: Service) -> dict[str, dict[str, Any]]:
-    """The seller and the application, for what operators make of them."""
+    """Return the seller and the application, for the operations of operators."""
     seller_id, client_id = service.seller_id, service.scene.application.application_id
     return {
         "operator_create_applications": {"redirect_uris": [REDIRECT_URI]},
@@ -146,7 +146,7 @@ def _parties(service: Service) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def serving(database_url: str) -> Iterator[Served]:
-    """Serve until the end of the block, with everything that exists in development; it fails where the service did."""
+    """Serve until the end of the block, with the development operations; raise the service's exception."""
     thread = _Thread(database_url)
     thread.start()
     try:

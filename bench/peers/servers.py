@@ -59,8 +59,8 @@ def versions() -> dict[str, str]:
 
 
 def _node_version() -> tuple[int, ...]:
-    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)  # noqa: S607 - the same
-    return tuple(int(part) for part in told.stdout.strip().removeprefix("v").split("."))
+    version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)  # noqa: S607 - the same
+    return tuple(int(part) for part in version.stdout.strip().removeprefix("v").split("."))
 
 
 class Peer:

@@ -1,4 +1,4 @@
-"""The whole interface, one row an endpoint. Routing, authorization, OpenAPI and the docs are derived from it."""
+"""The table of all operations, from which routing, authorization, OpenAPI and the docs are derived."""
 
 from __future__ import annotations
 

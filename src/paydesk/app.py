@@ -1,4 +1,4 @@
-"""Turns the interface table into routes. Knows everything; nothing knows it."""
+"""Build the ASGI application: the routes of the operations, and the objects that they share."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from paydesk.terminals.bearer import DeviceBearers
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
-"""Looked for before all others and in this order, as routes are tried one after the other; a get costs the least."""
+"""Routed first, in this order, because routes are matched one after the other."""
 
 EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
 
@@ -55,7 +55,7 @@ def build_app(
     state: Mapping[str, Any],
     surfaces: Collection[Surface] = EVERY_SURFACE,
 ) -> Router:
-    """The ASGI application of the `surfaces`; what is for development only is there with `development` alone."""
+    """Return the ASGI application of the `surfaces`, with the development operations only if `development`."""
     status_labels.choose(settings.order_statuses)
     bounded = BoundedDatabase(database, settings.requests_max)
     bearers = Bearers(bounded, settings.bearer_cache_seconds)
@@ -82,16 +82,16 @@ def build_app(
             **state,
         },
     )
-    offered = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
-    paths = _by_path(offered)
-    routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_place)]
+    served = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
+    paths = _by_path(served)
+    routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_route_order)]
     if "application" in surfaces:
         routes += [Route(path, RetiredEndpoint(settings)) for path in retired.PATHS]
     return Router(routes, redirect_slashes=False, default=NotFound(settings))
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
-    """Who moves the money, by the settings. Raises `StartRefused`."""
+    """Return the acquirers of live and test orders. Raises `StartRefused` for an invalid simulator script."""
     try:
         return create_acquirers(
             database,
@@ -105,14 +105,14 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquir
 
 
 class Refusing:
-    """Answers requests that reach no operation. What they say of themselves is read by the same settings."""
+    """Answers requests that reach no operation."""
 
     def __init__(self, settings: Settings) -> None:
         self._trusted_proxies = settings.trusted_proxies
         self._references_checked = settings.card_numbers_refused_in_references
 
     async def refuse(self, scope: Scope, send: Send, refusal: Refusal, surface: Surface | None = None) -> None:
-        """Answer with the refusal, in the dialect of the surface or of the path, and write the line into the log."""
+        """Answer with the refusal, in the format of the surface or of the path, and log the request."""
         started, request = time.perf_counter(), Request(scope)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
         surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
@@ -131,11 +131,11 @@ class PathEndpoint(Refusing):
         self._is_page = any(endpoint.operation.surface == "page" for endpoint in self._endpoints.values())
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Hand the request to its method's endpoint."""
+        """Pass the request to the endpoint of its method."""
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is not None:
             return endpoint(scope, receive, send)
-        refusal = METHOD_NOT_ALLOWED.with_reason(f"no {scope['method']} here", headers=(("allow", self._allow),))
+        refusal = METHOD_NOT_ALLOWED.with_reason(f"no {scope['method']} operation", headers=(("allow", self._allow),))
         return self.refuse(scope, send, refusal, "page" if self._is_page else None)
 
 
@@ -143,7 +143,7 @@ class RetiredEndpoint(Refusing):
     """A path of the earlier interface: 410 for every method."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Name the successor."""
+        """Answer 410 with the successor."""
         del receive
         return self.refuse(scope, send, retired.refusal(scope["method"], scope["path"]))
 
@@ -152,9 +152,9 @@ class NotFound(Refusing):
     """Answers 404 for an unknown path."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Answer 404."""
+        """Answer `not_found`."""
         del receive
-        return self.refuse(scope, send, NOT_FOUND.with_reason("no such path"))
+        return self.refuse(scope, send, NOT_FOUND.with_reason("unknown path"))
 
 
 def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
     return paths
 
 
-def _place(path: str) -> int:
+def _route_order(path: str) -> int:
     return BUSIEST.index(path) if path in BUSIEST else len(BUSIEST)
 
 

@@ -1,4 +1,4 @@
-"""The two listeners of a process of `paydesk serve`, its own or those that its parent holds open for it."""
+"""The two listeners of a `paydesk serve` process: its own, or those inherited from the supervisor."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from paydesk.settings import Settings
 log = structlog.get_logger("serve")
 
 
-class Doors:
-    """One for clients and one for operators. Of several processes each has a number from 1 and a channel to its parent.
+class Listeners:
+    """The listeners for clients and for operators. Each of several processes has a number from 1 and a channel.
 
-    The channel says upwards when both doors are open; it closes when the process is to end, or when the parent died.
+    The process sends `ready` on the channel once both listeners accept connections. The supervisor closes the channel,
+    also by dying, to end the process.
     """
 
     def __init__(
@@ -25,11 +26,11 @@ class Doors:
     ) -> None:
         self.clients, self.operators, self.number = clients, operators, number
         self._channel = channel
-        self._open = 0
+        self._ready_count = 0
 
     @classmethod
-    def made(cls, settings: Settings, *, beside: bool) -> Self:
-        """New ones; `beside` those of another `serve` or without. Raises `StartRefused`."""
+    def bind(cls, settings: Settings, *, beside: bool) -> Self:
+        """Bind new listeners; `beside`: another `serve` may share the ports. Raises `StartRefused`."""
         clients = node.listen_at(settings.listen, beside=beside)
         try:
             return cls(clients, node.listen_at(settings.operator_listen, beside=beside))
@@ -39,14 +40,14 @@ class Doors:
 
     @classmethod
     def inherited(cls, text: str) -> Self:
-        """Those that the parent named on the command line, by their descriptors."""
+        """Return the listeners whose file descriptors the supervisor passed on the command line."""
         number, channel, clients, operators = map(int, text.split(":"))
         return cls(
             socket.socket(fileno=clients), socket.socket(fileno=operators), number, socket.socket(fileno=channel)
         )
 
-    def end_with_the_parent(self, stop: asyncio.Event) -> None:
-        """Set `stop` when the channel closes: the parent wants it so, or nobody is left to supervise this process."""
+    def stop_with_supervisor(self, stop: asyncio.Event) -> None:
+        """Set `stop` when the supervisor closes the channel or dies."""
         if self._channel is not None:
             self._channel.setblocking(False)
             asyncio.get_running_loop().add_reader(self._channel, self._channel_closed, self._channel, stop)
@@ -55,10 +56,10 @@ class Doors:
         asyncio.get_running_loop().remove_reader(channel)
         stop.set()
 
-    def opened(self) -> None:
-        """One of the two lets connections in."""
-        self._open += 1
-        if self._open == 2:
+    def ready(self) -> None:
+        """Count a listener that accepts connections; once both do, log it and send `ready` to the supervisor."""
+        self._ready_count += 1
+        if self._ready_count == 2:
             names = [listener.getsockname() for listener in (self.clients, self.operators)]
             clients, operators = (f"{host}:{port}" for host, port, *_ in names)
             log.info("listening", clients=clients, operators=operators)
@@ -66,6 +67,6 @@ class Doors:
                 self._channel.send(b"ready")
 
     def close(self) -> None:
-        """Close both."""
+        """Close both listeners."""
         self.clients.close()
         self.operators.close()

@@ -1,6 +1,6 @@
-"""Logs: one event a line, for people on a terminal and as JSON otherwise, every secret masked before it is written.
+"""Logs: one event per line, as text on a terminal and as JSON otherwise, with secrets masked.
 
-Lines go to standard error; standard output belongs to what a command answers.
+Logs go to standard error; standard output is for the results of commands.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def configure(
     *,
     process: int | None = None,
 ) -> None:
-    """Send structlog's and the standard library's loggers to one stream, in one form.
+    """Configure structlog and the standard library's loggers to write to one stream in one format.
 
-    `warning` leaves out what is no warning: the line a request too, unless its status is 500 or above. `process` is
-    said on every line where several processes write into one log.
+    The level `warning` leaves out lower levels, and requests unless their status is 500 or above. `process` is added to
+    every line if several processes write to one log.
     """
     stream = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
@@ -48,7 +48,7 @@ def configure(
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
-    _take_over_the_standard_library()
+    _redirect_standard_library()
 
 
 def _with_process(number: int) -> structlog.typing.Processor:
@@ -60,16 +60,16 @@ def _with_process(number: int) -> structlog.typing.Processor:
 
 
 class StandardLibraryHandler(logging.Handler):
-    """Hands what libraries log (uvicorn, asyncio, aiohttp) to structlog."""
+    """Passes log records of libraries (uvicorn, asyncio, aiohttp) to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record under its logger's name."""
+        """Log the record with its logger's name."""
         structlog.get_logger(record.name).log(
             record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info or None
         )
 
 
-def _take_over_the_standard_library() -> None:
+def _redirect_standard_library() -> None:
     root = logging.getLogger()
     root.handlers[:] = [StandardLibraryHandler()]
     root.setLevel(logging.WARNING)
@@ -77,7 +77,7 @@ def _take_over_the_standard_library() -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # The service writes a line a request itself.
+    # `request_log` logs requests.
     logging.getLogger("uvicorn.access").disabled = True
 
 

@@ -1,4 +1,4 @@
-"""What `dev` and `serve` share: a node is workers and listeners that start together and stop together."""
+"""A node, in `dev` and `serve`: workers and listeners that start and stop together."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 
 YOUNG_OBJECTS_MAX = 10_000
-"""So many new objects make the collector look for cycles; the requests under way alone are more than its 700."""
+"""Garbage collection threshold; the running requests alone exceed Python's default of 700 objects."""
 
 GIL_WAIT_SECONDS = 0.0001
-"""So long a thread waits before the one that runs must let go; with Python's 5 ms a commit that is on the disk waits
-for the event loop, and the loop for whoever hashes a password or reads much."""
+"""The thread switch interval. With the default of 5 ms a finished commit waits for the event loop, and the event loop
+for threads that hash passwords or read many rows."""
 
-OPEN_FILES_BESIDE = 256
-"""What a process has open beside its clients' connections: the database, webhooks, files."""
+OPEN_FILES_RESERVED = 256
+"""File descriptors besides clients' connections: the database, webhooks, files."""
 
 log = structlog.get_logger("node")
 
 
 class StartRefused(Exception):
-    """The node does not start; the message says why and what to do."""
+    """The node refuses to start; the message says why and what to do."""
 
 
 @asynccontextmanager
 async def database_of(settings: Settings) -> AsyncIterator[Database]:
-    """The node's database, closed at the end; meanwhile it wakes the other nodes on it, and they wake this one."""
+    """Open the node's database and exchange signals with the other nodes on it; close it at the end."""
     database = await open_database(
         settings.database_url,
         signals=Signals(),
@@ -57,14 +57,14 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
 
 
 def reporter_of(database: Database, settings: Settings) -> Reporter:
-    """Return the node's reporter, which all its listeners share."""
+    """Return the node's reporter of operator events, which all its listeners share."""
     return Reporter(BoundedDatabase(database, settings.requests_max))
 
 
 def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None) -> None:
-    """SIGTERM and Ctrl-C set `stop`, or `begin` what will; a second Ctrl-C ends the process at once.
+    """Make SIGTERM, SIGHUP and Ctrl-C set `stop`, or call `begin`; a second Ctrl-C ends the process at once.
 
-    So does SIGHUP, the end of a terminal, unless `nohup` has it ignored.
+    SIGHUP, sent when the shell ends, stays ignored under `nohup`.
     """
     interrupted = False
 
@@ -83,8 +83,8 @@ def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None
 
 
 async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:
-    """Run the parts until `stop` is set and all have ended; one that ends sooner or fails ends all."""
-    _spare_the_collector()
+    """Run the parts until `stop` is set and all have ended; if one ends or fails, all are stopped."""
+    _tune_garbage_collection()
     sys.setswitchinterval(GIL_WAIT_SECONDS)
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
@@ -98,7 +98,7 @@ async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -
 
 
 async def until(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
-    """Wait for `stop`, or for the first of the tasks to end, whose failure is raised."""
+    """Wait for `stop` or for the first task to end, and raise its exception."""
     stopping = asyncio.create_task(stop.wait())
     try:
         done, _ = await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
@@ -110,32 +110,32 @@ async def until(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
 
 
 def allow_open_files(count: int) -> None:
-    """Let this process have so many files and sockets open, as far as the system lets it."""
+    """Raise this process's limit of open files to `count` connections, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + OPEN_FILES_BESIDE
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = count + OPEN_FILES_RESERVED
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        possible = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
-        if possible < wanted:
-            log.warning("few open files allowed", allowed=possible, wanted=wanted)
+        if possible < needed:
+            log.warning("open_files_limited", allowed=possible, needed=needed)
 
 
 def listen_at(address: str, *, beside: bool) -> socket.socket:
-    """A listener of `serve`, which shares its port with others of its kind; only `beside` may they be there already.
+    """Return a listening socket of `serve` that shares its port with other processes of `serve`.
 
-    Raises `StartRefused`.
+    Without `beside` the port must be free. Raises `StartRefused`.
     """
     host, _, port = address.rpartition(":")
     if not beside:
-        # Whoever shares would not notice.
+        # A shared socket does not detect that the port is in use.
         listen(
-            host, int(port), taken=" Is another Paydesk running there? With --beside this one starts all the same."
+            host, int(port), taken=" Is another Paydesk running there? Start this one beside it with --beside."
         ).close()
     return listen(host, int(port), shared=True)
 
 
-def _spare_the_collector() -> None:
-    """What was made while starting stays until the end, so nobody need look at it again."""
+def _tune_garbage_collection() -> None:
+    """Exclude the objects created at start, which live until the end, from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MAX)
@@ -144,7 +144,7 @@ def _spare_the_collector() -> None:
 def listen(
     host: str, port: int, *, shared: bool = False, taken: str = " Is another Paydesk running there?"
 ) -> socket.socket:
-    """A listening socket, before anything else is done: a taken port is noticed first. Raises `StartRefused`."""
+    """Return a listening socket. Raises `StartRefused`, for example if the port is in use."""
     try:
         return server.bind(host, port, shared=shared)
     except OSError as error:

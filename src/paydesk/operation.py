@@ -1,4 +1,4 @@
-"""What an endpoint is, and what its handler is given. The table of all of them is `api.py`."""
+"""An operation of the interface, and the call that its handler gets. `api.py` has the table of all operations."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from paydesk.settings import Settings
     from paydesk.storage.database import Database, Transaction
 
+NUMBER_DIGITS_MAX = 15
+
 Scope = Literal["read", "write"]
 Surface = Literal["application", "token", "device", "operator", "page", "public"]
-"""Who calls, and so which credential opens the door and which shape an error has:
-`application` a bearer of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat errors)
-· `device` a terminal's PDT-… · `operator` a PDO-… · `page` a seller's browser (bodies are forms, answers and errors are
-HTML in its language) · `public` nobody in particular."""
+"""The kind of client, which decides the credential and the format of errors:
+`application` an access token of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat
+errors) · `device` a terminal's PDT-… · `operator` a PDO-… · `page` a seller's browser (bodies are forms, answers and
+errors are HTML in its language) · `public` no credential."""
 
 TransactionKind = Literal["write", "read", "heavy", "none"]
-"""`write` and `read`: the handler is a unit of work, `call.tx` its transaction. `heavy`: a read beside the hot path.
-`none`: the handler runs outside any transaction and uses `call.database` itself (long polls)."""
+"""`write` and `read`: the handler is a unit of work in `call.tx`. `heavy`: a read off the hot path. `none`: the handler
+runs outside any transaction and uses `call.database` itself (long polls)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, as the bearer says. For a device `application_id` is 0 and `terminal_id` is set."""
+    """The authenticated caller. For a device `application_id` is 0 and `terminal_id` is set."""
 
     seller_id: int
     application_id: int = 0
@@ -45,30 +47,30 @@ class Caller:
     operator_id: str = ""
     role: str = ""
     revoked: bool = False
-    """A device token that was revoked or replaced: good for results of its own leases alone."""
+    """Whether a device token was revoked or replaced: then it may only report results of its own leases."""
     token_digest: bytes = field(default=b"", repr=False)
-    """Of an access token, whose requests are counted; of a device's, for which a poll that waits looks again."""
+    """The digest of an access or device token: for rate limits, and for long polls, which check the token again."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a handler answers: a status, and a body that msgspec can write (None: no body)."""
+    """A handler's answer: a status, and a body that msgspec can encode (None: no body)."""
 
     status: int
     body: Any = None
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = "application/json"
     refusal: Refusal | None = None
-    """What a page refuses in its own way, a form that is shown again: declared and logged as any other refusal."""
+    """The refusal behind a page that shows a form again: declared and logged as any other."""
 
 
 Handled = Answer | Refusal
-"""A refusal that is *returned* is committed with what was done; one that is raised undoes it."""
+"""A *returned* refusal is committed with the work done; a raised one rolls it back."""
 
 
 class Call(msgspec.Struct):
-    """One request as its handler sees it: everything already read, bounded, authenticated and validated.
+    """A request as its handler gets it: read, bounded, authenticated and validated.
 
-    A struct, as `Answer` is: one is made for every request, and a dataclass takes five times as long.
+    A struct, as `Answer` is: one is created per request, and a dataclass takes five times as long.
     """
 
     settings: Settings
@@ -79,72 +81,72 @@ class Call(msgspec.Struct):
     request_id: str
     clock: Clock
     state: Mapping[str, Any]
-    """What the process shares beside the database (the gateway's offers, the virtual terminals); empty in most."""
+    """Objects shared by the process, such as the gateway and the throttles."""
     address: str = ""
     body: Any = None
     """The validated model of `Operation.body`, or None."""
     path: str = ""
-    """The path's one parameter, checked and canonical; further ones are in `paths`."""
+    """The path's last parameter, checked and canonical; `paths` has all of them."""
     paths: tuple[str, ...] = ()
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     query_string: str = ""
-    """The query as it was sent: shows what was sent twice."""
+    """The query as it was sent, including repeated parameters."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Lower-case names."""
-    counted: bool = False
-    """Whether the throttle has counted it: a unit of work that runs again is not counted again."""
+    throttle_counted: bool = False
+    """Whether the throttle has counted this request: a unit of work that is retried is not counted again."""
     logged_application_id: int = 0
     logged_seller_id: int = 0
-    """The application and seller that a handler authenticated without a bearer, for the request's line in the log."""
+    """The application and seller that a handler authenticated without a bearer, for the request's log line."""
     alert: OperatorEvent | None = None
-    """What operators are to learn of this request. In an operation of transaction kind `write` a handler that returns
-    has recorded it in its transaction, and the adapter logs it after the commit. In all other cases, and where the
-    transaction is rolled back by a refusal that is raised, the adapter records it once the answer is sent."""
-    gone: Callable[[], bool] | None = None
-    """Whether the client has closed its connection; None where the server can't say."""
+    """An event for operators. In an operation of transaction kind `write` a handler that returns has recorded it in its
+    transaction, and the endpoint logs it after the commit. In all other cases, including a raised refusal, the endpoint
+    records it after sending the answer."""
+    disconnected: Callable[[], bool] | None = None
+    """Returns whether the client has closed its connection; None if the server does not support it."""
     _tx: Transaction | None = None
 
     @property
     def tx(self) -> Transaction:
-        """The transaction of this unit of work."""
+        """Return the transaction of this unit of work."""
         assert self._tx is not None, "an operation of transaction kind `none` has no transaction"
         return self._tx
 
     def begin(self, tx: Transaction) -> None:
-        """The unit of work runs in `tx` now; it may be run again in another one."""
+        """Start the unit of work in `tx`; it may be retried in another transaction."""
         self._tx, self.alert = tx, None
 
 
 Handler = Callable[[Call], Awaitable[Handled]]
 
 
-class End(Protocol):
-    """The last of the three steps."""
+class Finish(Protocol):
+    """The last phase of a three-phase operation."""
 
     def __call__(self, call: Call, intent: Any, outcome: Any, /, *, late: bool) -> Awaitable[Handled]:
-        """Commit what came of it; `late`: an answer was given meanwhile, and stays."""
+        """Commit the outcome; `late`: a response was stored meanwhile and will be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreePhase:
-    """How an operation is handled that asks a stranger, who may be slow or silent: no transaction waits for him.
+    """An operation that calls an external system; no transaction is held open during the call.
 
-    `begin` is a unit of work that commits the intent with the idempotency key, or refuses. `ask` runs in no
-    transaction. `end` is a unit of work too; what it answers, a refusal included, is fixed under the key: once, so that
-    where a worker took the intent up meanwhile, and answered, that answer is the one that is given.
+    `begin` is a unit of work that commits the intent with the idempotency key, or refuses. `call` runs outside any
+    transaction. `finish` is a unit of work whose response, a refusal included, is stored under the key. If a worker has
+    resumed the intent and stored a response meanwhile, that one is sent instead.
     """
 
     begin: Callable[[Call], Awaitable[Any]]
-    ask: Callable[[Call, Any], Awaitable[Any]]
-    end: End
+    call: Callable[[Call, Any], Awaitable[Any]]
+    finish: Finish
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One row of the interface: routing, authorization, validation, OpenAPI and docs are derived from it.
 
-    `errors` are the domain's own refusals, in the order in which they are checked; those that every operation of the
-    surface shares are added by `http`. Answering any other is a defect.
+    `errors` are the domain's own refusals in the order of the checks; `http` adds those that all operations of the
+    surface share. Any other refusal is a defect.
     """
 
     method: str
@@ -155,44 +157,68 @@ class Operation:
     handler: Handler | ThreePhase
     status: int = 200
     further_statuses: tuple[int, ...] = ()
-    """Other statuses of success, with the same body; 204 has none."""
+    """Other success statuses, with the same body; 204 has none."""
     answer: Any = None
-    """The answer's body as a JSON schema (dict), or None where there is none."""
+    """The JSON schema of the answer's body, or None without a body."""
     example: Any = None
     scope: Scope | None = None
     transaction: TransactionKind = "write"
     body: type[BaseModel] | None = None
     raw_body: bool = False
-    """Whether the handler is given the bytes as they came, bounded but neither parsed nor looked at."""
+    """Whether the handler gets the body as bytes, limited in size but not parsed."""
     query: tuple[Query, ...] = ()
     headers: tuple[Query, ...] = ()
-    """Headers of its own, for the docs."""
+    """The operation's own headers, for the docs."""
     conflict_keys: Callable[[Call], Iterable[str]] | None = None
-    """All that a `write` may change or lock, by name: it may share a transaction with those that touch other things."""
+    """Names of everything that a `write` may change or lock; writes without a common key may share a transaction."""
     idempotent: bool = False
     path_pattern: str = ""
-    """A regular expression that the path's last parameter must match, in upper case; else `invalid_path_param`."""
+    """A regular expression for the path's last parameter in upper case; otherwise `invalid_path_param`."""
     errors: tuple[ErrorKind, ...] = ()
     development: bool = False
-    """Absent from `paydesk serve`."""
+    """Whether it exists in `paydesk dev` only."""
     refuses_test_header: bool = False
-    """Whether `X-Test-Token: true`, by which a caller means a test order, is refused beside a live token."""
+    """Whether `X-Test-Token: true`, which requests a test order, is refused with a live token."""
     is_health_check: bool = False
-    """Whether it is answered whatever `Host` says, for load balancers ask by address, and whatever the clock does."""
+    """Whether `Host` and the clock are not checked: load balancers call it by IP address."""
     is_constant: bool = False
-    """Whether it is answered out of the process alone: no database is asked, and no clock."""
+    """Whether the answer needs neither the database nor the clock."""
     description: str = ""
     media_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query parameter or a header: its name, its JSON schema and what it is for."""
+    """A query parameter or a header with its JSON schema."""
 
     name: str
     schema: Mapping[str, Any]
     description: str
     required: bool = False
+
+    def number(self, query: Mapping[str, str]) -> int | None:
+        """Return the number sent, or the schema's default (None without one). Raises `property_value`."""
+        text = query.get(self.name)
+        if text is None:
+            default: int | None = self.schema.get("default")
+            return default
+        try:
+            return self.parse_number(text)
+        except ValueError as error:
+            raise PROPERTY_VALUE.with_reason(self.name, f"'{self.name}' - {error}") from None
+
+    def parse_number(self, text: str) -> int:
+        """Return the number that the text is. Raises `ValueError` with the rule it breaks.
+
+        Without a maximum in the schema, numbers of more than 15 digits are cut to 10^15.
+        """
+        minimum, maximum = self.schema.get("minimum", 0), self.schema.get("maximum")
+        if text.isascii() and text.isdigit():
+            number = int(text) if len(text) <= NUMBER_DIGITS_MAX else 10**NUMBER_DIGITS_MAX
+            if minimum <= number and (maximum is None or number <= maximum):
+                return number
+        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise ValueError(f"must be a whole number {bounds}")
 
 
 TEXT = {"type": "string"}
@@ -210,17 +236,8 @@ def array_of(items: dict[str, Any], **limits: int) -> dict[str, Any]:
     return {"type": "array", "items": items, **limits}
 
 
-WAIT_SECONDS_MAX = 55
 WAIT = Query(
     "wait",
-    {"type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX, "default": 0},
+    {"type": "integer", "minimum": 0, "maximum": 55, "default": 0},
     "Seconds to wait if there is nothing to return yet.",
 )
-
-
-def wait_seconds(call: Call) -> int:
-    """Return the value of the query parameter `wait`. Raises `property_value`."""
-    text = call.query.get("wait", "0")
-    if not (text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= WAIT_SECONDS_MAX):
-        raise PROPERTY_VALUE.with_reason("wait", f"'wait' - must be a number of seconds from 0 to {WAIT_SECONDS_MAX}")
-    return int(text)

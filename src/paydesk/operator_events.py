@@ -1,7 +1,7 @@
-"""Events for operators: what a person should know of, recorded where `GET /operator/v1/events` reads it.
+"""Events for operators, which `GET /operator/v1/events` returns: what needs the attention of a person.
 
-An event that belongs to a change is recorded in the transaction of that change. What may happen again and again, on any
-number of nodes, is one row an hour for each kind and subject, and one warning in the log.
+An event that belongs to a change is recorded in the transaction of that change. Repeatable events are one row per hour,
+kind and subject over all nodes, with a counter, and one warning in the log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ log = structlog.get_logger("security")
 
 @dataclass(frozen=True, slots=True)
 class OperatorEvent:
-    """An event about `subject`. Nothing in it may be secret; `body` is evidence, as JSON or as text."""
+    """An event about `subject`. It must not contain secrets; `body` is evidence, as JSON or as text."""
 
     kind: Kind
     subject: str
@@ -62,17 +62,17 @@ class OperatorEvent:
     body: str | Mapping[str, Any] = field(default_factory=dict)
 
     def repeat_key(self, now_ms: int) -> str:
-        """Return the key that this event shares with its repetitions within the hour."""
+        """Return the key that this event shares with its repetitions in the same hour."""
         return f"{self.kind}:{self.subject}:{now_ms // HOUR_MS}"
 
 
 async def record(tx: Transaction, event: OperatorEvent, now_ms: int) -> None:
-    """Record one happening."""
+    """Record an event that is not repeatable."""
     await tx.run(RECORD, *_row(event, now_ms), None, 1)
 
 
 async def record_repeatable(tx: Transaction, event: OperatorEvent, now_ms: int, occurrences: int = 1) -> bool:
-    """Record an event, or count it where one of its kind and subject is recorded in this hour; True for a new row."""
+    """Record an event, or increment the counter of this hour's row; return True for a new row."""
     key = event.repeat_key(now_ms)
     if await tx.run(RECORD, *_row(event, now_ms), key, occurrences):
         return True
@@ -81,15 +81,15 @@ async def record_repeatable(tx: Transaction, event: OperatorEvent, now_ms: int, 
 
 
 def warn(event: OperatorEvent) -> None:
-    """Write a warning with the facts of a recorded event into the log."""
-    assert not isinstance(event.body, str), "what is logged has fields"
+    """Log a warning with the fields of a recorded event."""
+    assert not isinstance(event.body, str), "a logged event has fields"
     facts = event.body if event.seller_id is None else {"seller_id": event.seller_id, **event.body}
     log.warning(event.kind, subject=event.subject, message=event.message, **facts)
 
 
 @dataclass(slots=True)
 class _Counted:
-    """An event that was reported, and its occurrences that are not recorded yet."""
+    """A reported event with the number of occurrences that are not recorded yet."""
 
     event: OperatorEvent
     now_ms: int
@@ -108,7 +108,7 @@ class Reporter:
         self, database: Database, monotonic: Callable[[], float] = time.monotonic, seconds: float = REPORT_SECONDS
     ) -> None:
         self._database, self._monotonic, self._seconds = database, monotonic, seconds
-        # By repeat key, the one that is due next first.
+        # By repeat key, the next due first.
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -129,9 +129,9 @@ class Reporter:
             _log_lost(counted)
 
     async def report(self, event: OperatorEvent, now_ms: int) -> None:
-        """Record and log the first occurrence in an hour; count repetitions that were not recorded yet.
+        """Record and log the first occurrence in an hour; count the repetitions.
 
-        An event that cannot be recorded now is logged, and recorded with its repetitions.
+        If the database is unavailable the event is logged at once and recorded with its repetitions.
         """
         key = event.repeat_key(now_ms)
         if key in self._counted:
@@ -145,7 +145,7 @@ class Reporter:
             await self._record(evicted)
 
     async def record_due(self) -> None:
-        """Record the counts whose minute is over, and forget events that were not repeated in it."""
+        """Record the counts whose minute is over, and drop events without repetitions."""
         now = self._monotonic()
         while self._counted and next(iter(self._counted.values())).due <= now:
             key, counted = self._counted.popitem(last=False)
@@ -164,12 +164,12 @@ class Reporter:
                 await asyncio.wait_for(self._stop.wait(), self._pause_seconds())
 
     def _pause_seconds(self) -> float:
-        """Return the seconds until the next count is due. What is reported meanwhile is due later than that."""
+        """Return the seconds until the next count is due. Events reported meanwhile are due later."""
         due = next((counted.due for counted in self._counted.values()), None)
         return self._seconds if due is None else max(due - self._monotonic(), 0)
 
     async def _record(self, counted: _Counted) -> bool | None:
-        """Record the occurrences; return whether that made a new row, or None where the database is out of reach."""
+        """Record the occurrences; return whether the row is new, or None if the database is unavailable."""
         event, now_ms, occurrences = counted.event, counted.now_ms, counted.occurrences
         if not occurrences:
             return False
@@ -190,7 +190,7 @@ class Reporter:
 
 
 def _log_lost(counted: _Counted) -> None:
-    """Log occurrences that are not recorded and no longer kept."""
+    """Log unrecorded occurrences that are dropped."""
     if counted.occurrences:
         event = counted.event
         log.warning("occurrences_lost", kind=event.kind, subject=event.subject, occurrences=counted.occurrences)

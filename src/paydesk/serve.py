@@ -1,4 +1,4 @@
-"""`paydesk serve`: a node in production. It refuses to start with anything that is for development only."""
+"""`paydesk serve`: a node in production. It refuses to start with development-only settings or data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
-from paydesk.listeners import Doors
+from paydesk.listeners import Listeners
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
 from paydesk.settings import Settings
@@ -31,15 +31,15 @@ CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page"
 OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")
 
 DATABASE_FILES = ("", "-wal", "-shm", ".lock")
-"""What the names of a SQLite database's files end with."""
+"""Suffixes of the files of a SQLite database."""
 
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
 
-async def run(settings: Settings, *, beside: bool = False, inherited: Doors | None = None) -> None:
+async def run(settings: Settings, *, beside: bool = False, inherited: Listeners | None = None) -> None:
     """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
 
-    `beside`: another `serve` may be listening there already. `inherited`: what a parent of several processes gave.
+    `beside`: another `serve` may share the ports. `inherited`: the listeners of the supervisor.
     """
     number = inherited.number if inherited is not None else None
     logs.configure(settings.log_format, level=settings.log_level, process=number)
@@ -62,21 +62,21 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Doors | No
             development=False,
             state={"readiness": readiness, "acquirers": acquirers, "reporter": reporter},
         )
-        with closing(inherited or Doors.made(settings, beside=beside)) as doors:
+        with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
-            doors.end_with_the_parent(stop)
+            listeners.stop_with_supervisor(stop)
             clients = build(settings, surfaces=CLIENT_SURFACES)
             operators = build(for_operators(settings), surfaces=OPERATOR_SURFACES)
             await node.run_together(
                 stop,
-                server.serve(clients, doors.clients, settings, doors.opened, stop),
-                server.serve(operators, doors.operators, settings, doors.opened, stop),
+                server.serve(clients, listeners.clients, settings, listeners.ready, stop),
+                server.serve(operators, listeners.operators, settings, listeners.ready, stop),
                 run_all(WorkerContext(database, settings, clock, server_keys, acquirers=acquirers), stop),
             )
 
 
 def _drain(readiness: Readiness, seconds: float, stop: asyncio.Event) -> None:
-    """Not ready any more; whoever asks in time sends nobody here, and then the doors close."""
+    """Report `/readyz` as not ready for `seconds`, so that load balancers stop sending requests, then stop."""
     if readiness.draining or not seconds:
         stop.set()
     readiness.draining = True
@@ -84,27 +84,29 @@ def _drain(readiness: Readiness, seconds: float, stop: asyncio.Event) -> None:
 
 
 def for_operators(settings: Settings) -> Settings:
-    """The operators' listener answers to its own names, not to the clients' address."""
+    """Return the settings of the operators' listener, which has its own host names instead of `public_url`."""
     host = settings.operator_listen.rpartition(":")[0]
     return settings.model_copy(update={"public_url": None, "host_names": (*settings.host_names, host)})
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse what is missing or for development only. Raises `StartRefused`."""
+    """Raise `StartRefused` for missing or development-only settings."""
     if settings.public_url is None:
-        raise StartRefused("public_url is not set: clients need one address; set PAYDESK_PUBLIC_URL=https://…")
+        raise StartRefused(
+            "public_url is not set: `serve` needs the URL that clients use. Set PAYDESK_PUBLIC_URL=https://…"
+        )
     address = urllib.parse.urlsplit(settings.public_url)
     if address.scheme == "http" and not _is_loopback(address.hostname or ""):
         raise StartRefused(
-            f"public_url is {settings.public_url}: access tokens and passwords would cross the network in clear. Put a"
-            " proxy that speaks TLS before the service and set PAYDESK_PUBLIC_URL=https://…"
+            f"public_url is {settings.public_url}: access tokens and passwords would be sent unencrypted. Put a"
+            " TLS proxy in front of the service and set PAYDESK_PUBLIC_URL=https://…"
         )
     if settings.acquirer == "simulator":
         raise StartRefused(
-            "acquirer is `simulator`: live orders would be paid with play money; unset PAYDESK_ACQUIRER."
+            "acquirer is `simulator`: no money would be charged for live orders. Unset PAYDESK_ACQUIRER."
         )
     if settings.listen == settings.operator_listen:
-        raise StartRefused("listen and operator_listen are the same: operators need a listener of their own.")
+        raise StartRefused("listen and operator_listen are the same: operators need a separate listener.")
 
 
 def _is_loopback(host: str) -> bool:
@@ -115,7 +117,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def check_files(settings: Settings) -> None:
-    """Refuse a SQLite database that other users of the machine can read or write. Raises `StartRefused`."""
+    """Raise `StartRefused` for a SQLite database that other users of the machine can read or write."""
     scheme, _, name = settings.database_url.partition(":")
     if scheme != "sqlite":
         return
@@ -129,7 +131,7 @@ def check_files(settings: Settings) -> None:
 
 
 async def check_database(database: Database, now_ms: int) -> None:
-    """Refuse a database of another version, or one of `paydesk dev`; mark one without a mark. Raises `StartRefused`."""
+    """Raise `StartRefused` for an outdated database or one of `paydesk dev`; mark a new one as production."""
     missing = await pending(database)
     if missing:
         raise StartRefused(f"The database lacks {', '.join(missing)}: run `paydesk migrate`.")
@@ -139,11 +141,11 @@ async def check_database(database: Database, now_ms: int) -> None:
 
     if await database.read(work):
         raise StartRefused(
-            "`paydesk dev` moved the clock of this database: it is not fit for production. Set PAYDESK_DATABASE_URL to"
-            " another one."
+            "`paydesk dev` moved the clock of this database, so it cannot be used in production. Set"
+            " PAYDESK_DATABASE_URL to another one."
         )
     if await mark.find_or_set(database, "production", now_ms) == "development":
         raise StartRefused(
-            "`paydesk dev` made this database: its seller, its tokens and their passwords are for development. Set"
+            "`paydesk dev` created this database: its seller, tokens and passwords are for development. Set"
             " PAYDESK_DATABASE_URL to another one and run `paydesk migrate`."
         )

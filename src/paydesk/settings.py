@@ -1,4 +1,4 @@
-"""Settings: frozen, from the environment (`PAYDESK_*`) over a TOML file; every limit with its unit in the name."""
+"""Settings, from the environment (`PAYDESK_*`) over a TOML file; names of limits end with their unit."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def _expiration(text: str) -> str:
     return text
 
 
-# The upper bound keeps sums of instants within a database's integer.
+# The upper bound keeps sums of instants within a database integer.
 Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Field(gt=0, le=65_535)]
-# How often something may be done; 0 is off.
+# A rate limit; 0 turns it off.
 Limit = Annotated[int, Field(ge=0, le=1_000_000)]
-# What the interface promises to remember may be kept for longer, never for less.
+# The interface guarantees 30 days; a longer retention is allowed.
 Days = Annotated[int, Field(ge=30, le=36_500)]
 
 
 class SettingsError(Exception):
-    """A setting is wrong; the message names it and says what was expected."""
+    """A setting is invalid; the message names it and the expected value."""
 
 
 class Settings(BaseModel):
-    """Everything that can be set. A field `x` is `PAYDESK_X` in the environment and `x` in the TOML file."""
+    """All settings. A field `x` is `PAYDESK_X` in the environment and `x` in the TOML file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,191 +56,176 @@ class Settings(BaseModel):
         pattern=r"^(sqlite:.+|postgres(ql)?://.+)$",
         description="`sqlite:FILE`, or `postgresql://user:password@host/name`.",
     )
-    database_connections_max: Positive = Field(20, description="Connections to PostgreSQL; one more carries wakes.")
-    database_timeout_seconds: Positive = Field(15, description="Deadline of one round trip to PostgreSQL.")
+    database_connections_max: Positive = Field(20, description="PostgreSQL connections; one more is for LISTEN.")
+    database_timeout_seconds: Positive = Field(15, description="Timeout of one round trip to PostgreSQL.")
     clock_difference_seconds_max: Annotated[int, Field(gt=0, le=300)] = Field(
         30,
-        description="A node whose clock differs more from PostgreSQL's is not ready: it judges nothing by time.",
+        description="A node whose clock differs more from PostgreSQL's is not ready and makes no time-based decision.",
     )
-    keys_file: str = Field("paydesk.keys.json", description="The server keys, a file of mode 0600.")
+    keys_file: str = Field("paydesk.keys.json", description="File of the server keys, mode 0600.")
     public_url: str | None = Field(
-        None, pattern=r"^https?://[^/?#@]+$", description="The address that clients use; `serve` needs it."
+        None, pattern=r"^https?://[^/?#@]+$", description="URL that clients use; required by `serve`."
     )
     host_names: tuple[str, ...] = Field(
-        (), description="Further names that `Host` may carry, comma-separated; other than these and `public_url`: 421."
+        (), description="Host names accepted besides that of `public_url`, comma-separated; any other is answered 421."
     )
-    listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$", description="Where `serve` listens.")
+    listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$", description="Address `serve` listens on.")
     operator_listen: str = Field(
-        "127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$", description="Where `serve` listens for operators."
+        "127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$", description="Address `serve` listens on for operators."
     )
     trusted_proxies: tuple[Annotated[str, AfterValidator(_address)], ...] = Field(
-        (), description="Addresses whose X-Forwarded-For is believed, comma-separated."
+        (), description="Addresses of proxies whose X-Forwarded-For is used, comma-separated."
     )
     log_format: Literal["auto", "json", "text"] = Field(
-        "auto", description="One line a request; `auto` is text on a terminal and JSON otherwise."
+        "auto", description="`json`, `text`, or `auto`: text on a terminal, otherwise JSON."
     )
     log_level: Literal["info", "warning"] = Field(
-        "info", description="`warning` leaves out what is no warning, the line of a request too, but for 5xx answers."
+        "info", description="`warning` logs only warnings and errors; of requests only those answered 5xx."
     )
-    access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in`.")
-    refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="An unused refresh token lives so long.")
-    code_lifetime_seconds: Positive = Field(600, le=600, description="An authorization code lives so long.")
+    access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in` of an access token.")
+    refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="Lifetime of an unused refresh token.")
+    code_lifetime_seconds: Positive = Field(600, le=600, description="Lifetime of an authorization code.")
     refresh_repeat_seconds: Positive = Field(
         60,
         le=86_400,
-        description="A used refresh token answers the same tokens until so long after its successor was refreshed.",
+        description="Grace period: a used refresh token returns the same tokens until this long after its successor was"
+        " refreshed.",
     )
     code_repeat_seconds: Positive = Field(
-        10, description="A code presented again sooner is a repeat of the network's making and revokes nothing."
+        10, description="A code presented again within this time counts as a network retry and revokes nothing."
     )
     session_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
-        12, description="A session of a seller at a browser ends this long after sign-in, used or not."
+        12, description="Lifetime of a seller's browser session from sign-in."
     )
     session_idle_minutes: Annotated[int, Field(ge=5, le=525_600)] = Field(
-        30, description="A session of a seller at a browser ends when it was not used for this long, to the minute."
+        30, description="A seller's browser session ends after this time without use, accurate to the minute."
     )
     consent_minutes: Annotated[int, Field(gt=0, le=1440)] = Field(
-        30, description="A page that asks a seller to agree can be answered for so long."
+        30, description="A seller must answer the consent page within this time."
     )
-    bearer_cache_seconds: float = Field(5, ge=0, le=5, description="How long a good bearer or secret is remembered.")
-    client_requests_per_second: Limit = Field(
-        50, description="Calls of one client to the token endpoints, once it has authenticated. 0: any number."
-    )
-    client_requests_burst: Positive = Field(100, description="So many of them may come at once.")
+    bearer_cache_seconds: float = Field(5, ge=0, le=5, description="Cache time of a valid bearer or client secret.")
+    client_requests_per_second: Limit = Field(50, description="Token endpoint requests of one client. 0: no limit.")
+    client_requests_burst: Positive = Field(100, description="Number of these requests allowed at once.")
     client_failures_per_minute: Limit = Field(
-        10, description="Failed authentications of one client_id from one address. 0: any number."
+        10, description="Failed authentications of a client_id from one address. 0: no limit."
     )
     client_failures_per_minute_address: Limit = Field(
-        100, description="Failed authentications of clients from one address. 0: any number."
+        100, description="Failed client authentications from one address. 0: no limit."
     )
-    token_requests_per_second: Limit = Field(
-        200, description="Calls of orders and terminals with one access token. 0: any number."
-    )
-    token_requests_burst: Positive = Field(400, description="So many of them may come at once.")
-    device_requests_per_second: Limit = Field(
-        20, description="Calls of a terminal with one device token. 0: any number."
-    )
-    device_requests_burst: Positive = Field(40, description="So many of them may come at once.")
-    bearer_failures_per_minute: Limit = Field(
-        300, description="Calls from one address with a bearer that is nobody's. 0: any number."
-    )
+    token_requests_per_second: Limit = Field(200, description="Requests with one access token. 0: no limit.")
+    token_requests_burst: Positive = Field(400, description="Number of these requests allowed at once.")
+    device_requests_per_second: Limit = Field(20, description="Requests with one device token. 0: no limit.")
+    device_requests_burst: Positive = Field(40, description="Number of these requests allowed at once.")
+    bearer_failures_per_minute: Limit = Field(300, description="Unknown bearer tokens from one address. 0: no limit.")
     sign_in_failures_per_hour: Limit = Field(
         30,
-        description="Failed sign-ins with one e-mail from one address; in a seller's known browsers as many."
-        " 0: any number.",
+        description="Failed sign-ins with one e-mail from one address; a seller's known browsers have the same limit of"
+        " their own. 0: no limit.",
     )
     sign_in_failures_per_hour_address: Limit = Field(
-        300, description="Failed sign-ins from one address that is new to the seller. 0: any number."
+        300, description="Failed sign-ins from one address that is new to the seller. 0: no limit."
     )
     sign_in_failures_per_hour_email: Limit = Field(
-        100, description="Failed sign-ins with one e-mail from all addresses new to the seller. 0: any number."
+        100, description="Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: no limit."
     )
     known_address_hours: Limit = Field(
         24,
         le=8760,
-        description="An address counts as known to the seller or client who was let in there, so long. 0: never.",
+        description="An address is known to a seller or client this long after an authentication. 0: never.",
     )
     order_expiration_default: Annotated[str, AfterValidator(_expiration)] = Field(
-        "PT15M", description="`expiration_time` where an order has none."
+        "PT15M", description="`expiration_time` of orders without one."
     )
-    order_amount_minor_min: Positive = Field(1, description="The smallest amount of an order, in minor units.")
+    order_amount_minor_min: Positive = Field(1, description="Smallest amount of an order, in minor units.")
     card_numbers_refused_in_references: bool = Field(
         False,
-        description="Whether identifiers that applications and terminals choose are refused when they look like a card"
-        " number. About one numeric identifier of 16 digits in twenty does; UUIDs never do.",
+        description="Whether to refuse identifiers of applications and terminals that look like a card number. About 1"
+        " in 20 numeric identifiers of 16 digits does; UUIDs never do.",
     )
     order_statuses: Literal["plain", "extended"] = Field(
         "plain",
-        description="`extended` tells an expired order as `expired` and one of unknown outcome as `action_required`, in"
-        " answers, searches and notifications; the same on all nodes.",
+        description="`extended` reports an expired order as `expired` and one with an unknown outcome as"
+        " `action_required`, in responses, searches and webhooks. Use the same value on all nodes.",
     )
-    permit_seconds: Positive = Field(60, description="A terminal may go to the acquirer so long after the grant.")
+    grant_seconds: Positive = Field(
+        60, description="A terminal may send a payment to the acquirer within this time after the authorization permit."
+    )
     unknown_after_seconds: Positive = Field(
-        40, description="No outcome so long after the grant: `check_on_terminal` and an inquiry."
+        40, description="Without a result this long after the authorization permit: `check_on_terminal` and an inquiry."
     )
     inquiry_pause_seconds: tuple[Positive, ...] = Field(
         (10, 30, 60, 120, 300, 600),
         min_length=1,
-        description="Pauses between inquiries of an unknown outcome, comma-separated; the last one again and again."
-        " The first inquiry is made at once.",
+        description="Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first"
+        " inquiry is made at once.",
     )
     inquiry_not_found_seconds: Positive = Field(
-        600, description="A payment that the acquirer does not know for so long is undone there, and the order fails."
+        600, description="If the acquirer does not find a payment for this time, it is reversed and the order fails."
     )
     reversal_pause_seconds: tuple[Positive, ...] = Field(
         (10, 30, 60, 120, 300, 600),
         min_length=1,
-        description="Pauses between attempts to give a late approval back, comma-separated; the last one again and"
-        " again.",
+        description="Pauses between attempts to reverse a late approval, comma-separated; the last one repeats.",
     )
     acquirer_silent_seconds: Positive = Field(
-        3600, description="An inquiry, reversal or refund that is open for so long is told to the operators, once."
+        3600, description="Operators are alerted once of an inquiry, reversal or refund that is open for this time."
     )
     resolve_after_seconds: Positive = Field(
-        600,
-        description="An operator may end an order whose outcome has been unknown for so long, and a reversal that has"
-        " been open for so long.",
+        600, description="An operator may resolve an order with an unknown outcome, or a reversal, after this time."
     )
     cancel_silence_seconds: Positive = Field(
-        30, description="A terminal asked to give an order back that stays silent so long loses it."
+        30, description="An order is canceled if its terminal does not answer a cancel request within this time."
     )
-    offer_again_seconds: Positive = Field(10, description="An order offered and not acknowledged is offered again.")
+    offer_again_seconds: Positive = Field(10, description="An unacknowledged order is offered again after this time.")
     results_per_lease_max: Positive = Field(20, description="Results that a terminal may report for one lease.")
     refund_answer_seconds: Positive = Field(
-        5, description="A refund that the acquirer has not decided so soon is answered as `processing`."
+        5, description="A refund without the acquirer's decision after this time is answered as `processing`."
     )
     refund_unsent_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
-        24, description="A refund that could not be sent to the acquirer for so long fails, and may be asked for again."
+        24, description="A refund that cannot be sent to the acquirer for this time fails and can be requested again."
     )
-    webhook_timeout_seconds: Positive = Field(22, description="A delivery's time from name look-up to last byte.")
+    webhook_timeout_seconds: Positive = Field(22, description="Timeout of a delivery, from DNS lookup to last byte.")
     webhook_retry_seconds: tuple[Positive, ...] = Field(
         (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400),
-        description="Pauses between a delivery's attempts, comma-separated.",
+        description="Pauses between the attempts of a delivery, comma-separated.",
     )
-    webhook_ports: tuple[Port, ...] = Field((443, 8443), description="Ports a webhook URL may have.")
-    webhook_concurrency_max: Positive = Field(64, description="Deliveries under way at once on a node.")
-    idempotency_keep_days: Days = Field(30, description="An idempotency key of a create or a cancel is kept so long.")
-    tokens_keep_days: Days = Field(
-        30, description="A code, token or session of a terminal is kept so long after its end."
-    )
-    deliveries_keep_days: Days = Field(30, description="A delivery, with its attempts, is kept so long after its end.")
-    events_keep_days: Days = Field(30, description="An event is told at `GET /v1/events` for so long.")
+    webhook_ports: tuple[Port, ...] = Field((443, 8443), description="Ports allowed in a webhook URL.")
+    webhook_concurrency_max: Positive = Field(64, description="Concurrent deliveries of a node.")
+    idempotency_keep_days: Days = Field(30, description="Retention of idempotency keys of creates and cancels.")
+    tokens_keep_days: Days = Field(30, description="Retention of codes, tokens and terminal sessions after their end.")
+    deliveries_keep_days: Days = Field(30, description="Retention of deliveries and their attempts after their end.")
+    events_keep_days: Days = Field(30, description="Retention of events at `GET /v1/events`.")
     acquirer: Literal["none", "simulator"] = Field(
-        "none", description="Who moves the money of live orders; `simulator` is for `paydesk dev` alone."
+        "none", description="Acquirer of live orders; `simulator` only in dev."
     )
     simulator_script: str = Field(
-        "",
-        max_length=2000,
-        description="What the simulated acquirer does beside cards and amounts: `docs/simulator.md`.",
+        "", max_length=2000, description="Behaviour of the simulator besides cards and amounts: `docs/simulator.md`."
     )
-    simulator_seed: int = Field(
-        0, ge=0, le=2**63 - 1, description="Another seed, another fate of what the script leaves to chance."
-    )
+    simulator_seed: int = Field(0, ge=0, le=2**63 - 1, description="Seed for the simulator's random choices.")
     connections_max: Positive = Field(
-        5000, description="Open connections; one more ends the one without a request for the longest, or gets 503."
+        5000, description="Open connections; a further one evicts the longest idle one or is answered 503."
     )
     connections_per_address_max: Limit = Field(
         0,
-        description="Open connections of one address; one more closes an idle one of that address, and if none is idle,"
-        " gets 503. 0: any number.",
+        description="Open connections of one address; a further one evicts an idle one of that address or is answered"
+        " 503. 0: no limit.",
     )
     requests_max: Positive = Field(
-        1000, description="Requests at the database at once, on each listener; one more is answered 503 at once."
+        1000, description="Concurrent requests in the database, per listener; a further one is answered 503 at once."
     )
-    head_timeout_seconds: Positive = Field(5, description="A request's head must be there within.")
-    body_timeout_seconds: Positive = Field(5, description="A request's body must be there within.")
+    head_timeout_seconds: Positive = Field(5, description="Time to receive a request's head.")
+    body_timeout_seconds: Positive = Field(5, description="Time to receive a request's body.")
     drain_seconds: float = Field(
-        0, ge=0, le=300, description="After SIGTERM `/readyz` says so for so long before the listeners close."
+        0, ge=0, le=300, description="After SIGTERM `/readyz` answers 503 for this time before the listeners close."
     )
     write_timeout_seconds: Positive = Field(
-        10,
-        description="Disconnect a client that reads less than 4 KiB of its pending responses within this many seconds.",
+        10, description="A client must read 4 KiB of its pending responses within this time, or is disconnected."
     )
-    keep_alive_seconds: Positive = Field(75, description="An idle connection is kept so long.")
+    keep_alive_seconds: Positive = Field(75, description="Lifetime of an idle connection.")
 
     @property
     def issuer(self) -> str:
-        """Under which address tokens are issued, and the pages are found."""
+        """Return the URL of the issuer of tokens and of the pages."""
         return self.public_url or f"http://{self.listen}"
 
 
@@ -256,16 +241,15 @@ THROTTLES = (
     "sign_in_failures_per_hour_email",
 )
 UNTHROTTLED: Mapping[str, Any] = dict.fromkeys(THROTTLES, 0)
-"""Nothing is throttled: for measuring, and for tests that hammer."""
+"""All rate limits turned off, for benchmarks and load tests."""
 
-_WITH_SECRETS = {"database_url"}
 _LISTS = {name for name, field in Settings.model_fields.items() if "tuple" in str(field.annotation)}
 
 
 def load(environment: Mapping[str, str] = os.environ, file: Path | None = None, **overrides: Any) -> Settings:
-    """The settings of `file` (or of `PAYDESK_SETTINGS`), over them the environment's, over them `overrides`.
+    """Load the settings: `overrides`, then the environment, then `file` (or the file in `PAYDESK_SETTINGS`).
 
-    Raises `SettingsError`, which names each wrong setting, where it stands and what was expected.
+    Raises `SettingsError`, which names each invalid setting, its source and the expected value.
     """
     given: dict[str, Any] = {}
     origin: dict[str, str] = {}
@@ -305,12 +289,12 @@ def _refuse_unknown(given: Mapping[str, Any], origin: Mapping[str, str]) -> None
 
 def _unknown(name: str, where: str) -> str:
     close = difflib.get_close_matches(name, Settings.model_fields, 1)
-    return f"{where}: there is no such setting" + (f"; did you mean {close[0]}?" if close else "")
+    return f"{where}: unknown setting" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def _explained(fault: Any, origin: Mapping[str, str]) -> str:
     name = str(fault["loc"][0])
     expected = Settings.model_fields[name].description or ""
-    got = "***" if name in _WITH_SECRETS else repr(fault["input"])
+    got = "***" if name == "database_url" else repr(fault["input"])
     message = fault["msg"][:1].lower() + fault["msg"][1:]
     return f"{origin.get(name, name)}: {message} (got {got}). {expected}"

@@ -1,4 +1,4 @@
-"""The background workers, one row each, and the loop that keeps them running until told to stop."""
+"""The background workers, and the loop that restarts them until the node stops."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WORKERS = (
 
 
 async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Worker, ...] = WORKERS) -> None:
-    """Run the workers until `stop` is set; one that has not ended `STOP_SECONDS_MAX` later is canceled."""
+    """Run the workers until `stop` is set; cancel those that have not ended after `STOP_SECONDS_MAX`."""
     status_labels.choose(context.settings.order_statuses)
     tasks = [asyncio.create_task(supervise(worker, context, stop), name=worker.name) for worker in workers]
     try:
@@ -55,20 +55,20 @@ async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Wo
 
 
 async def supervise(worker: Worker, context: WorkerContext, stop: asyncio.Event) -> None:
-    """Run one worker again and again until `stop` is set, with a growing pause after each failure."""
+    """Run a worker until `stop` is set; restart it after a failure, with a growing pause."""
     loop, pause = asyncio.get_running_loop(), PAUSE_SECONDS_MIN
     while not stop.is_set():
         started = loop.time()
         try:
             await worker.run(context, stop)
         except Unavailable as error:
-            log.warning("worker waits", worker=worker.name, reason=str(error))
+            log.warning("worker_waiting", worker=worker.name, reason=str(error))
         except Locked:
-            # Another node's worker, or a request, was at the same row: it is looked at again.
-            log.debug("worker met a rival", worker=worker.name)
+            # Another node's worker or a request has locked the row; the worker tries again.
+            log.debug("worker_lock_conflict", worker=worker.name)
             pause = PAUSE_SECONDS_MIN
         except Exception:
-            log.exception("worker failed", worker=worker.name)
+            log.exception("worker_failed", worker=worker.name)
         if loop.time() - started > BACKOFF_RESET_SECONDS:
             pause = PAUSE_SECONDS_MIN
         await _pause(pause, stop)

@@ -212,7 +212,7 @@ def test_openapi_document_is_printed(tmp_path: Path) -> None:
     ("variables", "message"),
     [
         ({}, "public_url is not set"),
-        ({"PAYDESK_PUBLIC_URL": "https://pay.example", "PAYDESK_ACQUIRER": "simulator"}, "play money"),
+        ({"PAYDESK_PUBLIC_URL": "https://pay.example", "PAYDESK_ACQUIRER": "simulator"}, "no money would be charged"),
         ({"PAYDESK_PUBLIC_URL": "https://pay.example"}, "there are no server keys"),
         ({"PAYDESK_PUBLIC_URL": "https://pay.example", "PAYDESK_OPERATOR_LISTEN": "127.0.0.1:8377"}, "the same"),
     ],

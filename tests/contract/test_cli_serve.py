@@ -17,7 +17,7 @@ READY_SECONDS_MAX = 30.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
@@ -48,14 +48,14 @@ def serving(database_url: str, tmp_path: Path) -> Iterator[tuple[str, str, str, 
 
 
 def wait_until_listening(address: str) -> None:
-    """Until somebody takes connections there."""
+    """Wait until a server accepts connections there."""
     host, _, port = address.partition(":")
     until = time.monotonic() + READY_SECONDS_MAX
     while True:
         try:
             socket.create_connection((host, int(port)), 1).close()
         except OSError:
-            assert time.monotonic() < until, "nobody listens"
+            assert time.monotonic() < until, "no listener"
             time.sleep(0.05)
         else:
             return

@@ -30,7 +30,7 @@ def _serving(database_url: str, folder: Path, *options: str, **variables: str) -
 
 def _pids(serve: ServeProcess) -> dict[int, int]:
     """The newest process of each number."""
-    return {line["number"]: line["pid"] for line in serve.lines("process ready")}
+    return {line["number"]: line["pid"] for line in serve.lines("process_ready")}
 
 
 def _wait_until_gone(pid: int) -> None:
@@ -40,30 +40,29 @@ def _wait_until_gone(pid: int) -> None:
         time.sleep(0.02)
 
 
-def test_processes_live_and_die(postgres_url: str, tmp_path: Path) -> None:
-    """Both listeners are served by both; one that dies is replaced, and what knocks meanwhile is let in by the new one.
+def test_a_killed_process_is_replaced_and_a_deploy_replaces_all(postgres_url: str, tmp_path: Path) -> None:
+    """Both processes serve both listeners; a killed one is replaced, and its successor accepts pending connections.
 
-    SIGHUP puts new processes in the place of the old ones, and nobody is refused. A parent that is killed leaves nobody
-    behind.
+    SIGHUP replaces all processes without refusing a connection. A killed supervisor leaves no process behind.
     """
     with _serving(postgres_url, tmp_path, "--processes", "2") as serve:
         parent = serve.start()
-        serve.wait_for("process ready", 2)
+        serve.wait_for("process_ready", 2)
         first = _pids(serve)
         assert set(first) == {1, 2}
         assert request("GET", f"{serve.operators}/readyz")[0] == 200
         with ConnectingClients(f"{serve.clients}/readyz") as knocking:
             os.kill(first[1], signal.SIGKILL)
-            serve.wait_for("process ready", 3)
-            died = serve.lines("process died")
+            serve.wait_for("process_ready", 3)
+            died = serve.lines("process_exited")
             assert [(line["number"], line["pid"], line["code"]) for line in died] == [(1, first[1], -signal.SIGKILL)]
             killed_with = list(knocking.failures)  # What it had let in and not answered is lost, as in any crash.
             parent.send_signal(signal.SIGHUP)
-            serve.wait_for("deploy done", 1)
+            serve.wait_for("deploy_finished", 1)
             for pid in first.values():
                 _wait_until_gone(pid)
         assert knocking.answers > 20
-        assert knocking.failures == killed_with, serve.lines("defect")
+        assert knocking.failures == killed_with, serve.lines("unhandled_exception")
         assert len(killed_with) <= 4
         second = _pids(serve)
         assert not set(first.values()) & set(second.values())
@@ -75,29 +74,29 @@ def test_processes_live_and_die(postgres_url: str, tmp_path: Path) -> None:
             _wait_until_gone(pid)
 
 
-def test_a_deploy_that_fails(postgres_url: str, tmp_path: Path) -> None:
+def test_a_failed_deploy_keeps_the_old_processes(postgres_url: str, tmp_path: Path) -> None:
     """The old processes go on. One that can't be replaced is tried again with a growing pause, until it can."""
     keys = tmp_path / "paydesk.keys.json"
     with _serving(postgres_url, tmp_path, "--processes", "2") as serve:
         parent = serve.start()
-        serve.wait_for("process ready", 2)
+        serve.wait_for("process_ready", 2)
         first = _pids(serve)
         hidden = keys.rename(tmp_path / "hidden.json")
         parent.send_signal(signal.SIGHUP)
-        (ended,) = serve.wait_for("deploy ended: the new process is not ready, the old ones go on", 1)
+        (ended,) = serve.wait_for("deploy_failed", 1)
         assert ended["number"] == 1
         assert all(runs(pid) for pid in first.values())
         os.kill(first[2], signal.SIGKILL)
-        died = serve.wait_for("process died", 3)
-        assert died[0]["again_in_seconds"] < died[2]["again_in_seconds"]
+        died = serve.wait_for("process_exited", 3)
+        assert died[0]["restart_after_seconds"] < died[2]["restart_after_seconds"]
         assert runs(first[1])
         hidden.rename(keys)
-        serve.wait_for("process ready", 3)
+        serve.wait_for("process_ready", 3)
         assert request("GET", f"{serve.clients}/readyz")[0] == 200
         serve.end(parent)
 
 
-def test_a_new_parent_beside_the_old_one(postgres_url: str, tmp_path: Path) -> None:
+def test_a_new_supervisor_beside_the_old_one(postgres_url: str, tmp_path: Path) -> None:
     """By mistake it is refused; with --beside it shares the port, and the old one ends.
 
     Who is just being let in by the old one when it closes its door may be refused: one or two, in microseconds.
@@ -136,7 +135,7 @@ def test_a_start_that_is_refused(tmp_path: Path, url: str, said: str) -> None:
         assert "Traceback" not in text
 
 
-def test_it_drains(sqlite_url: str, tmp_path: Path) -> None:
+def test_sigterm_drains(sqlite_url: str, tmp_path: Path) -> None:
     """After SIGTERM it says that it is not ready, and goes on answering until load balancers have heard of it."""
     with _serving(sqlite_url, tmp_path, PAYDESK_DRAIN_SECONDS="1.5") as serve:
         process = serve.start()
@@ -151,7 +150,7 @@ def test_it_drains(sqlite_url: str, tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
-def test_what_knocked_before_the_end_is_answered(sqlite_url: str, tmp_path: Path) -> None:
+def test_pending_connections_are_answered_at_shutdown(sqlite_url: str, tmp_path: Path) -> None:
     """A connection that the system has taken for a service which is about to end is let in, not reset."""
     with _serving(sqlite_url, tmp_path) as serve:
         process = serve.start()
@@ -172,7 +171,7 @@ def test_what_knocked_before_the_end_is_answered(sqlite_url: str, tmp_path: Path
         assert process.wait(20) == 0
 
 
-def test_it_records_what_it_counted(sqlite_url: str, tmp_path: Path) -> None:
+def test_counted_events_are_recorded_at_shutdown(sqlite_url: str, tmp_path: Path) -> None:
     """Occurrences of a security event that were held back are written when the service ends."""
     with _serving(sqlite_url, tmp_path) as serve:
         made = command("operators", "create", "--name", "ana", "--json", folder=tmp_path, **serve.variables)

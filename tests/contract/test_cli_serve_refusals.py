@@ -44,7 +44,7 @@ GOOD = {"public_url": "https://pay.example.com"}
 
 
 def test_good_settings() -> None:
-    """What is refused below is refused for the one reason given there."""
+    """The settings are valid, so each refusal below has the one given reason."""
     check_settings(Settings(**GOOD))
 
 
@@ -52,21 +52,21 @@ def test_good_settings() -> None:
     ("changes", "said"),
     [
         ({"public_url": None}, "PAYDESK_PUBLIC_URL"),
-        ({"public_url": "http://pay.example.com"}, "in clear"),
-        ({"public_url": "http://10.1.2.3:8377"}, "in clear"),
-        ({"public_url": "http://localhost.example.com"}, "in clear"),
-        ({"acquirer": "simulator"}, "play money"),
-        ({"operator_listen": "127.0.0.1:8377"}, "listener of their own"),
+        ({"public_url": "http://pay.example.com"}, "sent unencrypted"),
+        ({"public_url": "http://10.1.2.3:8377"}, "sent unencrypted"),
+        ({"public_url": "http://localhost.example.com"}, "sent unencrypted"),
+        ({"acquirer": "simulator"}, "no money would be charged"),
+        ({"operator_listen": "127.0.0.1:8377"}, "separate listener"),
     ],
 )
 def test_settings_that_are_refused(changes: dict[str, str | None], said: str) -> None:
-    """Each is named, with what to set."""
+    """The message names the setting and what to set."""
     with pytest.raises(StartRefused, match=said):
         check_settings(Settings(**{**GOOD, **changes}))
 
 
 async def test_a_database_of_development(database: Database) -> None:
-    """One whose clock was moved is not fit for production: what it says has expired has not."""
+    """A database whose clock was moved is refused: its expiry times are wrong."""
     for offset_ms, frozen_ms in ((60_000, None), (0, 1)):
         await database.write(partial(_move_clock, offset_ms=offset_ms, frozen_ms=frozen_ms))
         with pytest.raises(StartRefused, match="paydesk dev"):
@@ -82,7 +82,7 @@ async def _move_clock(tx: Transaction, offset_ms: int, frozen_ms: int | None) ->
 
 
 async def test_a_database_without_tables(tmp_path: Path) -> None:
-    """It has to be migrated first."""
+    """It must be migrated first."""
     database = await open_database(f"sqlite:{tmp_path / 'new.db'}")
     with pytest.raises(StartRefused, match="run `paydesk migrate`"):
         await check_database(database, NOW_MS)
@@ -90,7 +90,7 @@ async def test_a_database_without_tables(tmp_path: Path) -> None:
 
 
 async def test_a_database_of_a_newer_version(database: Database) -> None:
-    """Whoever starts anew must be of the version that the tables are of."""
+    """A node of an older version than the tables is refused."""
     add = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES (9999, '9999_next.sql', '', 0)"
     await database.write(lambda tx: tx.run(add))
     with pytest.raises(UnsafeDatabase, match=r"9999_next\.sql"):
@@ -99,7 +99,7 @@ async def test_a_database_of_a_newer_version(database: Database) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8377", "127.8.9.10", "localhost", "LocalHost:80", "[::1]:8377"])
 def test_http_on_loopback(host: str) -> None:
-    """What never leaves the machine needs no TLS."""
+    """A loopback URL needs no TLS."""
     check_settings(Settings(public_url=f"http://{host}"))
 
 
@@ -117,7 +117,7 @@ async def test_dev_marks_a_database(database: Database) -> None:
     """`serve` refuses it from then on; `dev` goes on with it."""
     for _ in range(2):
         await development.prepare(database, NOW_MS)
-    with pytest.raises(StartRefused, match="`paydesk dev` made this database"):
+    with pytest.raises(StartRefused, match="`paydesk dev` created this database"):
         await check_database(database, NOW_MS)
     assert await mark.find(database) == "development"
 
@@ -170,7 +170,7 @@ def test_dev_makes_a_database_of_development(postgres_server: PostgresServer, tm
     assert command("migrate", folder=tmp_path, **variables).returncode == 0
     refused = command("serve", folder=tmp_path, **variables)
     assert refused.returncode == 1
-    assert "`paydesk dev` made this database" in refused.stderr
+    assert "`paydesk dev` created this database" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -230,7 +230,7 @@ def test_keys_that_are_refused(tmp_path: Path) -> None:
         keys.read(file)
 
 
-def test_the_command_says_so(tmp_path: Path) -> None:
+def test_the_command_prints_the_refusal(tmp_path: Path) -> None:
     """A sentence on standard error and exit code 1, no traceback."""
     ended = command("serve", folder=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")

@@ -191,7 +191,7 @@ async def test_an_invalid_wait_returns_property_value(service: Service, wait: st
     """`wait` is from 0 to 55 seconds."""
     reply = await service.request("GET", f"/v1/events?wait={wait}")
     assert (reply.status, reply.code) == (400, "property_value")
-    assert reply.details == ["'wait' - must be a number of seconds from 0 to 55"]
+    assert reply.details == ["'wait' - must be a whole number from 0 to 55"]
 
 
 async def test_a_token_needs_the_scope_read(service: Service) -> None:

@@ -32,7 +32,7 @@ async def test_no_bearer(service: Service) -> None:
         _refused(await _with(service, *authorization), MISSING)
 
 
-async def test_a_token_that_is_none(service: Service) -> None:
+async def test_an_invalid_token_returns_401(service: Service) -> None:
     """Garbage, a wrong digit, another seller's number, a token with something after it: invalid."""
     token = service.access_token
     changed = token.replace(token[-30], "0" if token[-30] != "0" else "1")
@@ -40,7 +40,7 @@ async def test_a_token_that_is_none(service: Service) -> None:
         _refused(await _with(service, f"Bearer {given}"), INVALID)
 
 
-async def test_the_scheme_has_no_case(service: Service) -> None:
+async def test_the_bearer_scheme_is_case_insensitive(service: Service) -> None:
     """`bearer` is as good as `Bearer`; the token itself is taken as it is."""
     assert (await _with(service, f"bearer {service.access_token}")).status == 404
     _refused(await _with(service, f"Bearer {service.access_token.lower()}"), INVALID)
@@ -61,7 +61,7 @@ async def test_a_token_of_another_surface(service: Service) -> None:
     _refused(await service.request("GET", "/operator/v1/sellers", token=terminal.token), INVALID)
 
 
-async def test_a_token_whose_time_is_over(database: Database, clock: MovableClock) -> None:
+async def test_an_expired_token_returns_401(database: Database, clock: MovableClock) -> None:
     """To the second, also when it was good a moment ago."""
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
@@ -71,7 +71,7 @@ async def test_a_token_whose_time_is_over(database: Database, clock: MovableCloc
         _refused(await service.request("GET", ORDER), INVALID)
 
 
-async def test_who_is_suspended(service: Service) -> None:
+async def test_suspended_callers_return_403(service: Service) -> None:
     """An application's suspension stops it alone, with 403."""
     other = await other_application(service)
     await service.scene.run(
@@ -101,7 +101,7 @@ async def test_scopes(service: Service) -> None:
     assert (await service.create(terminal)).status == 201
 
 
-async def test_a_test_order_is_not_asked_for_with_a_live_token(service: Service) -> None:
+async def test_the_test_header_with_a_live_token_is_refused(service: Service) -> None:
     """`X-Test-Token: true` and a live token contradict each other; with a test token it says what is so."""
     live = service.live_access_token
     for token, value, status in (

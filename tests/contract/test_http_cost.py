@@ -26,7 +26,7 @@ from faulty_database import FaultyDatabase
 from paydesk.core.clock import MovableClock
 from paydesk.http import request_log
 from paydesk.http.body import BODY_BYTES_MAX
-from paydesk.http.shared import takes_body
+from paydesk.http.error_responses import takes_body
 from paydesk.operation import Operation
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database

@@ -12,8 +12,10 @@ from service import Reply, Service, Terminal, running
 RECOVERY_SECONDS_MAX = 20
 
 
-async def test_postgresql_dies_and_comes_back(postgres_server: PostgresServer, postgres_url: str) -> None:
-    """Reads and writes are refused meanwhile; afterwards the same key tells what became of the request."""
+async def test_postgresql_outage_returns_503_until_it_is_back(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """Reads and writes return 503 meanwhile; afterwards a retry with the same key has one effect."""
     database = await open_database(postgres_url)
     async with running(database) as service:
         terminal, other = await service.terminal(), await service.terminal()
@@ -34,7 +36,7 @@ async def test_postgresql_dies_and_comes_back(postgres_server: PostgresServer, p
     await database.close()
 
 
-async def test_a_file_that_is_read_only(sqlite_url: str) -> None:
+async def test_a_read_only_database_returns_503(sqlite_url: str) -> None:
     """Reads go on, writes are refused, a replay too, and there is nothing left of what was refused."""
     database = await open_database(sqlite_url)
     assert isinstance(database, SqliteDatabase)
@@ -52,7 +54,7 @@ async def test_a_file_that_is_read_only(sqlite_url: str) -> None:
     await database.close()
 
 
-async def test_a_disk_that_is_full(sqlite_url: str) -> None:
+async def test_a_full_disk_returns_503(sqlite_url: str) -> None:
     """What needs room is refused and says why; what needs none goes on, and with room again all is well."""
     database = await open_database(sqlite_url)
     assert isinstance(database, SqliteDatabase)

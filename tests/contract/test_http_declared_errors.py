@@ -73,7 +73,7 @@ async def test_every_declared_error_is_reached(database: Database, table: Table)
 
 
 @every_table
-async def test_what_is_spoiled_was_good(database: Database, table: Table) -> None:
+async def test_each_attempt_succeeds_before_it_is_spoiled(database: Database, table: Table) -> None:
     """The requests that the ways begin with succeed, so each error has the one cause that its way gives it."""
     async with _running(database) as (service, faulty):
         for operation in table.operations:
@@ -110,7 +110,7 @@ async def _reach(table: Table, attempt: Attempt, kind: ErrorKind) -> None:
 
 
 def _codes(table: Table, reply: Reply) -> set[str]:
-    """The codes that the answer tells, in its surface's shape."""
+    """Return the codes of the response, in the format of its surface."""
     if table.name == "page" and reply.status != 408:  # which the server answers before any page
         return _codes_of_page(html.unescape(reply.raw.decode()))
     if table.name == "token":
@@ -122,6 +122,6 @@ def _codes(table: Table, reply: Reply) -> set[str]:
 
 def _codes_of_page(page: str) -> set[str]:
     words = texts("en")
-    told = page.partition(words("error.for_developers", code=""))[2].partition("<")[0]
+    code = page.partition(words("error.for_developers", code=""))[2].partition("<")[0]
     shown = {code for code, name in NOTICES.items() if words(f"sign_in.{name}", minutes="{").partition("{")[0] in page}
-    return shown | {told}
+    return shown | {code}

@@ -12,7 +12,7 @@ import pytest
 from accounts import other_application, other_seller
 from paydesk.api import OPERATIONS
 from paydesk.core.secrets import digest
-from paydesk.http.shared import takes_body
+from paydesk.http.error_responses import takes_body
 from paydesk.operation import Operation
 from service import Reply, Service, access_token
 
@@ -39,7 +39,7 @@ class Flaws:
 
 
 def chain(operation: Operation) -> Iterator[tuple[str, str]]:
-    """The flaws that the operation can have, each with the code that it is told by, in the order of the checks."""
+    """Return the possible flaws of the operation, each with its code, in the order of the checks."""
     has_body = takes_body(operation)
     yield "sandbox_header", "unsupported_header"
     if has_body:
@@ -92,7 +92,7 @@ async def _token(service: Service, operation: Operation, flaws: Flaws) -> str:
 
 @pytest.mark.parametrize("operation", APPLICATION, ids=lambda operation: operation.name)
 async def test_the_order_of_the_checks(service: Service, operation: Operation) -> None:
-    """A request with all flaws from one on is told that one; so is one with it and the next alone."""
+    """A request with all flaws from one on gets the code of the first; so does one with only it and the next."""
     flaws = list(chain(operation))
     for place, (name, code) in enumerate(flaws):
         for further in {name for name, _ in flaws[place + 1 :]}, {name for name, _ in flaws[place + 1 : place + 2]}:
@@ -102,8 +102,8 @@ async def test_the_order_of_the_checks(service: Service, operation: Operation) -
 
 
 @pytest.mark.parametrize("operation", APPLICATION, ids=lambda operation: operation.name)
-async def test_who_is_suspended(service: Service, operation: Operation) -> None:
-    """The seller or the application: 403 `forbidden`, of which the reason is not told."""
+async def test_suspended_callers_return_403(service: Service, operation: Operation) -> None:
+    """A suspended seller or application gets 403 `forbidden` without the reason."""
     replies = [
         await send(service, operation, replace(Flaws(), **{name: True}))
         for name in ("suspended_seller", "suspended_application")
@@ -137,7 +137,7 @@ async def test_which_operations_refuse_the_test_header() -> None:
 
 @pytest.mark.parametrize("operation", APPLICATION, ids=lambda operation: operation.name)
 async def test_the_test_header_beside_each_kind_of_token(service: Service, operation: Operation) -> None:
-    """A live token is refused where an order may be meant, and told what to send; a test token says what is so."""
+    """A live token is refused with what to send; a test token is accepted with the header."""
     live = await send(service, operation, Flaws(test_header=True))
     assert (live.body.get("error") == "unsupported_header") is operation.refuses_test_header
     if operation.refuses_test_header:

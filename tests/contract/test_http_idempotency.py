@@ -25,7 +25,7 @@ async def _replays(service: Service, key: str) -> int:
 
 
 async def test_the_key_is_required(service: Service) -> None:
-    """Missing and empty are the same, and told by the documented message."""
+    """A missing and an empty key get the same documented message."""
     terminal = await service.terminal()
     for key, headers in ((None, {}), (None, {"X-Idempotency-Key": ""})):
         reply = await service.request("POST", "/v1/orders", order_body(terminal.id), key=key, headers=headers)
@@ -48,13 +48,13 @@ async def test_a_malformed_key(service: Service, fields: list[str]) -> None:
     assert (reply.status, reply.code) == (400, "invalid_idempotency_key_length")
 
 
-async def test_keys_at_the_edges_are_fine(service: Service) -> None:
+async def test_keys_of_minimum_and_maximum_length_are_accepted(service: Service) -> None:
     """One character, 64, and every visible one of ASCII."""
     for key in ("k", "k" * 64, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"):
         assert (await _create(service, await service.terminal(), key)).status == 201
 
 
-async def test_the_same_request_again(service: Service) -> None:
+async def test_a_repeated_request_returns_the_stored_response(service: Service) -> None:
     """The stored answer, byte for byte, marked as such; there is one order and the replays are counted."""
     terminal = await service.terminal()
     first = await _create(service, terminal, "key")
@@ -67,7 +67,7 @@ async def test_the_same_request_again(service: Service) -> None:
     assert await service.scene.value("SELECT COUNT(*) FROM orders") == 1
 
 
-async def test_how_the_json_is_written_does_not_matter(service: Service) -> None:
+async def test_json_formatting_does_not_change_the_request(service: Service) -> None:
     """Spaces, the order of keys and escapes: the request is what it says."""
     terminal = await service.terminal()
     body = order_body(terminal.id, description="Café")
@@ -81,7 +81,7 @@ async def test_how_the_json_is_written_does_not_matter(service: Service) -> None
         assert (again.status, again.raw) == (201, first.raw)
 
 
-async def test_another_request_with_the_same_key(service: Service) -> None:
+async def test_the_same_key_with_another_request_returns_409(service: Service) -> None:
     """A conflict; the first request's answer stays."""
     terminal = await service.terminal()
     first = await _create(service, terminal, "key")
@@ -90,7 +90,7 @@ async def test_another_request_with_the_same_key(service: Service) -> None:
     assert (await _create(service, terminal, "key")).raw == first.raw
 
 
-async def test_a_cancel_again(service: Service) -> None:
+async def test_a_repeated_cancel_returns_the_stored_response(service: Service) -> None:
     """No body, an empty one and `{}` are one request; the extra header makes another."""
     order_id = (await service.create(await service.terminal())).body["id"]
     first = await service.cancel(order_id, key="key")
@@ -101,12 +101,12 @@ async def test_a_cancel_again(service: Service) -> None:
     assert (other.status, other.code) == (409, "idempotency_key_already_used")
 
 
-async def test_the_same_key_elsewhere_is_another_key(service: Service) -> None:
+async def test_keys_are_separate_per_operation_and_object(service: Service) -> None:
     """Another operation, order, kind of token, application or seller: each has keys of its own."""
-    application, stranger = await other_application(service), await other_seller(service)
+    application, other = await other_application(service), await other_seller(service)
     orders = [(await _create(service, await service.terminal(), "key")).body["id"]]
     orders.append((await _create(application, await service.terminal(), "key")).body["id"])
-    orders.append((await _create(stranger, await stranger.terminal(), "key")).body["id"])
+    orders.append((await _create(other, await other.terminal(), "key")).body["id"])
     live = order_body((await service.terminal(live=True)).id)
     orders.append(
         (await service.request("POST", "/v1/orders", live, key="key", token=service.live_access_token)).body["id"]
@@ -115,7 +115,7 @@ async def test_the_same_key_elsewhere_is_another_key(service: Service) -> None:
     assert [(await service.cancel(order_id, key="key")).status for order_id in orders[:2]] == [200, 200]
 
 
-async def test_a_refusal_binds_no_key(service: Service) -> None:
+async def test_a_refusal_releases_the_key(service: Service) -> None:
     """A till repeats its sale under the same key once the terminal is free."""
     terminal = await service.terminal()
     in_the_way = (await service.create(terminal)).body["id"]
@@ -128,7 +128,7 @@ async def test_a_refusal_binds_no_key(service: Service) -> None:
     assert (await _create(service, terminal, "key")).status == 201
 
 
-async def test_a_refusal_that_keeps_something_binds_no_key(service: Service) -> None:
+async def test_a_refusal_that_commits_releases_the_key(service: Service) -> None:
     """A cancel that finds its order canceled may be sent again, changed, under the same key."""
     order_id = (await service.create(await service.terminal())).body["id"]
     await service.cancel(order_id)
@@ -137,8 +137,8 @@ async def test_a_refusal_that_keeps_something_binds_no_key(service: Service) -> 
     assert reply.code == "order_already_canceled"
 
 
-async def test_the_answer_of_then(service: Service) -> None:
-    """An order that moved on is answered as it was; the same key never tells news."""
+async def test_a_replay_returns_the_original_response(service: Service) -> None:
+    """A replay returns the order as it was at the create, not its current state."""
     terminal = await service.terminal()
     first = await _create(service, terminal, "key")
     await service.cancel(first.body["id"])
@@ -147,7 +147,7 @@ async def test_the_answer_of_then(service: Service) -> None:
     assert (await service.get(first.body["id"]))["status"] == "canceled"
 
 
-async def test_many_at_once(service: Service) -> None:
+async def test_concurrent_requests_with_one_key_have_one_effect(service: Service) -> None:
     """Fifty requests with one key make one order and are answered alike."""
     terminal = await service.terminal()
     replies = await asyncio.gather(*(_create(service, terminal, "key") for _ in range(50)))
@@ -156,7 +156,7 @@ async def test_many_at_once(service: Service) -> None:
     assert await _replays(service, "key") == 49
 
 
-async def test_a_restart_forgets_nothing(database: Database) -> None:
+async def test_keys_survive_a_restart(database: Database) -> None:
     """Another process on the same database answers the same bytes."""
     async with running(database) as service:
         terminal, token = await service.terminal(), service.access_token
@@ -167,7 +167,7 @@ async def test_a_restart_forgets_nothing(database: Database) -> None:
         assert (again.status, again.raw, again.headers[REPLAYED]) == (201, first.raw, "true")
 
 
-async def test_what_is_not_idempotent_ignores_the_key(service: Service) -> None:
+async def test_operations_without_idempotency_ignore_the_key(service: Service) -> None:
     """A get with any key, or with a malformed one, is a get."""
     order_id = (await _create(service, await service.terminal(), "key")).body["id"]
     headers = {"X-Idempotency-Key": "key"}

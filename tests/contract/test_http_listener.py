@@ -84,8 +84,8 @@ def run(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield run
 
 
-def test_all_that_wait_are_accepted_in_a_few_turns(run: Any, clients: Clients) -> None:
-    """Twice as many as one turn takes need two turns and the few that a connection needs to be made, not one each."""
+def test_the_backlog_is_accepted_in_a_few_loop_iterations(run: Any, clients: Clients) -> None:
+    """Twice the limit of one iteration needs two iterations and a few for the set-up, not one each."""
 
     async def body() -> None:
         count = 2 * ACCEPTS_PER_TURN
@@ -117,7 +117,7 @@ def test_answers_are_not_delayed_by_the_system(run: Any, clients: Clients) -> No
     run(body())
 
 
-def test_a_listener_that_closes_accepts_what_waits(run: Any, clients: Clients) -> None:
+def test_a_closing_listener_accepts_the_backlog(run: Any, clients: Clients) -> None:
     """Connections that arrive in the turn in which it closes are made, not reset, also more than one turn accepts."""
 
     async def body() -> None:
@@ -149,7 +149,7 @@ def test_two_listeners_share_a_socket(run: Any, clients: Clients) -> None:
     run(body())
 
 
-def test_clients_that_are_gone_before_they_are_accepted(run: Any, clients: Clients) -> None:
+def test_clients_that_disconnect_before_the_accept(run: Any, clients: Clients) -> None:
     """They leave no trace, and the next one is accepted."""
 
     async def body() -> None:
@@ -168,7 +168,7 @@ def test_clients_that_are_gone_before_they_are_accepted(run: Any, clients: Clien
 
 
 def test_without_file_descriptors_accepting_pauses(run: Any, clients: Clients) -> None:
-    """One line says so and the loop does not spin; once there is a descriptor, who waited is accepted."""
+    """It is logged once and the loop does not spin; with a free descriptor, waiting clients are accepted."""
 
     async def body() -> None:
         clients.connect(3)

@@ -1,4 +1,4 @@
-"""The order of checks: a request with several faults is told the one that is checked first."""
+"""The order of checks: a request with several faults gets the error that is checked first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Cancel:
 
 Fault = Callable[[Cancel], Cancel]
 
-# Each with the code it is told by, in the order in which they are checked.
+# Each with its code, in the order of the checks.
 CHAIN: tuple[tuple[str, Fault], ...] = (
     ("not_found", lambda request: replace(request, path="/v1/order/{}/cancel")),
     ("method_not_allowed", lambda request: replace(request, method="PUT")),
@@ -82,7 +82,7 @@ async def test_each_fault_comes_before_the_next(service: Service, canceled: Canc
 
 
 async def test_each_fault_comes_before_all_that_follow(service: Service, canceled: Cancel) -> None:
-    """A request with all faults from one on is told that one."""
+    """A request with all faults from one on gets the code of the first."""
     spoiled = canceled
     for code, spoil in reversed(CHAIN):
         spoiled = spoil(spoiled)
@@ -90,7 +90,7 @@ async def test_each_fault_comes_before_all_that_follow(service: Service, cancele
         assert reply.code == code
 
 
-async def test_a_create_is_looked_at_before_its_terminal(service: Service) -> None:
+async def test_a_create_is_validated_before_its_terminal(service: Service) -> None:
     """Field, key, terminal's owner, terminal's mode, order in the way: in this order."""
     terminal = await service.terminal()
     good, unknown = order_body(terminal.id), order_body("NEWLAND_N950__NOWHERE")
@@ -109,9 +109,9 @@ async def test_a_create_is_looked_at_before_its_terminal(service: Service) -> No
 
 
 async def test_an_unknown_order_comes_before_its_state(service: Service, canceled: Cancel) -> None:
-    """Whoever may not see an order doesn't learn that it is canceled."""
-    stranger = await other_seller(service)
-    reply = await stranger.cancel(canceled.order_id)
+    """An application without access to an order does not learn that it is canceled."""
+    other = await other_seller(service)
+    reply = await other.cancel(canceled.order_id)
     assert (reply.status, reply.code) == (404, "order_not_found")
     assert (await (await other_application(service)).cancel(canceled.order_id)).code == "order_already_canceled"
 

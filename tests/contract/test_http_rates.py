@@ -1,4 +1,4 @@
-"""429 of bearers: a token's own rate, and an address that comes with tokens that are nobody's."""
+"""Rate limits of bearers: requests of a token, and unknown tokens from an address."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_a_token_has_its_burst_and_its_rate(desk: Desk) -> None:
     assert (await desk.get(address=ELSEWHERE)).status == 429
 
 
-async def test_a_token_is_told_by_its_rate_what_comes_before_and_after(desk: Desk) -> None:
+async def test_the_rate_limit_is_checked_between_token_and_scope(desk: Desk) -> None:
     """After the suspension, before the scope and all that follows it."""
     lacks_read = await with_scope(desk.service, "write")
     assert await desk.statuses(6, lacks_read) == [403] * 5 + [429]
@@ -90,7 +90,7 @@ async def test_a_token_is_told_by_its_rate_what_comes_before_and_after(desk: Des
 
 
 async def test_guesses_of_an_address_are_counted_together(desk: Desk) -> None:
-    """Six a minute are told that they are wrong, whatever they are; then to wait, at most five seconds."""
+    """Six invalid tokens a minute get 401, then 429 with a wait of at most 5 s."""
     guesses: list[str | None] = [None, UNKNOWN, "TEST-1", "PDT-1", "PDO-" + "0" * 40, UNKNOWN.replace("f", "0")]
     assert [(await desk.get(guess)).status for guess in guesses] == [401] * 6
     refused = await desk.get(UNKNOWN)
@@ -101,26 +101,26 @@ async def test_guesses_of_an_address_are_counted_together(desk: Desk) -> None:
     assert await desk.statuses(2, UNKNOWN) == [401, 429]
 
 
-async def test_a_good_token_is_not_kept_out_by_its_neighbours(desk: Desk) -> None:
+async def test_a_valid_token_is_not_limited_by_failures_of_its_address(desk: Desk) -> None:
     """One that was never seen on this node before comes through an address that fails without end."""
     assert await desk.statuses(20, UNKNOWN) == [401] * 6 + [429] * 14
     assert (await desk.get()).status == 200
-    stranger = await other_seller(desk.service)
-    assert (await desk.get(stranger.access_token)).status == 200
+    other = await other_seller(desk.service)
+    assert (await desk.get(other.access_token)).status == 200
 
 
-async def test_who_holds_a_token_that_has_ended_learns_of_it(desk: Desk) -> None:
+async def test_an_expired_token_is_reported_despite_guesses_from_its_address(desk: Desk) -> None:
     """Expired and revoked ones are no guesses: beside neighbours that fail they still get 401, as many as one may."""
     await desk.statuses(7, UNKNOWN)
-    stranger = await other_seller(desk.service)
+    other = await other_seller(desk.service)
     now_ms = desk.service.clock.now_ms()
     await desk.service.scene.run(
-        "UPDATE access_tokens SET expires_ms = $1 WHERE seller_id = $2", now_ms, stranger.seller_id
+        "UPDATE access_tokens SET expires_ms = $1 WHERE seller_id = $2", now_ms, other.seller_id
     )
     await desk.service.scene.run(
         "UPDATE token_families SET revoked_ms = $1 WHERE seller_id = $2", now_ms, desk.service.seller_id
     )
-    assert await desk.statuses(7, stranger.access_token) == [401] * 6 + [429]
+    assert await desk.statuses(7, other.access_token) == [401] * 6 + [429]
     assert await desk.statuses(7) == [401] * 6 + [429]
     assert (await desk.get(UNKNOWN)).status == 429
 
@@ -165,7 +165,7 @@ async def test_a_device_token_has_its_burst_and_its_rate(database: Database) -> 
         assert [(await device.next(0)).status for _ in range(2)] == [204, 429]
 
 
-async def test_a_result_that_was_refused_is_recorded_later(database: Database) -> None:
+async def test_a_rate_limited_result_is_recorded_later(database: Database) -> None:
     """429 has changed nothing: the terminal repeats the result and it counts."""
     async with open_desk(database, device_requests_per_second=10, device_requests_burst=3) as desk:
         terminal = await desk.service.terminal()
@@ -180,7 +180,7 @@ async def test_a_result_that_was_refused_is_recorded_later(database: Database) -
         assert (await desk.service.get(order_id))["status"] == "processed"
 
 
-async def test_a_poll_that_is_refused_ends_no_other(database: Database) -> None:
+async def test_a_rate_limited_poll_does_not_end_another(database: Database) -> None:
     """The one that waits goes on; it ends with 204 once a newer one is let in."""
     async with open_desk(database, device_requests_per_second=10, device_requests_burst=2) as desk:
         device = await desk.service.device(await desk.service.terminal())
@@ -195,7 +195,7 @@ async def test_a_poll_that_is_refused_ends_no_other(database: Database) -> None:
         assert (await newer).status == 204
 
 
-async def test_zero_is_off(database: Database) -> None:
+async def test_zero_turns_the_limit_off(database: Database) -> None:
     """Any number of calls, good ones and guesses."""
     rates = {"requests_per_second": 0, "device_requests_per_second": 0, "failures_per_minute": 0}
     async with open_desk(database, **rates) as desk:
@@ -205,7 +205,9 @@ async def test_zero_is_off(database: Database) -> None:
         assert await desk.statuses(50, UNKNOWN) == [401] * 50
 
 
-async def test_a_token_out_of_memory_keeps_its_bucket(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_evicted_from_the_cache_keeps_its_bucket(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """That a bearer is looked up anew gives it no new burst."""
     monkeypatch.setattr(bearer, "ENTRIES_MAX", 1)
     async with open_desk(database) as desk:
@@ -214,7 +216,7 @@ async def test_a_token_out_of_memory_keeps_its_bucket(database: Database, monkey
         assert await desk.statuses(1) == [429]
 
 
-async def test_the_settings_are_heeded(database: Database) -> None:
+async def test_the_limits_follow_the_settings(database: Database) -> None:
     """What the settings say is what a service without further ado does."""
     settings = Settings(
         token_requests_per_second=1,

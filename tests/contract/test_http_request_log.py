@@ -52,24 +52,24 @@ async def asked(service: Service, lines: Lines, method: str, path: str, body: An
     return last(lines)
 
 
-async def test_an_application(service: Service, lines: Lines) -> None:
+async def test_the_log_line_of_an_application(service: Service, lines: Lines) -> None:
     """Application and seller of its token, whether the request is done or refused."""
     ids = {"application_id": service.scene.application.application_id, "seller_id": service.seller_id}
     for path, status in (("/terminals/v1/list", 200), ("/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3", 404)):
         assert await asked(service, lines, "GET", path) == {"status": status, "address": CLIENT, **ids}
 
 
-async def test_a_token_that_has_ended(service: Service, lines: Lines) -> None:
+async def test_the_log_line_of_an_expired_token(service: Service, lines: Lines) -> None:
     """The line has the ids of its owner; that of an unknown token has none."""
     ids = {"application_id": service.scene.application.application_id, "seller_id": service.seller_id}
     await service.scene.revoke(service.access_token)
     assert await asked(service, lines, "GET", "/terminals/v1/list") == {"status": 401, "address": CLIENT, **ids}
     unknown = service.access_token.replace("TEST", "APP_USR")
-    told = await asked(service, lines, "GET", "/terminals/v1/list", token=unknown)
-    assert told == {"status": 401, "address": CLIENT}
+    logged = await asked(service, lines, "GET", "/terminals/v1/list", token=unknown)
+    assert logged == {"status": 401, "address": CLIENT}
 
 
-async def test_the_token_endpoints(service: Service, lines: Lines) -> None:
+async def test_the_log_line_of_the_token_endpoints(service: Service, lines: Lines) -> None:
     """The client once its secret was right, the seller once the code or token was found."""
     scene = service.scene
     client = {"application_id": scene.application.application_id}
@@ -103,14 +103,14 @@ async def test_a_terminal(service: Service, lines: Lines) -> None:
     assert await asked(service, lines, "GET", path, token=token) == {"status": 401, "address": CLIENT, **ids}
 
 
-async def test_an_operator(service: Service, lines: Lines) -> None:
+async def test_the_log_line_of_an_operator(service: Service, lines: Lines) -> None:
     """The operator's id."""
     person = await operator(service)
-    told = await asked(service, lines, "GET", "/operator/v1/applications", token=person.token)
-    assert told == {"status": 200, "address": CLIENT, "operator_id": person.operator_id}
+    logged = await asked(service, lines, "GET", "/operator/v1/applications", token=person.token)
+    assert logged == {"status": 200, "address": CLIENT, "operator_id": person.operator_id}
 
 
-async def test_a_seller_at_the_browser(service: Service, lines: Lines) -> None:
+async def test_the_log_line_of_a_seller_in_a_browser(service: Service, lines: Lines) -> None:
     """Not before the password was right; then with every page."""
     visitor: Browser = await browser(service, **FORWARDED)
     path = authorization(service)
@@ -123,7 +123,7 @@ async def test_a_seller_at_the_browser(service: Service, lines: Lines) -> None:
 
 
 @pytest.mark.parametrize("everywhere", ["", "yes"])
-async def test_a_sign_out(service: Service, lines: Lines, everywhere: str) -> None:
+async def test_the_log_line_of_a_sign_out(service: Service, lines: Lines, everywhere: str) -> None:
     """The seller whose session it ended; the same form sent again ends none."""
     visitor: Browser = await browser(service, **FORWARDED)
     await visitor.sign_in("/applications")
@@ -144,7 +144,7 @@ async def test_a_sign_out(service: Service, lines: Lines, everywhere: str) -> No
         ("GET", "/terminals/v1/list", {"Host": "elsewhere.example"}, 421),
     ],
 )
-async def test_a_refusal_before_any_handler(
+async def test_the_log_line_of_a_refusal_before_any_handler(
     service: Service, lines: Lines, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     """It has the client's address too."""
@@ -152,7 +152,7 @@ async def test_a_refusal_before_any_handler(
     assert last(lines) == {"status": status, "address": CLIENT}
 
 
-async def test_what_is_not_http(service: Service, lines: Lines) -> None:
+async def test_the_log_line_of_malformed_http(service: Service, lines: Lines) -> None:
     """A refusal by the server itself: the address by the header fields that had come, else that of the connection."""
     forwarded = f"X-Forwarded-For: {CLIENT}"
     large = head("GET", "/nowhere", forwarded, *(f"X-{number}: {'x' * 3000}" for number in range(6)))
@@ -168,7 +168,7 @@ async def test_what_is_not_http(service: Service, lines: Lines) -> None:
         assert last(lines) == {"status": status, "address": address}
 
 
-async def test_only_trusted_proxies_are_believed(database: Database) -> None:
+async def test_only_trusted_proxies_can_report_addresses(database: Database) -> None:
     """Without any the address is that of the connection, whatever a client says."""
     async with running(database, workers=False) as service:
         with structlog.testing.capture_logs() as lines:

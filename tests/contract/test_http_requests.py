@@ -9,14 +9,14 @@ from service import Service, order_body
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 
 
-async def test_what_is_not_there(service: Service) -> None:
+async def test_unknown_paths_return_404(service: Service) -> None:
     """404 as JSON: another path, another version, a slash too many."""
     for path in ("/", "/v1", "/v2/orders", "/v1/orders/", "//v1/orders", "/V1/orders", f"{ORDER}/", f"{ORDER}/x"):
         reply = await service.request("GET", path)
         assert (reply.status, reply.code, reply.headers["content-type"]) == (404, "not_found", "application/json"), path
 
 
-async def test_methods_that_a_path_does_not_take(service: Service) -> None:
+async def test_unsupported_methods_return_405(service: Service) -> None:
     """405 as JSON, with those that it takes; no token is asked for."""
     for method, path, allow in (
         ("PUT", "/v1/orders", "GET, POST"),
@@ -64,8 +64,8 @@ async def test_content_types(service: Service) -> None:
         assert status == 201 or reply.code == "unsupported_media_type"
 
 
-async def test_the_content_type_of_nothing_does_not_matter(service: Service) -> None:
-    """Without a body nobody looks at it."""
+async def test_the_content_type_of_an_empty_body_is_ignored(service: Service) -> None:
+    """Without a body the header is not checked."""
     for content_type in ("", "text/plain", "application/json"):
         order_id = (await service.create(await service.terminal())).body["id"]
         reply = await service.cancel(order_id, headers={"Content-Type": content_type})
@@ -82,12 +82,12 @@ async def test_a_compressed_body(service: Service) -> None:
 
 
 async def test_unknown_parameters_are_ignored(service: Service) -> None:
-    """A header or a query parameter that nobody knows changes nothing."""
+    """An unknown header or query parameter changes nothing."""
     reply = await service.request("GET", f"{ORDER}?a=1&a=2&%ff=%00&=", headers={"X-Whatever": "1"})
     assert (reply.status, reply.code) == (404, "order_not_found")
 
 
-async def test_what_no_database_can_hold(service: Service) -> None:
+async def test_a_nul_character_is_refused(service: Service) -> None:
     """A NUL in a path or in the query is the caller's fault, on either database."""
     terminal = await service.terminal()
     device = await service.device(terminal)
@@ -100,7 +100,7 @@ async def test_what_no_database_can_hold(service: Service) -> None:
         assert (reply.status, reply.code) == (404, "lease_not_found"), path
 
 
-async def test_no_answer_says_what_serves_it(service: Service) -> None:
-    """Nothing tells the server's make."""
+async def test_no_response_has_a_server_header(service: Service) -> None:
+    """No header names the server software."""
     for path in (ORDER, "/nowhere"):
         assert not {"server", "x-powered-by"} & {name.lower() for name in (await service.request("GET", path)).headers}

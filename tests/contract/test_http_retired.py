@@ -11,7 +11,7 @@ from service import Service, running
 
 EARLIER = "/point/integration-api"
 ORDER = "/v1/orders/{order_id}"
-GUIDE = "What to change: docs/migrate.md, Migrate from payment intents."
+GUIDE = "See docs/migrate.md, Migrate from payment intents."
 SUCCESSORS = (
     ("GET", f"{EARLIER}/devices", "GET", "/terminals/v1/list"),
     ("PATCH", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "PATCH", "/terminals/v1/setup"),
@@ -35,14 +35,14 @@ async def test_the_successor_is_named(service: Service) -> None:
     for method, path, successor_method, successor in SUCCESSORS:
         reply = await service.request(method, path, token=None, key=None)
         assert (reply.status, reply.code) == (410, "gone"), path
-        assert reply.body["message"] == (
-            f"This operation is retired; its successor is {successor_method} {successor}. {GUIDE}"
+        assert (
+            reply.body["message"] == f"This operation is retired. Use {successor_method} {successor} instead. {GUIDE}"
         )
         assert reply.headers["link"] == f'<{successor}>; rel="successor-version"'
         assert reply.headers["x-request-id"]
 
 
-async def test_before_anything_else(service: Service) -> None:
+async def test_retired_paths_return_410_before_any_other_check(service: Service) -> None:
     """No token, a body that is none, another host, the sandbox header: it is gone all the same."""
     path = f"{EARLIER}/devices/D/payment-intents"
     for options in (
@@ -65,20 +65,20 @@ async def test_a_head_has_no_body(service: Service) -> None:
             assert (reply.status, bool(reply.raw)) == (410, method == "GET")
 
 
-async def test_what_lies_beside_is_not_found(service: Service) -> None:
+async def test_similar_paths_return_404(service: Service) -> None:
     """Only what was there once is gone."""
     for path in ("/point/integration-ap", "/point", f"{EARLIER}s", "/v1/payments/1", "/v1/payments/1/refunds/2"):
         reply = await service.request("GET", path)
         assert (reply.status, reply.code) == (404, "not_found"), path
 
 
-async def test_operators_have_a_door_of_their_own(database: Database) -> None:
+async def test_operators_have_a_separate_listener(database: Database) -> None:
     """Where only operators are served nothing of the earlier interface is known."""
     async with running(database, workers=False, surfaces=("operator", "public")) as service:
         assert (await service.request("GET", f"{EARLIER}/devices")).status == 404
 
 
-async def test_every_document_tells_of_them(service: Service) -> None:
+async def test_every_document_describes_the_retired_operations(service: Service) -> None:
     """The OpenAPI document, where they are deprecated, and the page."""
     document = (await service.request("GET", "/openapi.json")).body
     deprecated = {
@@ -96,7 +96,7 @@ async def test_every_document_tells_of_them(service: Service) -> None:
         assert row.successor in page
 
 
-async def test_every_successor_is_there(service: Service) -> None:
+async def test_every_successor_exists(service: Service) -> None:
     """What they are sent to is an operation of today; the refund's path is written as its order's are."""
     paths = (await service.request("GET", "/openapi.json")).body["paths"]
     for row in RETIRED:

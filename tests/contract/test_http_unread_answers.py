@@ -1,4 +1,4 @@
-"""Clients that do not read their answers: they are cut off, and the others are served meanwhile."""
+"""Clients that do not read their answers are disconnected, and others are served meanwhile."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def long_answer(*fields: str, kib: int = ANSWER_BYTES // KIB) -> bytes:
     return head("GET", f"/?{kib}", *fields)
 
 
-def test_a_client_that_takes_nothing_is_cut_off(run: Any) -> None:
+def test_a_client_that_reads_nothing_is_disconnected(run: Any) -> None:
     """After `write_timeout_seconds`, whether it keeps the connection, pipelines, closes it or has closed its side."""
 
     async def body() -> None:
@@ -108,8 +108,8 @@ def test_a_client_that_takes_nothing_is_cut_off(run: Any) -> None:
     run(body())
 
 
-def test_a_client_that_takes_a_byte_now_and_then_is_cut_off(run: Any) -> None:
-    """So little is as nothing."""
+def test_a_client_that_reads_slowly_is_disconnected(run: Any) -> None:
+    """Less than 4 KiB per timeout is too little."""
 
     async def body() -> None:
         async with answering(write_timeout_seconds=1) as address:
@@ -144,8 +144,8 @@ def test_a_slow_client_gets_its_answer(run: Any) -> None:
     run(body())
 
 
-def test_a_client_that_pipelines_and_goes_leaves_no_trace(run: Any) -> None:
-    """The requests that were under way and those behind them end without a line in the log."""
+def test_a_disconnected_pipelining_client_leaves_no_state(run: Any) -> None:
+    """Its running and pipelined requests end without a log line."""
 
     async def body() -> None:
         async with answering() as address:
@@ -160,7 +160,7 @@ def test_a_client_that_pipelines_and_goes_leaves_no_trace(run: Any) -> None:
     run(body())
 
 
-def test_an_idle_connection_ends_although_its_answer_is_not_taken(run: Any) -> None:
+def test_an_idle_connection_ends_although_its_answer_is_unread(run: Any) -> None:
     """A second after it was closed, when `keep_alive_seconds` had passed."""
 
     async def body() -> None:
@@ -171,7 +171,7 @@ def test_an_idle_connection_ends_although_its_answer_is_not_taken(run: Any) -> N
     run(body())
 
 
-def test_who_takes_no_answers_makes_room_before_who_is_idle(run: Any) -> None:
+def test_stalled_connections_are_evicted_before_idle_ones(run: Any) -> None:
     """The one that has taken none for the longest, and then the one that pipelines, where no connection is spare."""
 
     async def body() -> None:
@@ -197,10 +197,10 @@ def test_who_takes_no_answers_makes_room_before_who_is_idle(run: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [200])
-def test_clients_that_pipeline_and_never_read_lock_no_other_out(
+def test_pipelining_clients_that_never_read_do_not_lock_out_others(
     run: Any, sqlite_url: str, count: int, record_property: Any
 ) -> None:
-    """Twice as many as there may be connections: a kept connection is always served, and so is every new client."""
+    """With twice as many as the connection limit, a persistent connection and every new client are served."""
 
     async def body() -> None:
         database = await open_database(sqlite_url)

@@ -1,4 +1,4 @@
-"""HTTP at its edges, byte by byte: what is too slow, too large, contradictory or not HTTP at all."""
+"""HTTP on raw connections: slow, too large, ambiguous and malformed requests, and connection limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from paydesk.http.room import LONG_SECONDS
+from paydesk.http.connection_limits import RECENT_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
@@ -23,7 +23,7 @@ KIB = 1024
 
 @pytest.fixture
 async def service(sqlite_url: str) -> AsyncIterator[Service]:
-    """A service with little patience and room for few; the database doesn't matter here."""
+    """A service with short timeouts and few connections, on SQLite."""
     settings = Settings(head_timeout_seconds=1, body_timeout_seconds=1, connections_max=20)
     database = await open_database(sqlite_url)
     async with running(database, settings=settings, workers=False) as service:
@@ -44,7 +44,7 @@ def _post(service: Service, *fields: str, path: str = f"{ORDER}/cancel") -> byte
 
 
 def _is(reply: Reply, status: int, code: str) -> bool:
-    """Whether it is this error in the shape of all errors, with the headers that every answer has."""
+    """Return whether it is this error in the common format, with the common headers."""
     return (
         (reply.status, reply.code, reply.headers["content-type"]) == (status, code, "application/json")
         and reply.body["errors"][0]["code"] == code
@@ -52,8 +52,8 @@ def _is(reply: Reply, status: int, code: str) -> bool:
     )
 
 
-async def test_a_slow_head(service: Service) -> None:
-    """It is waited for as long as is set, also when it trickles in, and on a connection that was used before."""
+async def test_a_slow_head_returns_408(service: Service) -> None:
+    """The timeout applies to trickling heads too, and on a reused connection."""
     async with wire(service) as fresh, wire(service) as used:
         await used.send(_get(service))
         assert (await used.answer()).status == 404
@@ -67,13 +67,13 @@ async def test_a_slow_head(service: Service) -> None:
             assert await connection.is_closed()
 
 
-async def test_a_connection_that_says_nothing(service: Service) -> None:
-    """It is closed in the same time, without a word."""
+async def test_a_connection_without_a_request_is_closed(service: Service) -> None:
+    """It is closed after the same timeout, without an answer."""
     async with wire(service) as connection:
         assert await connection.is_closed()
 
 
-async def test_a_slow_body(service: Service) -> None:
+async def test_a_slow_body_returns_408(service: Service) -> None:
     """With a length and in chunks; nothing is done."""
     terminal = await service.terminal()
     for framing, part in (("Content-Length: 500", b'{"type": "poi'), ("Transfer-Encoding: chunked", b"3\r\n{  \r\n")):
@@ -84,8 +84,8 @@ async def test_a_slow_body(service: Service) -> None:
     assert (await service.create(terminal)).status == 201
 
 
-async def test_an_idle_connection_is_kept(service: Service) -> None:
-    """Between requests there is no hurry."""
+async def test_an_idle_connection_stays_open(service: Service) -> None:
+    """The request timeouts do not apply between requests."""
     async with wire(service) as connection:
         for _ in range(2):
             await connection.send(_get(service))
@@ -93,8 +93,8 @@ async def test_an_idle_connection_is_kept(service: Service) -> None:
             await asyncio.sleep(1.4)
 
 
-async def test_a_body_that_never_comes_after_its_refusal(service: Service) -> None:
-    """Who is answered before the body was whole gets that one answer, and then the connection ends."""
+async def test_a_missing_body_after_its_refusal(service: Service) -> None:
+    """A request refused before its body is complete gets one answer, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_post(service, f"Content-Length: {64 * KIB + 1}"))
         assert _is(await connection.answer(), 413, "payload_too_large")
@@ -102,7 +102,7 @@ async def test_a_body_that_never_comes_after_its_refusal(service: Service) -> No
 
 
 async def test_large_bodies(service: Service) -> None:
-    """64 KiB are read, one byte more is refused: before it is read where its length is told, as it comes otherwise."""
+    """64 KiB are accepted, one byte more is refused: by its Content-Length, otherwise while reading."""
     for size, code in ((64 * KIB, "order_not_found"), (64 * KIB + 1, "payload_too_large")):
         body = b"{}" + b" " * (size - 2)
         assert (await exchange(service, _post(service, f"Content-Length: {size}") + body)).code == code
@@ -137,7 +137,7 @@ async def test_large_heads(service: Service) -> None:
             assert await connection.is_closed()
 
 
-async def test_a_head_without_end_on_a_used_connection(service: Service) -> None:
+async def test_an_endless_head_on_a_reused_connection(service: Service) -> None:
     """The limits hold for every request of a connection."""
     async with wire(service) as connection:
         await connection.send(_get(service))
@@ -173,7 +173,7 @@ async def test_a_head_without_end_on_a_used_connection(service: Service) -> None
     ids=" and ".join,
 )
 async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
-    """Where a request ends must be beyond doubt: 400, and the connection ends, so nothing can hide in it."""
+    """Ambiguous framing gets 400 and the connection ends, which prevents request smuggling."""
     hidden = _get(service)
     async with wire(service) as connection:
         await connection.send(_post(service, *fields) + b"{}" + hidden)
@@ -203,7 +203,7 @@ async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
         b"POST /v1/orders HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-async def test_what_is_not_http(service: Service, request_bytes: bytes) -> None:
+async def test_malformed_http(service: Service, request_bytes: bytes) -> None:
     """400 as JSON, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(request_bytes)
@@ -212,7 +212,7 @@ async def test_what_is_not_http(service: Service, request_bytes: bytes) -> None:
 
 
 async def test_on_the_token_endpoints_errors_are_flat(service: Service) -> None:
-    """Whatever is wrong, whoever notices it."""
+    """Errors of the endpoint and of the server itself are flat."""
     json_type = "Content-Type: application/json"
     for request, status, code in (
         (head("GET", "/oauth/token"), 405, "method_not_allowed"),
@@ -235,7 +235,7 @@ async def test_on_the_token_endpoints_errors_are_flat(service: Service) -> None:
 
 
 async def test_hosts(service: Service) -> None:
-    """Exactly one, and one that is served here; its port and its case don't matter."""
+    """Exactly one configured host is required; port and case are ignored."""
     for host in ("localhost", "LOCALHOST", "127.0.0.1:8377", "[::1]:80"):
         assert (await exchange(service, head("GET", ORDER, _bearer(service), host=host))).status == 404, host
     for host in ("elsewhere.example", "localhost.elsewhere.example", "localhost@elsewhere.example", "[::2]"):
@@ -246,7 +246,7 @@ async def test_hosts(service: Service) -> None:
 
 
 async def test_forwarded_headers_change_nothing(service: Service) -> None:
-    """Where the service is, is a matter of its settings."""
+    """The address of the service depends on its settings only."""
     headers = ["X-Forwarded-Host: elsewhere.example", "Forwarded: host=elsewhere.example", "X-Forwarded-Proto: https"]
     reply = await exchange(service, _get(service, *headers))
     assert reply.status == 404
@@ -261,8 +261,8 @@ async def test_requests_in_a_pipeline(service: Service) -> None:
             assert (await connection.answer()).headers["x-request-id"] == f"n{number}"
 
 
-async def test_garbage_behind_a_request_takes_no_answer_away(service: Service) -> None:
-    """A request that is under way is not answered by what is wrong with the next."""
+async def test_garbage_after_a_request_does_not_lose_its_answer(service: Service) -> None:
+    """A running request is answered before the error of the next one."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     poll = head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", f"Authorization: Bearer {terminal.token}")
@@ -273,8 +273,8 @@ async def test_garbage_behind_a_request_takes_no_answer_away(service: Service) -
             assert await connection.is_closed()
 
 
-async def test_garbage_on_a_used_connection(service: Service) -> None:
-    """It is told so, and the connection ends."""
+async def test_garbage_on_a_reused_connection(service: Service) -> None:
+    """It is answered 400, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_get(service))
         assert (await connection.answer()).status == 404
@@ -298,7 +298,7 @@ async def test_keep_alive_and_close(service: Service) -> None:
         assert await connection.is_closed()
 
 
-async def test_an_old_client(service: Service) -> None:
+async def test_http_1_0_clients(service: Service) -> None:
     """HTTP/1.0 is answered, and the connection ends."""
     async with wire(service) as connection:
         await connection.send(_get(service).replace(b"HTTP/1.1", b"HTTP/1.0"))
@@ -306,7 +306,7 @@ async def test_an_old_client(service: Service) -> None:
         assert await connection.is_closed()
 
 
-async def test_a_client_that_offers_another_protocol(service: Service) -> None:
+async def test_an_upgrade_offer_is_ignored(service: Service) -> None:
     """An offer to upgrade is not taken up; the request is answered as it is, body and all (RFC 9110 section 7.8)."""
     terminal = await service.terminal()
     body = str(order_body(terminal.id)).replace("'", '"').encode()
@@ -320,8 +320,8 @@ async def test_a_client_that_offers_another_protocol(service: Service) -> None:
         assert (await connection.answer()).code == "order_not_found"
 
 
-async def test_a_client_that_waits_before_its_body(service: Service) -> None:
-    """It is told to continue, unless its body would be refused anyway."""
+async def test_expect_100_continue(service: Service) -> None:
+    """It gets 100 Continue, unless its body would be refused."""
     async with wire(service) as connection:
         await connection.send(_post(service, "Content-Length: 2", "Expect: 100-continue"))
         assert (await connection.answer()).status == 100
@@ -332,8 +332,8 @@ async def test_a_client_that_waits_before_its_body(service: Service) -> None:
         assert (await connection.answer()).status == 413
 
 
-async def test_trailers_are_no_headers(service: Service) -> None:
-    """What comes after the body can't speak for the request."""
+async def test_trailers_are_not_headers(service: Service) -> None:
+    """Trailer fields cannot authenticate the request."""
     trailers = f"0\r\n{_bearer(service)}\r\nX-Test-Scope: sandbox\r\n\r\n".encode()
     request = head("POST", "/v1/orders", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n"
     async with wire(service) as connection:
@@ -353,8 +353,8 @@ async def test_a_head_request(service: Service) -> None:
         assert (await connection.answer()).code == "order_not_found"
 
 
-async def test_more_connections_than_there_is_room_for(service: Service) -> None:
-    """One more ends the one that has asked for nothing yet, or else the one that has been quiet for the longest."""
+async def test_connections_over_the_limit_evict_idle_ones_or_return_503(service: Service) -> None:
+    """A further one evicts the one without a request, otherwise the longest idle one."""
     async with contextlib.AsyncExitStack() as stack:
         held = [await stack.enter_async_context(wire(service)) for _ in range(20)]
         for connection in (*held[1:], held[1]):
@@ -379,7 +379,7 @@ async def test_clients_that_reconnect_at_once_do_not_evict_each_other(sqlite_url
                 idle = await stack.enter_async_context(wire(service))
                 await idle.send(_get(service))
                 assert (await idle.answer()).status == 404
-            await asyncio.sleep(2 * LONG_SECONDS)
+            await asyncio.sleep(2 * RECENT_SECONDS)
             address = urllib.parse.urlsplit(service.base_url)
             back = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(30)]
             for connection in back:
@@ -424,7 +424,7 @@ async def test_connections_of_one_address(sqlite_url: str) -> None:
 
 
 async def test_connections_of_proxies_are_not_counted_by_address(sqlite_url: str) -> None:
-    """All clients come from there."""
+    """A trusted proxy has the connections of all clients."""
     database = await open_database(sqlite_url)
     settings = Settings(connections_per_address_max=1, trusted_proxies=("127.0.0.1",))
     async with running(database, settings=settings, workers=False) as service, contextlib.AsyncExitStack() as stack:
@@ -441,8 +441,8 @@ async def _poll(service: Service) -> bytes:
     return head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", token)
 
 
-async def test_no_connection_is_quiet(service: Service) -> None:
-    """While a request is under way on each of as many as there may be, one more is refused, and told when to repeat."""
+async def test_a_connection_over_the_limit_of_busy_ones_returns_503(service: Service) -> None:
+    """While every allowed connection has a running request, one more gets 503 with Retry-After."""
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(20):
             device = await service.device(await service.terminal())
@@ -458,8 +458,8 @@ async def test_no_connection_is_quiet(service: Service) -> None:
 
 
 @pytest.mark.parametrize("count", [15, 60])
-async def test_half_requests_lock_nobody_out(service: Service, count: int) -> None:
-    """However many send half a request, and begin anew as they are ended, who is being served goes on being served."""
+async def test_half_requests_do_not_lock_out_other_clients(service: Service, count: int) -> None:
+    """Clients that send half a request and reconnect do not affect connections in use."""
     request = _post(service, "Content-Length: 500", path="/v1/orders")
 
     async def send_again_and_again(half: bytes) -> None:
@@ -486,8 +486,8 @@ async def test_half_requests_lock_nobody_out(service: Service, count: int) -> No
             await asyncio.gather(*halves, return_exceptions=True)
 
 
-async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
-    """Who is connected when the service ends is answered a last time, and told that it is the last."""
+async def test_shutdown_loses_no_answer(sqlite_url: str) -> None:
+    """A connected client gets a last answer when the service ends, with `Connection: close`."""
     database = await open_database(sqlite_url)
     async with contextlib.AsyncExitStack() as stack:
         async with running(database) as service:
@@ -511,7 +511,7 @@ async def test_the_end_takes_no_answer_away(sqlite_url: str) -> None:
 
 
 async def _wait_for_refusal(service: Service) -> None:
-    """Until the service lets nobody in."""
+    """Wait until the service accepts no connections."""
     while True:
         try:
             async with wire(service):

@@ -126,7 +126,7 @@ async def world(sqlite_url: str) -> AsyncIterator[World]:
         assert made == len(world.given - {successor["access_token"]}), "what was made was given, and nothing else"
         secrets = (scene.secret, other.secret, refresh_token, *world.given, *world.others_tokens)
         assert not [line for line in lines if any(secret in str(line) for secret in secrets)]
-        assert not [line for line in lines if line["event"] in ("defect", "undeclared")]
+        assert not [line for line in lines if line["event"] in ("unhandled_exception", "undeclared_error")]
         for table in ("token_families", "access_tokens"):
             assert await scene.value(f"SELECT count(*) FROM {table} WHERE revoked_ms IS NOT NULL") == 0
         if LONG:

@@ -99,7 +99,7 @@ async def test_a_node_without_a_key_answers_503(first: Service, tmp_path: Path) 
                 reply = await post(first, first.scene.refresh(exchanged.body["refresh_token"]))
                 assert (reply.status, reply.code, reply.headers["retry-after"]) == (503, "service_unavailable", "1")
                 assert "lacks a server key" in reply.body["message"]
-        said = [line for line in lines if line["event"] == "no server key"]
+        said = [line for line in lines if line["event"] == "server_key_missing"]
         assert [(line["log_level"], line["key_version"]) for line in said] == [("error", 2)]
         assert (await refreshed(ahead, exchanged)).raw == second.raw
         assert await accepts(first, second), "a bearer needs no key"

@@ -85,7 +85,7 @@ async def test_no_secret_is_in_a_log_or_in_the_database(
     assert used.found_in(log) == []
 
 
-def test_the_search_finds_what_is_there() -> None:
+def test_the_search_finds_planted_secrets() -> None:
     """A secret is found as it is, percent-encoded, in base64 and in hexadecimal digits."""
     used = Used({"code": "TG-0a/1b"}, {"key": "+ +"}, ["4111111111111111"])
     assert used.found_in(b"nothing") == []

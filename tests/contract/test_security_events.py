@@ -21,7 +21,7 @@ from paydesk.storage.database import Database
 from service import Device, Service, running
 
 CLIENT = "203.0.113.9"
-NOBODY = "not-a-seller@shop.example"
+UNKNOWN_EMAIL = "not-a-seller@shop.example"
 START_MS = 1_769_869_602_109
 
 
@@ -76,7 +76,7 @@ async def watched(database: Database) -> AsyncIterator[Watched]:
         service.scene.clock = clock
         with structlog.testing.capture_logs() as logged:
             yield Watched(service, clock, logged)
-        assert not [line for line in logged if line["event"] in ("undeclared", "defect")]
+        assert not [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
 
 
 async def test_a_replayed_refresh_token(watched: Watched) -> None:
@@ -146,9 +146,9 @@ async def test_failed_sign_ins_of_a_seller(watched: Watched) -> None:
     }
 
 
-async def test_failed_sign_ins_of_nobody(watched: Watched) -> None:
+async def test_failed_sign_ins_of_unknown_sellers(watched: Watched) -> None:
     """What was typed is nowhere: it may be a password. However many e-mail addresses, it is one event."""
-    typed = [f"{number}-{NOBODY}" for number in range(3)]
+    typed = [f"{number}-{UNKNOWN_EMAIL}" for number in range(3)]
     visitor = await browser(watched.service, X_Forwarded_For=CLIENT)
     for email in typed:
         for _ in range(5):
@@ -156,14 +156,14 @@ async def test_failed_sign_ins_of_nobody(watched: Watched) -> None:
     event = await watched.event()
     assert (event["subject"], event["body"]) == ("unknown_email", {"address": CLIENT, "failures": 5})
     assert "seller_id" not in event
-    assert NOBODY not in json.dumps(watched.logged, default=str)
+    assert UNKNOWN_EMAIL not in json.dumps(watched.logged, default=str)
     rows = await watched.service.database.read(
         lambda tx: tx.all("SELECT message, body, repeat_key FROM operator_events")
     )
-    assert NOBODY not in str([tuple(row) for row in rows])
+    assert UNKNOWN_EMAIL not in str([tuple(row) for row in rows])
 
 
-async def test_a_good_sign_in_begins_the_count_anew(watched: Watched) -> None:
+async def test_a_successful_sign_in_resets_the_count(watched: Watched) -> None:
     """Who mistypes four times is no attacker."""
     for _ in range(3):
         visitor = await browser(watched.service, X_Forwarded_For=CLIENT)
@@ -248,7 +248,7 @@ async def test_a_subscription_to_an_address_that_is_not_public(watched: Watched)
     assert "secret-of-the-receiver" not in json.dumps(watched.logged, default=str)
 
 
-async def test_an_old_browser_is_no_excuse(watched: Watched) -> None:
+async def test_failures_in_a_known_browser_are_counted(watched: Watched) -> None:
     """Failures in a browser that the seller has signed in with are counted too."""
     known: Browser = await browser(watched.service, X_Forwarded_For=CLIENT)
     await known.sign_in("/applications")

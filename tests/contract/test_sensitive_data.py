@@ -66,7 +66,7 @@ async def test_no_card_data_is_stored_or_logged(database: Database, inbox: Recei
     lines = stream.getvalue().rstrip("\n").split("\n")
     assert [line for line in lines if canaries.found_in(line)] == []
     written = [json.loads(line) for line in lines if line.startswith("{")]
-    defects = [line for line in written if line["event"] in ("defect", "undeclared")]
+    defects = [line for line in written if line["event"] in ("unhandled_exception", "undeclared_error")]
     assert {line["operation"] for line in defects} <= {name for table in TABLES for name in table.needs_more}
     assert len(lines) >= answered.total() > 10 * len(OPERATIONS), "there is something to search"
 

@@ -12,7 +12,7 @@ from faulty_database import FaultyDatabase
 from operator_calls import Operator
 from paydesk.api import OPERATIONS
 from paydesk.core.errors import ErrorKind
-from paydesk.http.shared import takes_body
+from paydesk.http.error_responses import takes_body
 from paydesk.operation import Operation, Surface
 from raw_http import exchange, head
 from service import Device, Reply, Service

@@ -37,7 +37,7 @@ async def _database_away(attempt: Attempt) -> Reply:
 async def _defect(attempt: Attempt) -> Reply:
     with structlog.testing.capture_logs() as logged:
         reply = await _once_it_looks(attempt, RuntimeError("a defect"))
-    assert "defect" in {line["event"] for line in logged}
+    assert "unhandled_exception" in {line["event"] for line in logged}
     return reply
 
 

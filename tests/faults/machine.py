@@ -198,7 +198,7 @@ def log_watched() -> Iterator[list[str]]:
     defects: list[str] = []
 
     def keep(_: object, __: str, event: MutableMapping[str, Any]) -> str:
-        if event["event"] in ("defect", "undeclared"):
+        if event["event"] in ("unhandled_exception", "undeclared_error"):
             defects.append(str(event))
         raise structlog.DropEvent
 

@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "the key is looked up before it is claimed",
-        "http/idempotency.py",
+        "core/idempotency.py",
         "    if await tx.run(CLAIM, *key, digest, now_ms):\n"
         "        return None\n"
         "    row = await tx.one(REPLAY, *key)\n",
@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "a refusal keeps its key",
-        "http/idempotency.py",
+        "core/idempotency.py",
         "    await tx.run(RELEASE, *key)\n",
         "    del tx, key\n",
         "tests/contract/test_http_idempotency.py",

@@ -55,7 +55,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a worker fixes the answer of a refund that has one",
-        "late_answers.py",
+        "core/idempotency.py",
         " AND answer IS NULL",
         "",
         RACES,
@@ -65,11 +65,11 @@ REFUND_MUTANTS = (
         ONE_ANSWER,
         "a declined refund gives its key back",
         "http/three_phase.py",
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
         "                return reply\n"
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         REFUND,
         "decline_is_an_effect",
     ),

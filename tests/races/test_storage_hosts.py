@@ -127,7 +127,7 @@ async def test_notifications_use_the_primary(postgres_server: PostgresServer, po
     database = await open_database(url)
     with structlog.testing.capture_logs() as logged:
         async with notifications_published(url, database), asyncio.timeout(10):
-            while not database.signals.are_carried:  # noqa: ASYNC110 - a task of its own connects
+            while not database.signals.remote_connected:  # noqa: ASYNC110 - a task of its own connects
                 await asyncio.sleep(0.01)
     assert "notifications_connected" in [line["event"] for line in logged]
     await database.close()

@@ -70,7 +70,7 @@ def test_the_links_of_the_page_lead_somewhere(kept: Kept) -> None:
     assert all((DOCS / file).exists() for file in files)
 
 
-def test_a_glance_says_what_most_look_for(kept: Kept) -> None:
+def test_the_summary_has_the_main_figures(kept: Kept) -> None:
     """The rate, the ratio to a peer and the lone request, of what was measured and nothing else."""
     assert list(report.at_a_glance(kept)) == [
         "PostgreSQL, 128 connections, a second: 10,800 creates (p99 31 ms).",
@@ -107,7 +107,7 @@ def test_the_scale_ends_at_a_round_number(highest: float, top: float) -> None:
     assert chart.nice_top(highest) == pytest.approx(top)
 
 
-def test_what_was_measured_is_kept(kept: Kept) -> None:
+def test_figures_are_stored(kept: Kept) -> None:
     """The file has it all, so an interrupted bench goes on where it was."""
     kept.notes.append("without peers")
     kept.save()

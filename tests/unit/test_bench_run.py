@@ -57,7 +57,7 @@ def test_it_measures_and_writes_its_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wrk")
-def test_pgbench_stands_beside_postgres(tmp_path: Path) -> None:
+def test_pgbench_is_compared_with_postgres(tmp_path: Path) -> None:
     """The transaction that pgbench is given fits the schema; it and the service are seen to spend PostgreSQL's time."""
     file = tmp_path / "figures.json"
     ran = _bench("--databases", "postgres", "--operations", "create", *SMALL, "--json", str(file))
@@ -69,7 +69,7 @@ def test_pgbench_stands_beside_postgres(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wrk")
-def test_too_few_terminals_are_told(tmp_path: Path) -> None:
+def test_too_few_terminals_are_reported(tmp_path: Path) -> None:
     """A create without a free terminal would be a refusal: the bench ends, says so and what to do."""
     given = ("--seconds", "1", "--runs", "1", "--connections", "4", "--terminals", "1100", "--no-peers")
     file = tmp_path / "figures.json"
@@ -87,7 +87,7 @@ def test_without_wrk_it_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wrk")
-def test_a_file_of_other_runs_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_figures_of_other_run_times_are_not_resumed(tmp_path: Path) -> None:
     """Runs of other lengths don't belong into one table."""
     file = tmp_path / "figures.json"
     file.write_text(json.dumps({"seconds": 7, "machine": {}, "notes": [], "measured": []}))
@@ -97,7 +97,7 @@ def test_a_file_of_other_runs_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wrk")
-def test_a_file_of_other_code_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_figures_of_another_version_are_not_resumed(tmp_path: Path) -> None:
     """Nor do runs of another commit."""
     file = tmp_path / "figures.json"
     figures = dataclasses.asdict(Measured("get", 1, 100.0, 1.0, 2.0, 3.0, 4.0, 5))

@@ -111,7 +111,7 @@ def test_masking_keeps_the_rest(text: str, expected: str) -> None:
     assert masked(text) == expected
 
 
-def test_a_uuid_is_no_card_number_in_a_reference() -> None:
+def test_a_uuid_in_a_reference_is_not_a_card_number() -> None:
     """Whatever its digits are; the same digits in a description are one."""
     uuid = "41111111-1111-1111-8000-000000000000"
     assert carries(uuid)
@@ -121,7 +121,7 @@ def test_a_uuid_is_no_card_number_in_a_reference() -> None:
 
 
 @given(st.text(alphabet=" 4-0123456789x\u0664\u200b", max_size=60))
-def test_what_is_found_is_masked(text: str) -> None:
+def test_every_found_number_is_masked(text: str) -> None:
     """What the thorough look finds the quick one finds too, and it is masked."""
     if carries(text):
         assert could_carry(text)
@@ -154,7 +154,7 @@ def _long_texts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in _long_texts().items()])
-def test_the_longest_body_is_looked_through_in_time(text: str) -> None:
+def test_the_longest_body_is_searched_in_time(text: str) -> None:
     """64 KiB of whatever in 50 ms of processor time, masked in 300 ms: the best of five, for the machine is shared."""
     assert min(_seconds(carries, text) for _ in range(5)) < SECONDS_MAX
     assert min(_seconds(could_carry, text) for _ in range(5)) < SECONDS_MAX

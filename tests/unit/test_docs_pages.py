@@ -1,4 +1,4 @@
-"""The pages of the documentation: links lead somewhere, and what is read off the code is up to date."""
+"""The documentation: links resolve, and generated pages are up to date."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     """Every link within the project names a file that exists, and a heading that is in it."""
     for link in _LINK.findall(_FENCE.sub("", page.read_text())):
         if link.startswith(("http://", "https://")):
@@ -44,7 +44,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_picture_is_shown_and_small() -> None:
-    """A page shows a picture that exists, with a text for who can't see it; none is left over, none is heavy."""
+    """Every picture exists, has a text, is used and is below 100 kB."""
     shown = {
         (page.parent / name).resolve(): text
         for page in PAGES
@@ -65,7 +65,7 @@ def test_generated_pages_are_up_to_date() -> None:
 
 
 def test_a_stale_page_is_named_with_the_difference(tmp_path: Path) -> None:
-    """A page that was changed by hand, or is missing, is told with what differs."""
+    """A changed or missing page is reported with its diff."""
     generated.write(tmp_path)
     assert generated.stale(tmp_path) == {}
     changed = tmp_path / "settings.md"
@@ -77,14 +77,14 @@ def test_a_stale_page_is_named_with_the_difference(tmp_path: Path) -> None:
 
 
 def test_the_lifecycle_has_every_state_and_move() -> None:
-    """The page is read off the table, so nothing in the table is missing from it."""
+    """The page has every row of the table."""
     page = lifecycles.page_of_orders()
     assert all(f"`{state.payment_detail}`" in page for state in status.STATES)
     assert all(f"| `{move.name}` |" in page for move in status.MOVES)
 
 
 def test_every_setting_is_described() -> None:
-    """Each setting has a row of its own and says what it is for."""
+    """Each setting has a row with a description."""
     page = settings.page()
     for name, field in Settings.model_fields.items():
         assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
@@ -105,7 +105,7 @@ def test_the_limits_have_the_values_of_settings_and_code(monkeypatch: pytest.Mon
 
 
 def test_every_error_comes_with_advice() -> None:
-    """Each code that an operation declares has its sentence of what to do, and none is left over."""
+    """Each declared code has advice, and no other code has."""
     declared = {kind.code for row in OPERATIONS for kind in openapi.errors_in_order(row)}
     assert declared | {GONE.code} == set(ADVICE)
 

@@ -9,7 +9,7 @@ import pytest
 
 from paydesk.core.errors import Refusal
 from paydesk.http import body
-from paydesk.http.faults import validate
+from paydesk.http.validation import validate
 from paydesk.orders.schemas import OrderRequest
 
 SECRET_KEY = rb'{"a\"secret\"b": 1, "a\"secret\"b": 2}'
@@ -56,7 +56,7 @@ def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
         b'{"a":[' + WIDE_ARRAY.replace(b"[", b"[0,") + b"]}",
     ],
 )
-def test_what_is_not_strict_json_is_a_syntax_error(raw: bytes) -> None:
+def test_lenient_json_is_a_syntax_error(raw: bytes) -> None:
     """Duplicate keys, lone surrogates, NaN, a byte order mark, other encodings, long numbers; depth and width."""
     with pytest.raises(Refusal) as refused:
         body.parse_json(raw)
@@ -76,7 +76,7 @@ def test_what_is_not_strict_json_is_a_syntax_error(raw: bytes) -> None:
         b'["' + b"," * 1000 + b'"]',
     ],
 )
-def test_what_is_just_within_the_bounds_is_read(raw: bytes) -> None:
+def test_bodies_at_the_limits_are_accepted(raw: bytes) -> None:
     """32 levels and 256 members are fine, and so are digits and commas in a string."""
     body.parse_json(raw)
 
@@ -175,8 +175,8 @@ def test_an_amount_is_a_decimal_string_of_the_currency(amount: str, currency: st
     assert found == ([] if good else [("property_value", "$.transactions.payments[0].amount")])
 
 
-def test_all_faults_are_listed_in_document_order_and_what_is_missing_last() -> None:
-    """One look tells everything that is wrong."""
+def test_faults_are_in_document_order_with_missing_fields_last() -> None:
+    """All faults are reported at once."""
     document = {
         "zzz": 1,
         "config": {"point": {"print_on_terminal": "maybe"}},
@@ -195,7 +195,7 @@ def test_all_faults_are_listed_in_document_order_and_what_is_missing_last() -> N
 
 
 @pytest.mark.parametrize("document", [[], "x", 1, True])
-def test_a_body_that_is_no_object_has_the_wrong_type(document: Any) -> None:
+def test_a_body_that_is_not_an_object_has_the_wrong_type(document: Any) -> None:
     """At the root too."""
     raw = msgspec.json.encode(document)
     _, found = validate(OrderRequest, body.parse_json(raw), raw, {"currency": "BRL"})
@@ -227,7 +227,7 @@ def test_a_malformed_form_is_refused(raw: bytes) -> None:
         body.parse_form(raw)
 
 
-def test_a_doubled_key_is_not_told() -> None:
+def test_a_repeated_key_is_not_in_the_message() -> None:
     """What is wrong and where, without the key, whatever it is made of."""
     with pytest.raises(Refusal) as refused:
         body.parse_json(SECRET_KEY)

@@ -25,7 +25,7 @@ def test_an_origin_that_is_not_this_service_s_is_refused(origin: bytes) -> None:
 
 
 @pytest.mark.parametrize("headers", [[], [(b"origin", b"http://localhost")], [(b"origin", b"https://localhost")]])
-def test_its_own_origin_and_none_are_accepted(headers: list[tuple[bytes, bytes]]) -> None:
+def test_the_own_origin_and_a_missing_one_are_accepted(headers: list[tuple[bytes, bytes]]) -> None:
     """Programs other than browsers send no origin."""
     request((b"host", b"localhost"), *headers).check_development(loopback_only=False)
 

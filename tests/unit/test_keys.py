@@ -1,4 +1,4 @@
-"""The file of server keys: whose eyes it is for, what is refused, and that nothing of it is lost or shown."""
+"""The file of server keys: permissions, invalid content, and that no key is lost or shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_first_key_is_active_and_others_are_not_until_somebody_says_so(file: Path) -> None:
+def test_the_first_key_is_active_until_another_is_activated(file: Path) -> None:
     """A version is there on all nodes before anything is made with it."""
     assert keys.add(file, activate=False) == 2
     assert (keys.read(file).active, keys.read(file).versions) == (1, [1, 2])
@@ -30,7 +30,7 @@ def test_the_first_key_is_active_and_others_are_not_until_somebody_says_so(file:
     assert keys.read(file).active == 3
 
 
-def test_a_key_stays_what_it_is(file: Path) -> None:
+def test_adding_and_activating_keys_changes_no_existing_key(file: Path) -> None:
     """Adding and activating changes nothing of the keys that are there."""
     before = keys.read(file).derive(1, "a", "part")
     keys.add(file, activate=True)
@@ -38,8 +38,8 @@ def test_a_key_stays_what_it_is(file: Path) -> None:
     assert keys.read(file).derive(2, "a", "part") != before
 
 
-def test_only_the_owner_may_read_it(file: Path) -> None:
-    """What others may read is refused with what to do, and a draft that somebody left behind gives nothing away."""
+def test_a_key_file_readable_by_others_is_refused(file: Path) -> None:
+    """A file readable by others is refused with what to do; a left-over draft with mode 0666 is replaced."""
     draft = file.with_suffix(".new")
     draft.write_text("left behind")
     draft.chmod(0o666)
@@ -55,7 +55,7 @@ def test_only_the_owner_may_read_it(file: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_it_stays_its_owners_when_root_changes_it(file: Path) -> None:
+def test_the_file_keeps_its_owner_when_root_changes_it(file: Path) -> None:
     """The service that could read it can read it still."""
     os.chown(file, 12345, 12346)
     keys.activate(file, keys.add(file, activate=False))
@@ -78,7 +78,7 @@ def test_it_stays_its_owners_when_root_changes_it(file: Path) -> None:
     ],
 )
 def test_a_broken_file_is_refused_and_left_alone(file: Path, document: str) -> None:
-    """A short key is no key; whoever wrote this has to look, and no command writes over it."""
+    """A short key is invalid, and no command overwrites the file."""
     file.write_text(document)
     for use in (lambda: keys.read(file), lambda: keys.add(file, activate=True), lambda: keys.activate(file, 1)):
         with pytest.raises(KeysError, match=r"is not a key file that Paydesk wrote|bytes instead of 32"):
@@ -86,8 +86,8 @@ def test_a_broken_file_is_refused_and_left_alone(file: Path, document: str) -> N
     assert file.read_text() == document
 
 
-def test_a_key_is_not_shown(file: Path) -> None:
-    """Neither by repr nor by its fingerprint, which tells keys apart."""
+def test_keys_are_not_in_repr_or_fingerprint(file: Path) -> None:
+    """Neither `repr` nor the fingerprint, which distinguishes keys, shows a key."""
     keys.add(file, activate=False)
     found, secrets = keys.read(file), json.loads(file.read_text())["keys"].values()
     shown = f"{found!r} {found.fingerprint(1)} {found.fingerprint(2)}"
@@ -97,15 +97,15 @@ def test_a_key_is_not_shown(file: Path) -> None:
         found.fingerprint(7)
 
 
-def test_what_is_missing_is_news_once_a_minute() -> None:
+def test_a_missing_version_is_logged_once_a_minute() -> None:
     """Of each version for itself."""
     now = [100.0]
     held = Keys(1, {1: b"k" * 32}, lambda: now[0])
-    assert [held.is_news(2), held.is_news(2), held.is_news(3)] == [True, False, True]
+    assert [held.should_log_missing(2), held.should_log_missing(2), held.should_log_missing(3)] == [True, False, True]
     now[0] += 59.9
-    assert not held.is_news(2)
+    assert not held.should_log_missing(2)
     now[0] += 0.1
-    assert held.is_news(2)
+    assert held.should_log_missing(2)
 
 
 RANDOM = bytes.fromhex("6f1d0c2b9ae47f53d8811e60b7c3a9455e02f6d4133c8b7a90efd2517648ab0f")

@@ -57,7 +57,7 @@ def card_numbers(draw: st.DrawFn) -> str:
     return digits + str(-sum(number // 10 + number % 10 for number in doubled) % 10)
 
 
-# Each secret as a whole, and the part of it that nobody may read.
+# Each whole secret, and the part of it that must not be logged.
 SECRETS = {
     "access token": _of(HEX, 32).map(lambda part: (f"APP_USR-3676047501096810-091211-{part}-1160535239", part)),
     "test token": _of(HEX, 32).map(lambda part: (f"TEST-3676047501096810-091211-{part}-1160535239", part)),
@@ -121,8 +121,8 @@ def test_no_secret_is_in_a_line(
     refusal = NOT_FOUND.with_reason(reason)
     request_log.write("GET", path, 404, "own-id", time.perf_counter(), refusal, "203.0.113.9")
     line = json.loads(stream.getvalue())
-    for told in (line["path"], urllib.parse.unquote(urllib.parse.unquote(line["path"])), line["reason"]):
-        assert runs_of(part, told) == []
+    for text in (line["path"], urllib.parse.unquote(urllib.parse.unquote(line["path"])), line["reason"]):
+        assert runs_of(part, text) == []
     assert len(line["path"]) <= PATH_CHARACTERS_MAX
 
 
@@ -137,7 +137,7 @@ def test_no_secret_is_in_a_value(secret: tuple[str, str], before: str, behind: s
 
 
 @given(st.sampled_from(sorted(SECRETS)).flatmap(lambda name: st.tuples(st.just(name), SECRETS[name])), st.data())
-def test_no_secret_that_was_cut_is_in_a_value(named: tuple[str, tuple[str, str]], data: st.DataObject) -> None:
+def test_no_truncated_secret_is_in_a_value(named: tuple[str, tuple[str, str]], data: st.DataObject) -> None:
     """What begins with a prefix is known by it, however much of its end is missing."""
     name, (whole, part) = named
     if whole != part:
@@ -170,7 +170,7 @@ def test_no_user_code_is_in_a_line(stream: io.StringIO, letters: str, before: st
      '{{"{}":{{"a":"z9z"}}}}', '{{"a":"{{\\"{}\\":\\"z9z\\"}}"}}', "ok=1&{}=z9z&b=2", "{}=z9z", '{{"{}":"z\\"z9z"}}',
      '{{"{}":z9z}}'],
 )  # fmt: skip
-def test_values_of_secret_names_are_not_kept_of_an_answer(answer: str, name: str) -> None:
+def test_values_of_secret_names_are_removed_from_an_answer(answer: str, name: str) -> None:
     """Of JSON and forms, whole or cut off, nested or escaped."""
     kept = redacted_answer(answer.format(name))
     assert "z9z" not in kept
@@ -190,7 +190,7 @@ def test_escaped_digits_and_names_are_read() -> None:
     ['{"status":"ok","shipping":"fast","mapping":3,"company":"Pan American"}', "thank you", "<html>spin=1</html>",
      "ok=1&b=2"],
 )  # fmt: skip
-def test_other_answers_are_kept_as_they_are(answer: str) -> None:
+def test_other_answers_are_unchanged(answer: str) -> None:
     """Names that only end like a secret one, and texts."""
     assert redacted_answer(answer) == answer
 
@@ -225,7 +225,7 @@ def test_request_ids_are_not_masked(stream: io.StringIO) -> None:
         assert json.loads(stream.getvalue())["request_id"] == identity
 
 
-def test_only_an_address_that_is_no_ip_address_is_masked() -> None:
+def test_ip_addresses_are_not_masked() -> None:
     """The digits of an IP address may look like a card number; text with a zone may be anything."""
     address = "a9bd:8581:ef41:6932:1891:631b:5bc:87ae"
     assert redacted(address) != address

@@ -96,7 +96,7 @@ def test_it_is_openapi_3_1(document: Any) -> None:
         assert jsonschema_rs.meta.is_valid({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
 
 
-def test_every_reference_leads_somewhere(document: Any) -> None:
+def test_every_reference_resolves(document: Any) -> None:
     """No reference dangles, those of answers that brought their own definitions included."""
 
     def walk(value: Any) -> None:
@@ -115,7 +115,7 @@ def test_every_reference_leads_somewhere(document: Any) -> None:
 
 
 def test_an_idempotent_operation_requires_the_key(document: Any) -> None:
-    """The key is a required header with its bounds, and a replay is told by a header of the answer."""
+    """The key is a required header with its bounds, and a header marks a replay."""
     described = document["paths"]["/v1/bookings"]["post"]
     (key,) = described["parameters"]
     assert (key["name"], key["in"], key["required"], key["schema"]["maxLength"]) == (
@@ -127,7 +127,7 @@ def test_an_idempotent_operation_requires_the_key(document: Any) -> None:
     assert "x-idempotent-replayed" in described["responses"]["201"]["headers"]
 
 
-def test_the_scope_stands_with_the_credential(document: Any) -> None:
+def test_the_security_requirement_has_the_scope(document: Any) -> None:
     """An application's operation names its scope, an operator's its own credential, the token endpoint none."""
     assert document["paths"]["/v1/bookings"]["post"]["security"] == [{"application": ["write"]}]
     assert document["paths"]["/v1/bookings/{booking_id}"]["delete"]["security"] == [{"operator": []}]
@@ -146,12 +146,12 @@ def test_parameters_of_path_query_and_header(document: Any) -> None:
     assert described["x-development"] is True
 
 
-def test_no_content_means_none(document: Any) -> None:
+def test_204_has_no_content(document: Any) -> None:
     """An answer 204 describes no body."""
     assert "content" not in document["paths"]["/v1/bookings/{booking_id}"]["delete"]["responses"]["204"]
 
 
-def test_null_is_no_value_of_a_request(document: Any) -> None:
+def test_requests_do_not_allow_null(document: Any) -> None:
     """An optional field may be left out; its schema lets no null through, because the service refuses it."""
     schema = _resolved(document, document["components"]["schemas"]["Booking"])
     assert schema["properties"]["note"] == {"type": "string", "pattern": text.PATTERN}
@@ -178,7 +178,7 @@ def test_every_declared_error_has_an_example_in_its_shape(document: Any) -> None
                 assert body["errors"][0]["details"]
 
 
-def test_what_is_made_links_to_what_can_be_asked_of_it() -> None:
+def test_a_created_object_links_to_its_operations() -> None:
     """An order leads to its own operations by its id, an application to those by client_id; all of them exist."""
     document = openapi.document(OPERATIONS)
     operations = {
@@ -209,7 +209,7 @@ def test_headers_of_errors(document: Any) -> None:
     assert "retry-after" in document["paths"]["/oauth/seat"]["post"]["responses"]["429"]["headers"]
 
 
-def test_errors_stand_in_the_order_of_the_checks() -> None:
+def test_errors_are_in_the_order_of_the_checks() -> None:
     """The adapter's checks come first, then the operation's own; what may strike at any time comes last."""
     codes = [kind.code for kind in openapi.errors_in_order(BOOK)]
     assert codes.index("unauthorized") < codes.index("empty_required_header") < codes.index("seat_taken")

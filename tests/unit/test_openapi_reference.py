@@ -39,7 +39,7 @@ async def test_the_document_is_made_once(rows: Sequence[Operation]) -> None:
     assert set(json.loads(first.body)["paths"]) >= {"/v1/bookings", "/openapi.json", "/docs"}
 
 
-async def test_the_page_has_no_script_and_asks_nobody_else(rows: Sequence[Operation]) -> None:
+async def test_the_page_has_no_script_and_loads_nothing_from_other_hosts(rows: Sequence[Operation]) -> None:
     """Not one script, inline style or foreign address stands in the page, and its policy forbids them."""
     page = await _answer(rows, "/docs")
     html = page.body.decode()
@@ -51,7 +51,7 @@ async def test_the_page_has_no_script_and_asks_nobody_else(rows: Sequence[Operat
     assert "unsafe" not in policy
 
 
-async def test_the_page_tells_every_operation_and_error(rows: Sequence[Operation]) -> None:
+async def test_the_page_has_every_operation_and_error(rows: Sequence[Operation]) -> None:
     """Each row has its place, its fields, and its errors with what to do."""
     html = (await _answer(rows, "/docs")).body.decode()
     for row in ROWS:
@@ -61,7 +61,7 @@ async def test_the_page_tells_every_operation_and_error(rows: Sequence[Operation
     assert "development only" in html
 
 
-async def test_assets_are_kept_for_ever_under_a_name_of_their_content(rows: Sequence[Operation]) -> None:
+async def test_assets_are_immutable_and_versioned_by_content(rows: Sequence[Operation]) -> None:
     """The page asks for each asset by its hash, so an asset may be cached as immutable."""
     html = (await _answer(rows, "/docs")).body.decode()
     for name in reference.ASSETS:
@@ -70,7 +70,7 @@ async def test_assets_are_kept_for_ever_under_a_name_of_their_content(rows: Sequ
         assert f"/docs/assets/{name}?v={sha256(asset.body).hexdigest()[:12]}" in html
 
 
-def test_what_a_reader_wrote_is_escaped() -> None:
+def test_operation_texts_are_escaped() -> None:
     """A text of the table can't become markup of the page."""
     row = Operation("GET", "/x", "x", "<b>bold</b>", "public", ROWS[0].handler, description="`<i>`")
     html = reference.render([row])

@@ -139,9 +139,7 @@ async def test_without_a_database_it_is_logged_and_recorded_later(
     assert [line["event"] for line in logged] == [EVENT.kind]
 
 
-async def test_what_cannot_be_recorded_at_the_end_is_logged(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unrecorded_events_are_logged_at_the_end(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the database refuses or does not answer; with the count."""
 
     async def refuses(*_: object, **__: object) -> bool:
@@ -162,7 +160,7 @@ async def test_what_cannot_be_recorded_at_the_end_is_logged(
         assert (line["kind"], line["subject"], line["occurrences"]) == (EVENT.kind, EVENT.subject, 2)
 
 
-async def test_an_event_of_its_own_is_never_counted_with_another(database: Database) -> None:
+async def test_events_that_are_not_repeatable_are_not_counted_together(database: Database) -> None:
     """Each happening has its row."""
     for _ in range(2):
         await database.write(lambda tx: record(tx, EVENT, NOW_MS))

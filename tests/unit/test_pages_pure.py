@@ -17,7 +17,7 @@ import paydesk.oauth.pages
 import paydesk.web
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
 from paydesk.core.errors import Refusal
-from paydesk.http.shared import may_answer
+from paydesk.http.error_responses import may_answer
 from paydesk.oauth.clients.application import Application
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.pages.operations import OPERATIONS

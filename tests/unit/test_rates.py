@@ -1,4 +1,4 @@
-"""Token buckets: exact by a clock that stands still, and bounded whoever comes."""
+"""Token buckets: exact by a clock moved by hand, and bounded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_bucket_has_its_burst_and_then_its_rate(hand: HandClock) -> None:
 
 
 def test_the_seconds_to_wait_are_enough_and_no_more_than_needed(hand: HandClock) -> None:
-    """Whoever waits as long as told is let in; a second sooner is too soon."""
+    """A request after the returned wait is allowed; one second earlier is too soon."""
     buckets: Buckets[str] = Buckets(2, 60, monotonic=hand)
     assert [buckets.take("a") for _ in range(3)] == [0, 0, 30]
     hand.advance(29)
@@ -36,7 +36,7 @@ def test_the_seconds_to_wait_are_enough_and_no_more_than_needed(hand: HandClock)
     assert buckets.take("a") == 0
 
 
-def test_who_is_refused_uses_nothing(hand: HandClock) -> None:
+def test_a_refused_request_takes_no_token(hand: HandClock) -> None:
     """Hammering makes the wait no longer, and looking uses nothing either."""
     buckets: Buckets[str] = Buckets(1, 60, monotonic=hand)
     assert buckets.wait("a") == 0
@@ -45,7 +45,7 @@ def test_who_is_refused_uses_nothing(hand: HandClock) -> None:
     assert {buckets.wait("a") for _ in range(100)} == {60}
 
 
-def test_each_key_has_a_bucket_of_its_own(hand: HandClock) -> None:
+def test_each_key_has_its_own_bucket(hand: HandClock) -> None:
     """One that is empty says nothing of the others; one that is forgotten is full."""
     buckets: Buckets[str] = Buckets(1, 60, monotonic=hand)
     assert (buckets.take("a"), buckets.take("a"), buckets.take("b")) == (0, 60, 0)
@@ -54,7 +54,7 @@ def test_each_key_has_a_bucket_of_its_own(hand: HandClock) -> None:
     assert buckets.take("a") == 0
 
 
-def test_what_was_under_way_at_once_is_owed(hand: HandClock) -> None:
+def test_concurrent_requests_can_overdraw_a_bucket(hand: HandClock) -> None:
     """More failures than the bucket has are paid back, but never more than one burst of them."""
     buckets: Buckets[str] = Buckets(10, 60, monotonic=hand)
     for _ in range(15):
@@ -65,7 +65,7 @@ def test_what_was_under_way_at_once_is_owed(hand: HandClock) -> None:
     assert buckets.wait("a") == 66
 
 
-def test_zero_is_off(hand: HandClock) -> None:
+def test_zero_turns_the_limit_off(hand: HandClock) -> None:
     """Nothing is ever refused, and nothing is kept."""
     buckets: Buckets[str] = Buckets(0, monotonic=hand)
     for _ in range(1000):
@@ -74,7 +74,7 @@ def test_zero_is_off(hand: HandClock) -> None:
     assert (buckets.wait("a"), len(buckets)) == (0, 0)
 
 
-def test_the_table_is_bounded_and_the_empty_buckets_stay_the_longest(hand: HandClock) -> None:
+def test_a_full_table_evicts_the_fullest_of_the_oldest_buckets(hand: HandClock) -> None:
     """A crowd of new keys pushes those out that are fuller: who was refused stays refused."""
     buckets: Buckets[int] = Buckets(10, 3600, entries_max=100, monotonic=hand)
     for _ in range(10):
@@ -85,7 +85,7 @@ def test_the_table_is_bounded_and_the_empty_buckets_stay_the_longest(hand: HandC
     assert buckets.take(-1) > 0
 
 
-def test_what_is_full_again_makes_room_by_itself(hand: HandClock) -> None:
+def test_full_buckets_are_dropped_first(hand: HandClock) -> None:
     """Of a crowd that came and went little is left once others come."""
     buckets: Buckets[int] = Buckets(10, 10, entries_max=1000, monotonic=hand)
     for key in range(1000):
@@ -118,6 +118,6 @@ def test_what_is_full_again_makes_room_by_itself(hand: HandClock) -> None:
         (":" * 5000, ":" * 64),
     ],
 )
-def test_what_counts_as_one_address(address: str, counts_as: str) -> None:
+def test_addresses_of_one_network_share_a_limit(address: str, counts_as: str) -> None:
     """A subscriber's /64 is one, IPv4 in any clothes is IPv4, and what is no address is no longer than one."""
     assert network(address) == counts_as

@@ -17,7 +17,7 @@ def test_a_session_lasts_12_hours_and_30_minutes_without_use() -> None:
     ("text", "said"),
     [("4", "greater than or equal to 5"), ("525601", "less than or equal to 525600"), ("PT30M", "valid integer")],
 )
-def test_a_wrong_time_without_use_is_named(text: str, said: str) -> None:
+def test_an_invalid_idle_time_is_named(text: str, said: str) -> None:
     """With what was expected; less than 5 minutes would be less than the last use is exact."""
     with pytest.raises(SettingsError, match=f"PAYDESK_SESSION_IDLE_MINUTES: .*{said}"):
         load({"PAYDESK_SESSION_IDLE_MINUTES": text})

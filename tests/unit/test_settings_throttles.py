@@ -19,20 +19,20 @@ def in_development(**variables: str) -> Settings:
 
 
 def test_development_throttles_failures_alone() -> None:
-    """Whoever tries things out may call as often as they like; guesses are throttled as everywhere."""
+    """Requests are not limited; failed authentications are, with the default limits."""
     settings, production = in_development(), Settings()
     for name in THROTTLES:
         expected = getattr(production, name) if "failures" in name else 0
         assert getattr(settings, name) == expected, name
 
 
-def test_what_is_said_holds_in_development_too() -> None:
+def test_explicit_settings_apply_in_development() -> None:
     """A rate that the environment sets is that rate."""
     settings = in_development(PAYDESK_TOKEN_REQUESTS_PER_SECOND="7")
     assert (settings.token_requests_per_second, settings.client_requests_per_second) == (7, 0)
 
 
-def test_everything_can_be_turned_off() -> None:
+def test_every_limit_can_be_turned_off() -> None:
     """Each that is named is a setting, whose name has its unit, and takes 0."""
     settings = load({}, **UNTHROTTLED)
     for name in THROTTLES:
@@ -41,7 +41,7 @@ def test_everything_can_be_turned_off() -> None:
 
 
 @pytest.mark.parametrize("name", THROTTLES)
-def test_a_wrong_one_is_named(name: str) -> None:
+def test_an_invalid_limit_is_named(name: str) -> None:
     """Below zero is refused, by the variable's name."""
     with pytest.raises(SettingsError, match=f"PAYDESK_{name.upper()}"):
         load({f"PAYDESK_{name.upper()}": "-1"})

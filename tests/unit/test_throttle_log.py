@@ -13,7 +13,7 @@ from paydesk.core.throttle_log import ThrottleLog
 
 async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is told at once with its address, the rest together; once it is over nothing more is told."""
-    monkeypatch.setattr(throttle_log, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(throttle_log, "INTERVAL_SECONDS", 0.05)
     log = ThrottleLog()
     with structlog.testing.capture_logs() as logged:
         for number in range(1000):
@@ -30,7 +30,7 @@ async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_whoever_goes_on_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood without end is one line in each pause, and no refusal goes uncounted."""
-    monkeypatch.setattr(throttle_log, "PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(throttle_log, "INTERVAL_SECONDS", 0.02)
     log, noted = ThrottleLog(), 0
     with structlog.testing.capture_logs() as logged:
         while len(logged) < 4:

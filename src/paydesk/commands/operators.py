@@ -79,14 +79,14 @@ def revoke(
 
 def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
     from paydesk.core.clock import SystemClock
-    from paydesk.http import faults
+    from paydesk.http import validation
     from paydesk.operators import operator_accounts
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
 
     # The validation of `POST /operator/v1/operators`.
     body = {"name": name, "role": role}
-    _, found = faults.validate(OperatorRequest, body, json.dumps(body).encode())
+    _, found = validation.validate(OperatorRequest, body, json.dumps(body).encode())
     if found:
         raise WrongUsage("; ".join(fault.detail for fault in found))
 

@@ -87,10 +87,10 @@ def serve(
         command += ["--settings", str(settings)] if settings is not None else []
         raise typer.Exit(run(supervisor.run(loaded, command, processes, beside=beside)))
     from paydesk import serve as production
-    from paydesk.listeners import Doors
+    from paydesk.listeners import Listeners
 
-    doors = Doors.inherited(inherit) if inherit is not None else None
-    run(production.run(loaded, beside=beside, inherited=doors), _fast_loop())
+    inherited = Listeners.inherited(inherit) if inherit is not None else None
+    run(production.run(loaded, beside=beside, inherited=inherited), _fast_loop())
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

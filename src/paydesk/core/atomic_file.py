@@ -1,4 +1,4 @@
-"""A file that is replaced whole or not at all, and for good: of mode 0600, synced, and its folder too."""
+"""Replace a file atomically and durably: mode 0600, with an fsync of the file and of its folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Put the content there; whoever reads the file finds the old one or the new one, also after a power cut."""
+    """Replace the file's content; a reader sees the old or the new one, also after a power failure."""
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -25,7 +25,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def _keep_owner(path: Path, descriptor: int) -> None:
-    """Where root changes the file it stays the service's, which could not read it otherwise."""
+    """Give the draft to the owner of the file when root replaces it, so that the service can still read it."""
     if os.geteuid() == 0 and path.exists():
         there = path.stat()
         os.fchown(descriptor, there.st_uid, there.st_gid)

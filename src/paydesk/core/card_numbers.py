@@ -1,7 +1,7 @@
-"""Full card numbers in a text: found, so that they are refused, or masked, so that they are not logged.
+"""Find full card numbers in a text, to refuse the text or to mask them in a log.
 
 A card number has 13 to 19 digits, the prefix of a brand that issues that length, and a valid check digit. The digits
-are of any script. Up to three characters that are no letters may stand between two of them.
+are of any script. Up to three characters other than letters may separate two of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import accumulate
 MASK = "***"
 
 # Per row: the prefixes, the lengths that are found as whole groups of digits, and the lengths that are masked inside
-# longer numbers too. The second list is short because it meets every identifier that is logged.
+# longer numbers too. The second list is short because it is applied to every logged identifier.
 _BRANDS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
     ("4", (13, 14, 15, 16, 17, 18, 19), (16,)),  # Visa, Elo
     ("5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,), (16,)),  # Mastercard
@@ -28,7 +28,7 @@ _BRANDS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
 LENGTHS = range(13, 20)
 LENGTHS_INSIDE = sorted({length for _, _, lengths in _BRANDS for length in lengths})
 _PREFIX = re.compile(f"(?={'|'.join(f'({prefixes})' for prefixes, _, _ in _BRANDS)})")
-# Two looks, the cheaper one first.
+# Two checks, the cheaper one first.
 _NO_LETTERS = re.compile("[0-9][^A-Za-z]{12}")
 _ENOUGH = re.compile("[0-9](?:[^0-9A-Za-z]{0,3}[0-9]){12}")
 _RUN = re.compile(r"[0-9](?:[^0-9A-Za-z]{0,3}[0-9]){12,}+")
@@ -66,7 +66,7 @@ def is_uuid(text: str) -> bool:
 
 
 def could_carry(text: str) -> bool:
-    """Return whether the text has 13 digits close together: a quick look before a thorough one."""
+    """Return whether the text has 13 digits close together: a quick check before a thorough one."""
     plain = _plain(text)
     return _NO_LETTERS.search(plain) is not None and _ENOUGH.search(plain) is not None
 

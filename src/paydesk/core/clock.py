@@ -1,4 +1,4 @@
-"""Time comes from outside: stored instants (expiry, lifetimes, retries) by one clock that is handed in.
+"""The clock for stored instants (expiry, lifetimes, retries), which is passed in.
 
 Timeouts, presence, re-offers, rates and caches use the event loop's monotonic time instead.
 """
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time for everything that is stored."""
+    """A source of the time for everything that is stored."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970 in UTC."""
@@ -28,24 +28,24 @@ class SystemClock:
 
 
 class MovableClock:
-    """The clock of `paydesk dev`: the machine's, shifted forward, or frozen. It never goes back."""
+    """The clock of `paydesk dev`: the machine's, shifted forward or frozen. It never goes back."""
 
     def __init__(self, offset_ms: int = 0, frozen_ms: int | None = None) -> None:
         self.offset_ms = offset_ms
         self.frozen_ms = frozen_ms
         self.moving = asyncio.Lock()
-        """Held by whoever moves it and writes that down, so that the row and the clock go the same way."""
+        """Locks a change of the clock together with its row, so that both get the same value."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970 in UTC, moved."""
+        """Milliseconds since 1970 in UTC, shifted or frozen."""
         return self.frozen_ms if self.frozen_ms is not None else time.time_ns() // 1_000_000 + self.offset_ms
 
     def freeze(self) -> None:
-        """Stand still from now on."""
+        """Stop at the current time."""
         self.frozen_ms = self.now_ms()
 
     def advance(self, by_ms: int) -> None:
-        """Jump forward by `by_ms` milliseconds, frozen or not."""
+        """Move forward by `by_ms` milliseconds, frozen or not."""
         assert by_ms >= 0, "the clock never goes back"
         if self.frozen_ms is None:
             self.offset_ms += by_ms
@@ -53,14 +53,14 @@ class MovableClock:
             self.frozen_ms += by_ms
 
     def resume(self) -> None:
-        """Run again: from where it stands, or with the machine's clock and the old shift where that is later."""
+        """Run again: from the frozen time, or from the machine's time plus the earlier shift if that is later."""
         if self.frozen_ms is not None:
             self.offset_ms = max(self.offset_ms, self.frozen_ms - time.time_ns() // 1_000_000)
             self.frozen_ms = None
 
 
 def rfc3339(instant_ms: int) -> str:
-    """`2026-01-31T14:26:42.109Z`, as every time on the wire."""
+    """Format an instant as `2026-01-31T14:26:42.109Z`, the format of every time on the wire."""
     seconds, milliseconds = divmod(instant_ms, 1000)
     return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"
 

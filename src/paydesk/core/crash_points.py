@@ -1,6 +1,6 @@
-"""Labelled places where a test may have the process die: between the steps of a request, or of who asks the acquirer.
+"""Labelled places where a test can kill the process: between the steps of a request or of an acquirer job.
 
-Nothing in this package arms one, so no setting and no variable of a service can: a test does, in a process of its own.
+No code of this package arms one, so no setting can: only a test does, in a separate process.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ StepLabel = Literal[
 ]
 Label = RequestLabel | StepLabel
 LABELS: tuple[RequestLabel, ...] = get_args(RequestLabel)
-"""Those that every request reaches."""
+"""Reached by every request."""
 STEP_LABELS: tuple[StepLabel, ...] = get_args(StepLabel)
-"""Between the steps of whatever asks the acquirer: a worker has claimed it; the acquirer says what it knows; what is
-intended is committed, and the answer to its request stored; the acquirer has answered; what came of it is committed."""
+"""Between the steps of a call to the acquirer: the job is claimed; the inquiry answered; the intent committed; the
+response stored; the acquirer, or a reversal, answered; the outcome committed."""
 
 _armed: dict[str, int] = {}
 
 
 def reached(label: Label) -> None:
-    """Say that a request has come so far: nothing, or the end of the process where that place is armed."""
+    """Mark that execution has reached the label; kills the process if the label is armed."""
     if _armed:
         _count(label)
 
 
 def arm(label: Label, times: int = 1) -> None:
-    """End the process by SIGKILL when `label` is reached for the `times`-th time from now. For tests alone."""
-    assert label in LABELS + STEP_LABELS, f"no crash point is called {label}"
-    assert times > 0, "a crash point is reached once or more"
+    """Kill the process with SIGKILL when `label` is reached for the `times`-th time from now. For tests only."""
+    assert label in LABELS + STEP_LABELS, f"unknown crash point {label}"
+    assert times > 0, "times must be positive"
     _armed[label] = times
 
 

@@ -1,7 +1,7 @@
-"""Errors as literals: a kind has a code, a status and one public sentence; a refusal is a kind raised for a reason.
+"""Errors as literals: a kind has a code, a status and a public message; a refusal is a kind raised for a reason.
 
-What goes out is the kind's sentence (coarse outside); the reason goes to the log and is what tests assert (precise
-inside). Kinds that only one domain answers live in that domain's `errors`.
+The client gets the kind's message; the precise reason goes to the log, and tests assert it. Kinds that only one domain
+answers are in that domain's `errors`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """One row of an error table: `code` and `status` on the wire, `sentence` what the caller is told."""
+    """One row of an error table: the `code`, `status` and `message` of the response."""
 
     code: str
     status: int
@@ -27,13 +27,13 @@ class ErrorKind:
         headers: tuple[tuple[str, str], ...] = (),
         credential_was_valid: bool = False,
     ) -> Refusal:
-        """A refusal of this kind. `reason` is for the log, `details` and `message` are for the caller."""
+        """Return a refusal of this kind. `reason` is for the log, `details` and `message` are for the client."""
         return Refusal(self, reason, details, message, headers, credential_was_valid=credential_was_valid)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with a request body: the kind, and the JSON path with what it must be."""
+    """One invalid part of a request: the kind, and the JSON path with the rule that it breaks."""
 
     kind: ErrorKind
     detail: str
@@ -42,9 +42,9 @@ class Fault:
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """The caller's request is refused. Raised, it undoes the unit of work; returned, it keeps what was done.
+    """The refusal of a request. Raised, it rolls back the unit of work; returned, the work is committed.
 
-    `faults` holds all faults of a body at once; otherwise it is empty and the kind with its details is the only one.
+    `faults` has all faults of a body; otherwise it is empty, and the kind with its details is the only one.
     """
 
     kind: ErrorKind
@@ -54,41 +54,41 @@ class Refusal(Exception):
     headers: tuple[tuple[str, str], ...] = ()
     faults: tuple[Fault, ...] = field(default=())
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further members of the error's body."""
+    """Further members of the response body."""
     credential_was_valid: bool = False
-    """Whether the credential that is refused was a good one once, and so is nobody's guess."""
+    """Whether the refused credential was valid once (expired, revoked), so that this is not a guess."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the request's line in the log."""
+    """Further fields of the request's log line."""
 
     def __str__(self) -> str:
         return f"{self.kind.code}: {self.reason}"
 
     @property
     def public_message(self) -> str:
-        """The sentence that the caller reads."""
+        """Return the message for the client."""
         return self.message or self.kind.message
 
 
 JSON_SYNTAX_ERROR = ErrorKind("json_syntax_error", 400, "The body is not well-formed JSON in UTF-8.")
 BAD_REQUEST = ErrorKind("bad_request", 400, "The request is malformed.")
-UNSUPPORTED_HEADER = ErrorKind("unsupported_header", 400, "A header that must not be sent was sent.")
+UNSUPPORTED_HEADER = ErrorKind("unsupported_header", 400, "The request has a header that is not allowed.")
 EMPTY_REQUIRED_HEADER = ErrorKind("empty_required_header", 400, "Missing HTTP header: X-Idempotency-Key.")
 INVALID_IDEMPOTENCY_KEY_LENGTH = ErrorKind(
     "invalid_idempotency_key_length", 400, "X-Idempotency-Key must be one header of 1 to 64 visible ASCII characters."
 )
 REQUIRED_PROPERTIES = ErrorKind("required_properties", 400, "A required property is missing.")
-UNSUPPORTED_PROPERTIES = ErrorKind("unsupported_properties", 400, "A property is not known here.")
+UNSUPPORTED_PROPERTIES = ErrorKind("unsupported_properties", 400, "A property is unknown.")
 PROPERTY_TYPE = ErrorKind("property_type", 400, "A property has the wrong type.")
 PROPERTY_VALUE = ErrorKind("property_value", 400, "A property has a value that is not allowed.")
 MINIMUM_ITEMS = ErrorKind("minimum_items", 400, "An array has too few items.")
 MAXIMUM_ITEMS = ErrorKind("maximum_items", 400, "An array has too many items.")
 MINIMUM_PROPERTIES = ErrorKind("minimum_properties", 400, "An object that needs properties is empty.")
-INVALID_PATH_PARAM = ErrorKind("invalid_path_param", 400, "The id in the path does not have the form of one.")
+INVALID_PATH_PARAM = ErrorKind("invalid_path_param", 400, "The id in the path is malformed.")
 UNAUTHORIZED = ErrorKind("unauthorized", 401, "invalid access token")
 FORBIDDEN = ErrorKind("forbidden", 403, "The seller or the application is suspended.")
 INSUFFICIENT_SCOPE = ErrorKind("insufficient_scope", 403, "The access token lacks the scope that this operation needs.")
-NOT_FOUND = ErrorKind("not_found", 404, "There is nothing at this path.")
-METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not take that method.")
+NOT_FOUND = ErrorKind("not_found", 404, "Unknown path.")
+METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not support that method.")
 REQUEST_TIMEOUT = ErrorKind("request_timeout", 408, "The request did not arrive in time.")
 IDEMPOTENCY_KEY_ALREADY_USED = ErrorKind(
     "idempotency_key_already_used", 409, "This X-Idempotency-Key was used for another request."
@@ -97,15 +97,18 @@ GONE = ErrorKind("gone", 410, "This operation is retired.")
 PAYLOAD_TOO_LARGE = ErrorKind("payload_too_large", 413, "The body is larger than 64 KiB.")
 URI_TOO_LONG = ErrorKind("uri_too_long", 414, "The URL is longer than 8 KiB.")
 UNSUPPORTED_MEDIA_TYPE = ErrorKind("unsupported_media_type", 415, "The body must be application/json in UTF-8.")
-MISDIRECTED_REQUEST = ErrorKind("misdirected_request", 421, "This host is not served here.")
+MISDIRECTED_REQUEST = ErrorKind("misdirected_request", 421, "This host name is not configured.")
 RESOURCE_LOCKED = ErrorKind("resource_locked", 423, "A request with this X-Idempotency-Key is still running.")
 TOO_MANY_REQUESTS = ErrorKind("too_many_requests", 429, "Too many requests; try again later.")
 HEADERS_TOO_LARGE = ErrorKind("headers_too_large", 431, "The request has too many or too large headers.")
-INTERNAL_ERROR = ErrorKind("internal_error", 500, "An internal error; the log has it under this x-request-id.")
+INTERNAL_ERROR = ErrorKind(
+    "internal_error", 500, "Internal error. The service's log has the details under this x-request-id."
+)
 SERVICE_UNAVAILABLE = ErrorKind(
     "service_unavailable",
     503,
-    "The database is out of reach; nothing was done, or the outcome is unknown and the same key tells.",
+    "The database is unavailable. The request may or may not have been applied; retry it with the same"
+    " X-Idempotency-Key.",
 )
 
 BODY_FAULTS = (

@@ -1,26 +1,74 @@
-"""Answers that are fixed later than their idempotency key was claimed: once, by whoever comes first.
+"""Idempotency keys: one key, one effect, one response.
 
-The key's request asks somebody in between; who takes its intent up after a crash fixes the answer in its place.
+The key is claimed before the work, in the work's own transaction: ten thousand creates with one key have one effect. A
+lookup first, outside that transaction, would let all of them through.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import msgspec
+
+from paydesk.core import card_numbers
+from paydesk.core.errors import (
+    EMPTY_REQUIRED_HEADER,
+    IDEMPOTENCY_KEY_ALREADY_USED,
+    INVALID_IDEMPOTENCY_KEY_LENGTH,
+    RESOURCE_LOCKED,
+    Refusal,
+)
 
 if TYPE_CHECKING:
+    from paydesk.operation import Call
     from paydesk.storage.database import Transaction
 
-BY_KEY = """
+T = TypeVar("T")
+
+CARD_NUMBER_AS_KEY = "X-Idempotency-Key must not contain a card number; send a UUID."
+_VISIBLE = re.compile("[!-~]{1,64}")
+
+_BY_KEY = """
 WHERE seller_id = $1 AND application_id = $2 AND live = $3 AND operation = $4 AND object_id = $5
   AND idempotency_key = $6"""
 
-# Without an answer -> answered, for good.
-COMPLETE = f"UPDATE idempotency_keys SET status = $7, answer = $8 {BY_KEY} AND answer IS NULL"
+CLAIM = """
+INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, replays,
+                              created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING"""
+
+# Matches only a key with a stored response.
+REPLAY = f"""
+UPDATE idempotency_keys SET replays = replays + 1 {_BY_KEY} AND answer IS NOT NULL RETURNING digest, status, answer"""
+
+# For a key whose first request is still running.
+REQUESTED = f"SELECT digest FROM idempotency_keys {_BY_KEY}"
+
+# Locks the row, so that no other response is stored before the commit.
+LOCK = f"SELECT status, answer FROM idempotency_keys {_BY_KEY} FOR UPDATE"
+
+STORE_RESPONSE = f"UPDATE idempotency_keys SET status = $7, answer = $8 {_BY_KEY}"
+
+COMPLETE = f"{STORE_RESPONSE} AND answer IS NULL"
+
+RELEASE = f"DELETE FROM idempotency_keys {_BY_KEY}"
+
+# Deletes keys of operation $4 that were claimed before $2, at most $3.
+PRUNE = """
+DELETE FROM idempotency_keys
+ WHERE seller_id = $1
+   AND (application_id, live, operation, object_id, idempotency_key) IN (WITH old AS MATERIALIZED (
+       SELECT application_id, live, operation, object_id, idempotency_key FROM idempotency_keys
+        WHERE seller_id = $1 AND operation = $4 AND created_ms < $2
+        ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
 
 
 class Key(NamedTuple):
-    """Whose key it is and for what, as the primary key of its row: the same key elsewhere is another one."""
+    """The primary key of an idempotency key's row: the same value for another operation or object is another key."""
 
     seller_id: int
     application_id: int
@@ -31,13 +79,93 @@ class Key(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """What is woken when the answer is fixed."""
+        """The signal that is sent when the key's response is stored."""
         return f"answer:{hashlib.sha256(repr(tuple(self)).encode()).hexdigest()[:32]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored response."""
+
+    status: int
+    body: bytes
+
+
+def check(sent: str | None, *, references_checked: bool = False) -> str:
+    """Return the header's key. Raises a refusal if it is missing or malformed."""
+    if not sent:
+        raise EMPTY_REQUIRED_HEADER.with_reason("no idempotency key")
+    if not _VISIBLE.fullmatch(sent):
+        raise INVALID_IDEMPOTENCY_KEY_LENGTH.with_reason("malformed idempotency key")
+    if references_checked and card_numbers.carried_by_reference(sent):
+        raise INVALID_IDEMPOTENCY_KEY_LENGTH.with_reason("idempotency key is a card number", message=CARD_NUMBER_AS_KEY)
+    return sent
+
+
+def request_digest(document: object, headers: list[str]) -> bytes:
+    """Return a digest of the parsed body and the operation's own headers: equal digests are the same request."""
+    return hashlib.sha256(msgspec.json.encode([document, headers], order="deterministic")).digest()
+
+
+async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored | None:
+    """Claim the key and return None, or return the stored response of an earlier identical request.
+
+    A replay increments a counter: it commits a write of its own, so it never confirms what isn't durable. Raises
+    `idempotency_key_already_used` for a different request, `resource_locked` while the first one is running.
+    """
+    if await tx.run(CLAIM, *key, digest, now_ms):
+        return None
+    row = await tx.one(REPLAY, *key)
+    requested = row or await tx.one(REQUESTED, *key)
+    if requested is not None and requested[0] != digest:
+        raise IDEMPOTENCY_KEY_ALREADY_USED.with_reason("same key, other request")
+    if row is None:
+        # No response yet, or the key was released between the statements: the client retries.
+        raise RESOURCE_LOCKED.with_reason("the key's first request is still running")
+    return Stored(row[1], row[2])
+
+
+async def lock(tx: Transaction, key: Key) -> Stored | None:
+    """Lock the key until the end of the transaction; return its response if one has been stored."""
+    row = await tx.one(LOCK, *key)
+    return Stored(row[0], row[1]) if row is not None and row[1] is not None else None
+
+
+def store_response(tx: Transaction, key: Key, status: int, body: bytes) -> None:
+    """Store the response with its effect."""
+    tx.defer(STORE_RESPONSE, *key, status, body)
+
+
 async def complete(tx: Transaction, key: Key, status: int, body: bytes) -> bool:
-    """Fix the key's answer and wake who waits for it; False where it has one, which stays."""
+    """Store the response of a key that was claimed in an earlier transaction, and notify the requests waiting for it.
+
+    Returns False if a response was stored before, by the request or by the worker that resumed it; that one is kept.
+    """
     completed = await tx.run(COMPLETE, *key, status, body) > 0
     if completed:
         tx.notify(key.topic)
     return completed
+
+
+async def release(tx: Transaction, key: Key) -> None:
+    """Free the key of a refused request, even if the refusal committed something else."""
+    await tx.run(RELEASE, *key)
+
+
+async def unless_it_wrote(call: Call, handle: Callable[[Call], Awaitable[T]]) -> T | Refusal:
+    """Return what the handler returns, or the refusal it raised before its first write.
+
+    Such a refusal needs no rollback, only the key's release; one raised after a write is raised again.
+    """
+    writes = call.tx.writes
+    try:
+        return await handle(call)
+    except Refusal as refusal:
+        if call.tx.writes != writes:
+            raise
+        return refusal
+
+
+async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int, *, operation: str) -> int:
+    """Delete at most `limit` keys of an operation that were claimed before `before_ms`; return how many."""
+    return await tx.run(PRUNE, seller_id, before_ms, limit, operation)

@@ -18,20 +18,20 @@ ORDER_ID = re.compile(ORDER_ID_PATTERN)
 
 
 class _Randomness:
-    """Random bytes of the system, fetched many at a time: a system call for each id costs more than the id."""
+    """The system's random bytes, fetched 4 KiB at a time: a system call per id costs more than the id."""
 
     POOL_BYTES = 4096
 
     def __init__(self) -> None:
         self._pool, self._place = b"", 0
-        # A child that is forked must not make the ids that its parent makes.
+        # A forked child must not generate the same ids as its parent.
         os.register_at_fork(after_in_child=self._empty)
 
     def _empty(self) -> None:
         self._pool, self._place = b"", 0
 
     def take(self, count: int) -> bytes:
-        """`count` random bytes that nobody else gets."""
+        """Return `count` random bytes and discard them from the pool."""
         place = self._place
         if place + count > len(self._pool):
             self._pool, place = os.urandom(self.POOL_BYTES), 0
@@ -43,12 +43,12 @@ _random = _Randomness()
 
 
 def ulid(now_ms: int) -> str:
-    """26 characters of Crockford base32: 48 bits of time, 80 random ones."""
+    """Return a ULID: 26 characters of Crockford base32, 48 bits of time and 80 random bits."""
     return _instant(now_ms) + _random.take(16).translate(_SIGN_OF_BYTE).decode()
 
 
 def first_ulid(now_ms: int) -> str:
-    """The least one of an instant: all earlier ones stand before it."""
+    """Return the smallest ULID of an instant."""
     return _instant(now_ms) + "0" * 16
 
 
@@ -58,28 +58,28 @@ def _instant(now_ms: int) -> str:
 
 
 def uuid() -> str:
-    """A random UUID (version 4)."""
+    """Return a random UUID (version 4)."""
     digits = _random.take(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def seller_number() -> int:
-    """A new seller's `user_id`: ten digits."""
+    """Return a new seller's `user_id`: 10 digits."""
     return 1_000_000_000 + secrets.randbelow(9_000_000_000)
 
 
 def application_number() -> int:
-    """A new application's `client_id`: sixteen digits."""
+    """Return a new application's `client_id`: 16 digits."""
     return 1_000_000_000_000_000 + secrets.randbelow(9_000_000_000_000_000)
 
 
 def event_number() -> int:
-    """A new notification's number: sixteen digits, and no more than any JSON reader keeps exactly."""
+    """Return a new notification's number: 16 digits, below 2^53, which every JSON parser keeps exactly."""
     return 1_000_000_000_000_000 + secrets.randbelow(8_000_000_000_000_000)
 
 
 def seller_of(token: str) -> int | None:
-    """The seller's id at the end of a token, a code or a device token: a hint where to look, never a proof."""
+    """Return the seller's id at the end of a token or code. It selects the rows to search and proves nothing."""
     tail = token[token.rfind("-") + 1 :]
     return int(tail) if tail.isascii() and tail.isdigit() and len(tail) <= 15 else None

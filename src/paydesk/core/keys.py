@@ -1,6 +1,6 @@
-"""The server keys: what tokens and webhook secrets are derived from. In a file of mode 0600, never in the database.
+"""The server keys, from which tokens and webhook secrets are derived. In a file of mode 0600, never in the database.
 
-A key has a version. One is active, for what is made from now on; older ones stay for what was made with them.
+Each key has a version. New values are derived from the active key; older keys remain for values derived from them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from paydesk.core import atomic_file
 
 KEY_BYTES = 32
 DISTINCT_BYTES_MIN = 17
-"""Of 32 random bytes fewer are distinct in one key of 10^14. The same 16 bytes twice are 16 distinct ones."""
+"""Fewer than 17 of 32 random bytes are distinct once in 10^14 keys. 16 bytes repeated have at most 16."""
 
 LOG_INTERVAL_SECONDS = 60.0
+"""A missing key version is logged at most once in this time."""
 
 
 class KeysError(Exception):
-    """The key file is missing, readable by others or broken; the message says what to do."""
+    """The key file is missing, readable by other users or invalid; the message says what to do."""
 
 
 class KeyMissing(Exception):
-    """This node lacks the key that another node has made something with: 503, never a refusal."""
+    """This node lacks a key version that another node has used: answered 503, never as an invalid credential."""
 
     message = "This node lacks a server key; nothing was done. Other nodes may have it."
 
@@ -41,22 +42,22 @@ class Keys:
     """The keys of this node by version, and which of them is active."""
 
     def __init__(self, active: int, keys: dict[int, bytes], monotonic: Callable[[], float] = time.monotonic) -> None:
-        assert active in keys, "the active key must be there"
+        assert active in keys, "the active key must exist"
         self.active, self._keys = active, keys
-        self._monotonic, self._said = monotonic, dict[int, float]()
+        self._monotonic, self._logged = monotonic, dict[int, float]()
 
     def __repr__(self) -> str:
         return f"Keys(active={self.active}, versions={self.versions})"
 
     @property
     def versions(self) -> list[int]:
-        """The versions that this node has."""
+        """Return the versions that this node has."""
         return sorted(self._keys)
 
     def derive(self, version: int, *parts: str | bytes) -> bytes:
-        """32 bytes: HMAC-SHA256 under the key of `version` over the length-prefixed parts.
+        """Return 32 bytes: HMAC-SHA256 with the key of `version` over the length-prefixed parts.
 
-        Raises `KeyMissing` where this node does not have that version.
+        Raises `KeyMissing` if this node lacks that version.
         """
         key = self._keys.get(version)
         if key is None:
@@ -68,11 +69,11 @@ class Keys:
         return hmac.digest(key, message, "sha256")
 
     def fingerprint(self, version: int) -> str:
-        """What tells two keys apart without showing them: nodes that agree on it have the same key."""
+        """Return a short fingerprint, by which operators compare the keys of nodes without seeing them."""
         return self.derive(version, "fingerprint")[:4].hex()
 
     def weakness(self) -> str | None:
-        """Return which key is not random or which two are the same, or None."""
+        """Describe a key that is not random or two that are the same; return None if there are none."""
         same: dict[bytes, int] = {}
         for version, key in sorted(self._keys.items()):
             if _is_guessable(key):
@@ -82,23 +83,23 @@ class Keys:
             same[key] = version
         return None
 
-    def is_news(self, version: int) -> bool:
-        """Whether this was not asked of a version for a minute: what is missed all the time is logged now and then."""
-        now, said = self._monotonic(), self._said.get(version)
-        if said is not None and now < said + LOG_INTERVAL_SECONDS:
+    def should_log_missing(self, version: int) -> bool:
+        """Return whether to log that a version is missing: once per version in `LOG_INTERVAL_SECONDS`."""
+        now, logged = self._monotonic(), self._logged.get(version)
+        if logged is not None and now < logged + LOG_INTERVAL_SECONDS:
             return False
-        self._said[version] = now
+        self._logged[version] = now
         return True
 
 
 def _is_guessable(key: bytes) -> bool:
-    """Whether it repeats itself, counts, or is text: none of these is random, and all are typed by hand."""
+    """Return whether the key repeats itself, counts up or down, or is text, as keys typed by hand do."""
     steps = {(after - before) % 256 for before, after in pairwise(key)}
     return len(set(key)) < DISTINCT_BYTES_MIN or len(steps) == 1 or all(0x20 <= byte < 0x7F for byte in key)
 
 
 def check(path: Path, keys: Keys) -> None:
-    """Refuse keys that are not random, or not different. Raises `KeysError`."""
+    """Raise `KeysError` if a key is not random or two are the same."""
     weakness = keys.weakness()
     if weakness:
         raise KeysError(
@@ -108,17 +109,17 @@ def check(path: Path, keys: Keys) -> None:
 
 
 def read(path: Path) -> Keys:
-    """The keys in the file. Raises `KeysError`."""
+    """Read the key file. Raises `KeysError`."""
     try:
         if path.stat().st_mode & 0o077:
-            raise KeysError(f"{path}: others may read the server keys; run: chmod 600 {path}")
+            raise KeysError(f"{path}: other users can read the server keys; run: chmod 600 {path}")
         document = json.loads(path.read_text())
         keys = {int(version): bytes.fromhex(key) for version, key in document["keys"].items()}
         for version, key in keys.items():
             if len(key) != KEY_BYTES:
                 raise KeysError(
-                    f"{path}: the server key of version {version} has {len(key)} bytes instead of {KEY_BYTES}. Put the"
-                    " file back as `paydesk keys add` wrote it."
+                    f"{path}: the server key of version {version} has {len(key)} bytes instead of {KEY_BYTES}."
+                    " Restore the file as `paydesk keys add` wrote it."
                 )
         if min(keys) < 1:
             raise ValueError
@@ -132,9 +133,9 @@ def read(path: Path) -> Keys:
 
 
 def add(path: Path, *, activate: bool) -> int:
-    """Add a new random key to the file, which is made where it is missing, and return its version.
+    """Add a new random key to the file, creating the file if it is missing, and return the key's version.
 
-    Raises `KeysError` where the file is there and can't be used.
+    Raises `KeysError` if the file exists and is invalid.
     """
     document: dict[str, Any] = _document(path) if path.exists() else {"active": 0, "keys": {}}
     keys: dict[str, str] = document["keys"]
@@ -145,7 +146,7 @@ def add(path: Path, *, activate: bool) -> int:
 
 
 def activate(path: Path, version: int) -> None:
-    """Make what comes from now on with the key of `version`. Raises `KeysError` where the file lacks it."""
+    """Make the key of `version` the active one. Raises `KeysError` if the file lacks it."""
     document = _document(path)
     if str(version) not in document["keys"]:
         raise KeysError(f"{path}: has no key of version {version}; it has {', '.join(document['keys'])}")
@@ -159,6 +160,6 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, active: int, keys: dict[str, str]) -> None:
-    """Whole and for good: what was made with a key that is lost can't be repeated."""
+    """Write the file atomically and durably: values derived from a lost key cannot be derived again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_file.replace(path, json.dumps({"active": active, "keys": keys}).encode())

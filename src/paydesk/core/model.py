@@ -1,4 +1,4 @@
-"""What the models of bodies that come in are made of."""
+"""The base of all models of request bodies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Model(BaseModel):
-    """Closed and strict: unknown fields are refused, nothing is converted."""
+    """A closed and strict model: unknown fields are refused, no value is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)

@@ -33,7 +33,7 @@ CURRENCIES = {
 
 
 def minor_units(amount: str, decimals: int) -> int | None:
-    """`"24.9"` → 2490 with two decimals; None when it is no amount or has more decimals than the currency."""
+    """Convert `"24.9"` to 2490 with two decimals; None for an invalid amount or too many decimals."""
     match = _AMOUNT.fullmatch(amount)
     if match is None:
         return None
@@ -42,7 +42,7 @@ def minor_units(amount: str, decimals: int) -> int | None:
 
 
 def decimal_string(minor: int, decimals: int) -> str:
-    """2490 → `"24.90"` with two decimals; `"2490"` with none."""
+    """Convert 2490 to `"24.90"` with two decimals, to `"2490"` with none."""
     if decimals == 0:
         return str(minor)
     whole, fraction = divmod(minor, 10**decimals)

@@ -1,4 +1,4 @@
-"""Rates: token buckets in a bounded table, by a monotonic clock that is handed in; and what counts as one address."""
+"""Rate limits: token buckets in a bounded table, and which IP addresses count as one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Monotonic = Callable[[], int]
 
 
 class Buckets(Generic[K]):
-    """A bucket for each key: `burst` deep, full at first, filled again at `count` in `seconds`. A count of 0 is off.
+    """A token bucket per key: `burst` tokens, refilled at `count` per `seconds`. A count of 0 turns the limit off.
 
-    All that is kept of a bucket is the instant at which it will be full; one that is full is as good as absent. Where
-    the table has no room, the fullest of the oldest goes: whoever is evicted is the better off for it, never refused.
+    Only the instant at which a bucket will be full is stored; a full bucket needs no entry. A full table evicts the
+    fullest of its oldest buckets, and an evicted key starts with a full bucket.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Buckets(Generic[K]):
         self._used_ns_max = (depth - 1) * self._interval_ns
         self._owed_ns_max = 2 * depth * self._interval_ns
         self._entries_max, self._monotonic = entries_max, monotonic
-        # By insertion; a plain dict takes ever longer to find its first after many were dropped.
+        # In order of insertion. In a plain dict, finding the first entry gets slower after many deletions.
         self._full_at: OrderedDict[K, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._full_at)
 
     def take(self, key: K) -> int:
-        """Use the bucket once: 0, or the whole seconds until it has something again, and nothing was used."""
+        """Take a token and return 0; from an empty bucket take nothing and return the whole seconds to wait."""
         if not self._interval_ns:
             return 0
         now = self._monotonic()
@@ -60,7 +60,7 @@ class Buckets(Generic[K]):
         return 0
 
     def wait(self, key: K) -> int:
-        """What `take` would answer, and nothing is used."""
+        """Return what `take` would return, without taking a token."""
         full_at = self._full_at.get(key)
         if full_at is None:
             return 0
@@ -68,14 +68,14 @@ class Buckets(Generic[K]):
         return _whole_seconds(missing_ns) if missing_ns > 0 else 0
 
     def charge(self, key: K) -> None:
-        """Use the bucket although it may be empty: what was under way at once is owed, up to one more burst."""
+        """Take a token even from an empty bucket, down to minus one burst, for requests that ran concurrently."""
         if self._interval_ns:
             now = self._monotonic()
             used_ns = max(self._full_at.get(key, 0) - now, 0)
             self._put(key, now, min(used_ns + self._interval_ns, self._owed_ns_max))
 
     def forget(self, key: K) -> None:
-        """The bucket is full again."""
+        """Refill the bucket."""
         self._full_at.pop(key, None)
 
     def _put(self, key: K, now: int, used_ns: int) -> None:
@@ -84,7 +84,7 @@ class Buckets(Generic[K]):
         self._full_at[key] = now + used_ns
 
     def _make_room(self, now: int) -> None:
-        """Drop what is full again among the oldest, and where that is not enough the fullest of them."""
+        """Drop the full buckets among the oldest, and if the table is still full the fullest of these."""
         oldest = list(islice(self._full_at, _LOOKED_AT))
         for key in oldest:
             if self._full_at[key] <= now:
@@ -94,7 +94,7 @@ class Buckets(Generic[K]):
 
 
 class Tally(Generic[K]):
-    """Counts what happens to each key within windows of `seconds`, which begin with the first time."""
+    """Counts events per key in windows of `seconds`, which begin with the first event."""
 
     def __init__(
         self, seconds: int, *, entries_max: int = ENTRIES_MAX, monotonic: Monotonic = time.monotonic_ns
@@ -106,7 +106,7 @@ class Tally(Generic[K]):
         return len(self._counts)
 
     def add(self, key: K) -> int:
-        """Count once more and return the count of the window. Where the table is full the oldest window is dropped."""
+        """Increment and return the count of the key's window. A full table drops the oldest window."""
         now = self._monotonic()
         end, count = self._counts.pop(key, (0, 0))
         if end <= now:
@@ -122,13 +122,13 @@ class Tally(Generic[K]):
 
 
 def network(address: str) -> str:
-    """What counts as one address: of IPv6 the /64 that a subscriber has, IPv4 in IPv6's clothes as IPv4."""
+    """Return what counts as one address: the /64 of an IPv6 subscriber; an IPv4-mapped address as IPv4."""
     return _network(address) if ":" in address else address[:_ADDRESS_CHARACTERS_MAX]
 
 
 @lru_cache(10_000)
 def _network(text: str) -> str:
-    """With the port that some proxies write behind it, or without."""
+    """Parse an address with or without a port, which some proxies append."""
     host = text[1:].partition("]")[0] if text.startswith("[") else text
     if host.count(":") == 1:
         return host.partition(":")[0][:_ADDRESS_CHARACTERS_MAX]

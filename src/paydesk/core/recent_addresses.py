@@ -1,4 +1,4 @@
-"""Who was let in where lately: in a bounded table of this node, which the other nodes are told of."""
+"""The addresses from which each client or seller authenticated recently: a bounded table, shared between nodes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections import OrderedDict
 from paydesk.core.rates import ENTRIES_MAX, SECOND_NS, Monotonic
 from paydesk.core.signals import Signals
 
-PLACES_MAX = 200
-"""So many places are remembered of one subject: it can't push the others out."""
+ADDRESSES_MAX = 200
+"""Addresses kept per subject: one subject cannot displace the others."""
 
-LONGER_SHARE = 24
-"""It is kept by this part longer, so that not every time must be written down and told to the others."""
+EXTRA_SHARE = 24
+"""An entry is kept 1/24 longer than `seconds`, so that not every authentication refreshes and publishes it."""
 
 
 class RecentAddresses:
-    """Who was where within `seconds`, or a little longer: each subject's places, the latest kept. With zero nobody.
+    """The latest addresses of each subject, each for `seconds` or slightly longer; nothing is kept for 0 seconds.
 
-    With `signals` other nodes hear of it under the topic `<name>:<subject>:<place>`, and this one of what they know: a
-    client is met by whichever node its connection comes to. Where none is heard, each knows its own.
+    With `signals` new entries are published under the topic `<name>:<subject>:<address>`, and those of other nodes are
+    added: a client may connect to any node. Without a connection between nodes each has its own entries only.
     """
 
     def __init__(
@@ -32,51 +32,51 @@ class RecentAddresses:
         monotonic: Monotonic = time.monotonic_ns,
     ) -> None:
         self._prefix, self._signals = f"{name}:", signals
-        self._promised_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
+        self._keep_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
         self._subjects: OrderedDict[str, OrderedDict[str, int]] = OrderedDict()
         self._count = 0
         if signals is not None and seconds:
-            signals.listen(self._prefix, self._heard)
+            signals.listen(self._prefix, self._add_remote)
 
     def __len__(self) -> int:
         return self._count
 
-    def has(self, subject: str, place: str) -> bool:
-        """Whether the subject was there within the time."""
-        places = self._subjects.get(subject)
-        return places is not None and places.get(place, 0) > self._monotonic()
+    def has(self, subject: str, address: str) -> bool:
+        """Return whether the subject has authenticated from that address recently."""
+        addresses = self._subjects.get(subject)
+        return addresses is not None and addresses.get(address, 0) > self._monotonic()
 
-    def add(self, subject: str, place: str) -> None:
-        """The subject is there now; every node is to know, and is told when that is news."""
-        if not self._promised_ns:
+    def add(self, subject: str, address: str) -> None:
+        """Add or refresh an entry, and publish it unless it was refreshed a short time ago."""
+        if not self._keep_ns:
             return
-        places = self._subjects.get(subject)
-        known_until = places.get(place, 0) if places is not None else 0
-        if known_until - self._monotonic() >= self._promised_ns:
+        addresses = self._subjects.get(subject)
+        expires_ns = addresses.get(address, 0) if addresses is not None else 0
+        if expires_ns - self._monotonic() >= self._keep_ns:
             return
-        self._put(subject, place)
+        self._put(subject, address)
         if self._signals is not None:
-            self._signals.publish((f"{self._prefix}{subject}:{place}",))
+            self._signals.publish((f"{self._prefix}{subject}:{address}",))
 
-    def _heard(self, topic: str) -> None:
-        subject, _, place = topic.removeprefix(self._prefix).partition(":")
-        self._put(subject, place)
+    def _add_remote(self, topic: str) -> None:
+        subject, _, address = topic.removeprefix(self._prefix).partition(":")
+        self._put(subject, address)
 
-    def _put(self, subject: str, place: str) -> None:
-        """Where there is no room, the subject that was not seen for the longest loses a place."""
-        places = self._subjects.setdefault(subject, OrderedDict())
-        self._count += place not in places
-        places[place] = self._monotonic() + self._promised_ns + self._promised_ns // LONGER_SHARE
-        places.move_to_end(place)
+    def _put(self, subject: str, address: str) -> None:
+        """Put the entry; in a full table the subject that authenticated the longest ago loses an address."""
+        addresses = self._subjects.setdefault(subject, OrderedDict())
+        self._count += address not in addresses
+        addresses[address] = self._monotonic() + self._keep_ns + self._keep_ns // EXTRA_SHARE
+        addresses.move_to_end(address)
         self._subjects.move_to_end(subject)
-        if len(places) > PLACES_MAX:
+        if len(addresses) > ADDRESSES_MAX:
             self._drop_oldest(subject)
         if self._count > self._entries_max:
             self._drop_oldest(next(iter(self._subjects)))
 
     def _drop_oldest(self, subject: str) -> None:
-        places = self._subjects[subject]
-        places.popitem(last=False)
+        addresses = self._subjects[subject]
+        addresses.popitem(last=False)
         self._count -= 1
-        if not places:
+        if not addresses:
             del self._subjects[subject]

@@ -1,4 +1,4 @@
-"""Secrets: a type that never shows itself, digests at rest, comparison in constant time."""
+"""Secrets: a type whose `repr` hides its value, digests for storage, comparison in constant time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself, for the one place that needs it."""
+        """Return the value itself."""
         return self._value
 
     def __repr__(self) -> str:
@@ -32,7 +32,7 @@ class Secret:
 
 
 def digest(value: str) -> bytes:
-    """SHA-256, the only form in which codes, tokens and client secrets are kept."""
+    """Return the SHA-256, the only form in which codes, tokens and client secrets are stored."""
     return hashlib.sha256(value.encode()).digest()
 
 
@@ -42,5 +42,5 @@ def same(one: str, other: str) -> bool:
 
 
 def new_hex(bits: int) -> str:
-    """Random bits as lower-case hex."""
+    """Return random bits as lower-case hex."""
     return _secrets.token_hex(bits // 8)

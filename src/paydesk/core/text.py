@@ -30,7 +30,7 @@ _JOINERS = re.compile("[\u200c\u200d]")
 
 def has_forbidden(text: str) -> bool:
     """Return whether the text contains a forbidden character."""
-    # Printable texts are the rule and quickly recognized. White space beyond ASCII and joiners are allowed too.
+    # Most texts are printable, which is quick to check. Non-ASCII white space and joiners are allowed too.
     return not text.isprintable() and _FORBIDDEN.search(text) is not None
 
 

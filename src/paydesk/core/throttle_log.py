@@ -1,4 +1,4 @@
-"""One line in the log for many requests that were throttled: who floods must not fill the disk, too."""
+"""One log line for many throttled requests, so that a flood does not fill the disk."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import asyncio
 
 import structlog
 
-PAUSE_SECONDS = 10.0
+INTERVAL_SECONDS = 10.0
 
 log = structlog.get_logger("throttle")
 
 
 class ThrottleLog:
-    """Says at once that something is throttled, and how often more, at most once in `PAUSE_SECONDS` for each kind."""
+    """Logs the first event of each limit at once, then the number of further ones once in `INTERVAL_SECONDS`."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def note(self, what: str, /, **facts: str) -> None:
-        """Count one more for the limit `what`, an identifier; the line logged at once has the facts of the first."""
+        """Count an event of the limit `what`, an identifier; the facts of the first one are logged."""
         if what in self._counts:
             self._counts[what] += 1
             return
         log.warning("throttled", what=what, count=1, **facts)
-        self._begin_to_count(what)
+        self._start_counting(what)
 
-    def _begin_to_count(self, what: str) -> None:
+    def _start_counting(self, what: str) -> None:
         self._counts[what] = 0
-        asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._tell, what)
+        asyncio.get_running_loop().call_later(INTERVAL_SECONDS, self._log_count, what)
 
-    def _tell(self, what: str) -> None:
+    def _log_count(self, what: str) -> None:
         count = self._counts.pop(what)
         if count:
-            log.warning("throttled", what=what, count=count, within_seconds=PAUSE_SECONDS)
-            self._begin_to_count(what)
+            log.warning("throttled", what=what, count=count, within_seconds=INTERVAL_SECONDS)
+            self._start_counting(what)

@@ -1,4 +1,4 @@
-"""What a background worker is, and what it is given."""
+"""A background worker, and the context that all workers get."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker is given. `loopback_allowed`: webhooks may go to this very machine (development only)."""
+    """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only)."""
 
     database: Database
     settings: Settings
@@ -28,7 +28,7 @@ class WorkerContext:
     acquirers: Acquirers | None = None
 
     def acquirer(self, *, live: bool) -> Acquirer | None:
-        """Return the acquirer of live or of test orders, or None where none is configured."""
+        """Return the acquirer of live or of test orders, or None if none is configured."""
         return None if self.acquirers is None else self.acquirers.of(live)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paydesk.core import atomic_file
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
@@ -179,11 +179,4 @@ def _within(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _write(file: Path, document: Document) -> None:
     """Replace the file atomically, readable only by its owner."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as opened:
-        json.dump(document, opened, indent=2)
-        opened.write("\n")
-        opened.flush()
-        os.fsync(opened.fileno())
-    draft.replace(file)
+    atomic_file.replace(file, f"{json.dumps(document, indent=2)}\n".encode())

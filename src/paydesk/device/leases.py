@@ -142,7 +142,7 @@ async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Ha
     # Beyond at_terminal the outcome is known or under inquiry: no further charge.
     if permitted_ms is None or order.state != status.AT_TERMINAL:
         return ORDER_CANCELED.with_reason(f"the order is {order.state}")
-    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + call.settings.permit_seconds * 1000)})
+    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + call.settings.grant_seconds * 1000)})
 
 
 def _ended(order: Order) -> Refusal:

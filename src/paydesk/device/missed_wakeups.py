@@ -34,8 +34,8 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         started = time.monotonic()
         await scan(context, stop)
         signals = context.database.signals
-        with signals.subscribe("stop", "unheard") as waiter:
-            pause = SCAN_CONNECTED_SECONDS if signals.are_carried else SCAN_SECONDS
+        with signals.subscribe("stop", "remote_lost") as waiter:
+            pause = SCAN_CONNECTED_SECONDS if signals.remote_connected else SCAN_SECONDS
             await waiter.wait(max(pause, PAUSE_RATIO * (time.monotonic() - started)))
 
 

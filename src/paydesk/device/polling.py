@@ -12,7 +12,7 @@ from paydesk.device.gateway import Gateway, Poll
 from paydesk.device.schemas import UUID_PATTERN
 from paydesk.device.sessions import refuse_revoked, stale
 from paydesk.device.store import PollState
-from paydesk.operation import Answer, Call, Handled, wait_seconds
+from paydesk.operation import WAIT, Answer, Call, Handled
 from paydesk.storage.database import Transaction
 
 _UUID = re.compile(UUID_PATTERN)
@@ -21,7 +21,7 @@ _UUID = re.compile(UUID_PATTERN)
 async def next_message(call: Call) -> Handled:
     """Return the next message for the terminal: 200, or 204 if there was none in time or a newer poll began."""
     refuse_revoked(call)
-    boot_id, seconds = _boot_id(call), wait_seconds(call)
+    boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
     gateway: Gateway = call.state["gateway"]
     poll = gateway.open(call.caller.terminal_id)
     try:
@@ -44,7 +44,7 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds:
             # Only now: a poll without a valid session must not end the poll that has one.
             if gateway.begin(poll):
                 signals.publish((f"moved:{poll.terminal_id}",))
-            if poll.ended or (call.gone is not None and call.gone()):
+            if poll.ended or (call.disconnected is not None and call.disconnected()):
                 # A message to a closed connection would count as sent and delay the next one.
                 return Answer(204)
             message, resend_seconds = gateway.next(

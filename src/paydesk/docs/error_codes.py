@@ -1,4 +1,4 @@
-"""The page of errors: every operation with its refusals in the order of the checks, and what to do about each."""
+"""The page of errors: the errors of each operation in the order of its checks, and what to do about each."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ERRORS_HEAD = """\
 
 <!-- Written by `make generate` from the table of operations; changes made here are lost. -->
 
-The checks of an operation are made in the order of its list, and the first that fails answers; only the faults of a
-body are told all at once. The [last section](#every-error) says what each error means and what to do about it. The
-token endpoints answer a flat body, everything else a list under `errors`."""
+Each operation lists its errors in the order of its checks. The first failed check is answered; the faults of a body are
+all reported at once. The [last section](#every-error) says what each error means and what to do about it. The token
+endpoints answer with a flat body, all other operations with a list under `errors`."""
 
 _RETIRED_HEAD = """\
-Operations of the earlier interface answer 410 `gone` before anything else is looked at, with their successor's name in
-the message and a `Link` to it. Whatever else is asked below `/point/integration-api` is sent to `GET /docs`."""
+Operations of the earlier interface answer 410 `gone` before any other check, with the successor in the message and in a
+`Link`. For other paths below `/point/integration-api` the successor is `GET /docs`."""
 
 
 def page(operations: Iterable[Operation] = OPERATIONS) -> str:
-    """Every operation with its errors in the order of the checks, then every error with what to do."""
+    """Return the page: the errors of every operation, then every error with what to do."""
     rows = tuple(operations)
     lines = [_ERRORS_HEAD]
     for surface, text in SURFACES.items():

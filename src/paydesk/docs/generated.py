@@ -13,12 +13,12 @@ from paydesk.docs.tables import table
 from paydesk.http import openapi
 from paydesk.http.retired import DESCRIBED
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 _DIFF_LINES_MAX = 40
 
 
 def openapi_json() -> str:
-    """The whole interface as an OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document of all operations."""
     return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED), indent=1) + "\n"
 
 
@@ -41,24 +41,26 @@ def write(docs: Path = DOCS) -> None:
 
 
 def stale(docs: Path = DOCS) -> dict[str, str]:
-    """The pages that differ from what the code says, each with the difference."""
+    """Return the pages that differ from the code, each with its diff."""
     differences: dict[str, str] = {}
     for name, make in PAGES.items():
-        file, wanted = docs / name, make()
-        there = file.read_text(encoding="utf-8") if file.exists() else ""
-        if there != wanted:
-            differences[name] = _difference(there, wanted, name)
+        file, expected = docs / name, make()
+        found = file.read_text(encoding="utf-8") if file.exists() else ""
+        if found != expected:
+            differences[name] = _difference(found, expected, name)
     return differences
 
 
-def _difference(there: str, wanted: str, name: str) -> str:
-    lines = list(difflib.unified_diff(there.splitlines(), wanted.splitlines(), f"docs/{name}", "the code", lineterm=""))
+def _difference(found: str, expected: str, name: str) -> str:
+    lines = list(
+        difflib.unified_diff(found.splitlines(), expected.splitlines(), f"docs/{name}", "the code", lineterm="")
+    )
     left = len(lines) - _DIFF_LINES_MAX
     return "\n".join(lines[:_DIFF_LINES_MAX] + ([f"… and {left} more lines"] if left > 0 else []))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages, or with `--check` say which are stale; the exit code says whether all is well."""
+    """Write the pages, or with `--check` print the stale ones and return 1 if there are any."""
     if list(arguments) not in ([], ["--check"]):
         sys.stderr.write("usage: python -m paydesk.docs.generated [--check]\n")
         return 2

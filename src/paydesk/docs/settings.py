@@ -1,4 +1,4 @@
-"""The pages that are read off the settings: all of them, and those that limit how often somebody may call."""
+"""The pages generated from the settings: all settings, and the rate limits."""
 
 from __future__ import annotations
 
@@ -19,73 +19,74 @@ _SETTINGS_HEAD = """\
 
 <!-- Written by `make generate` from `settings.py`; changes made here are lost. -->
 
-A setting is a variable of the environment, or a name in the TOML file that `PAYDESK_SETTINGS` points to; the
-environment wins. Lists are comma-separated in the environment. A setting that is wrong or unknown stops the start
-and is named."""
+A setting is an environment variable, or a name in the TOML file whose path is in `PAYDESK_SETTINGS`; the environment
+takes precedence. Lists are comma-separated in the environment. An invalid or unknown setting prevents the start, with a
+message that names it."""
 
 _LIMITS_HEAD = """\
 # Limits
 
 <!-- Written by `make generate` from `settings.py` and `docs/settings.py`; changes made here are lost. -->
 
-How often one may call, and how often one may fail to say who one is. Whoever goes beyond is answered 429 with
-`Retry-After`, the whole seconds after which there is room again; nothing was done, and the same request may be sent
-then. Every limit is a [setting](settings.md) and 0 turns it off. A limit lets its burst through at once, or its number
-where it has none, and then one after the other, as many as the number in its time."""
+Rate limits of requests and of failed authentications. A request over a limit is answered 429 with `Retry-After` in
+whole seconds; nothing was done, and the same request can be sent after that time. Every limit is a
+[setting](settings.md), and 0 turns it off. Limits are token buckets: a burst is allowed at
+once (without a burst setting, the limit itself), then requests at the rate of the limit."""
 
 _LIMITS_TAIL = f"""\
 ## What is counted
 
-- Limits are a node's own, kept in memory: with four processes a client may call four times as often.
-- An address is an IPv4 address or the /64 that an IPv6 subscriber has. Behind a proxy set `trusted_proxies`: otherwise
-  all clients are one address, the proxy's, and fail together.
-- A refusal uses nothing up: to hammer makes the wait no longer.
-- The tables are bounded. Where one is full the entry goes that is nearest to being unused, so a flood of addresses
-  makes nobody wait.
-- `paydesk dev` throttles failures alone, unless the settings say otherwise.
+- Limits apply per process and are kept in memory: with four processes a client may send four times as many requests.
+- An address is an IPv4 address or an IPv6 /64. Behind a proxy set `trusted_proxies`: otherwise all clients have the
+  address of the proxy and share its limits.
+- A refused request does not count, so retrying too early does not lengthen the wait.
+- The tables are bounded. A full table evicts the entry nearest to its full budget, so a flood of addresses delays no
+  other client.
+- `paydesk dev` limits only failures by default.
 
-## Nobody is locked out by others
+## Clients do not lock each other out
 
-- A client that has authenticated from an address is not refused there for failures, its own or its neighbours', for
-  `known_address_hours`; nodes tell each other. Its client_id is no secret, and junk with it costs the client nothing.
-- A good access token is never refused for failures of the address it comes from. One that has expired or was revoked is
-  told so, however many guesses come from beside it.
-- A seller who signed in from an address, or with a browser, has a budget of their own there. What strangers try with
-  the seller's e-mail address from elsewhere doesn't touch it. Unknown e-mail addresses count like known ones.
-- What can be used up is `sign_in_failures_per_hour_email`: whoever tries from many addresses keeps a seller waiting who
-  comes with a new browser from a new address, and nobody else. Without it passwords could be guessed from everywhere.
+- A client that has authenticated from an address is not refused there because of failures, for `known_address_hours`.
+  Nodes share these addresses. Requests with its client_id and a wrong secret do not affect it.
+- A valid access token is never refused because of failures from its address. An expired or revoked one is reported as
+  such, regardless of guesses from the same address.
+- A seller who has signed in from an address or with a browser has a separate budget there, which attempts with the
+  seller's e-mail from other addresses do not use. Unknown e-mail addresses count like known ones.
+- Attempts from many addresses can exhaust `sign_in_failures_per_hour_email`. Then the seller cannot sign in with a new
+  browser from a new address; known ones are not affected. Without this limit a password could be guessed from many
+  addresses.
 
-## What else has a bound
+## Other limits
 
-Of one access token at most {WAITING_PER_TOKEN_MAX} requests wait for events at `GET /v1/events`;
-one more is answered 429.
+With one access token at most {WAITING_PER_TOKEN_MAX} requests wait for events at `GET /v1/events`;
+a further one is answered 429.
 
-At most {THREADS} passwords are compared at a time and a few wait; beyond that a sign-in is answered 503 at once,
-those from unknown addresses first. A wrong password is answered on the half second of its try, a wrong client
-secret on the hundredth, so that time says nothing about either. Bounds of requests and connections are among the
+At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins are answered 503 at once,
+those from unknown addresses first. A wrong password is answered at a multiple of half a second, a wrong client secret
+at a multiple of 10 ms, so that the duration reveals nothing. Limits of requests and connections are
 [settings](settings.md).
 
 A seller's session ends `session_hours` after sign-in (default {_FIELDS["session_hours"].default}) and after
 `session_idle_minutes` without use (default {_FIELDS["session_idle_minutes"].default}). Its last use is written at
 most once in {USE_EVERY_MS // 1000} s.
 
-A password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters and is compared with about
-44,000 common ones, which takes a process about 2 MB and 20 ms the first time, and about 1 ms later.
+A password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters and must not be one of about
+44,000 common ones. The check takes a process about 2 MB and 20 ms the first time, and about 1 ms later.
 
-The page of a seller's applications lists the newest {LISTED_MAX};
-withdrawing all of a seller's authorizations is one transaction, however many there are."""
+A seller's page of applications lists the newest {LISTED_MAX}.
+Withdrawing all of a seller's authorizations is one transaction."""
 
 
 def page() -> str:
-    """Every setting with its variable, its default and what it is for."""
+    """Return the page of all settings, with variable, default and description."""
     return "\n".join(
         [
             _SETTINGS_HEAD,
             "",
             *table(
-                ("Setting", "Variable", "Default", "What it is for"),
+                ("Setting", "Variable", "Default", "Description"),
                 (
-                    (f"`{name}`", f"`{PREFIX}{name.upper()}`", _shown(field.default), field.description or "")
+                    (f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(field.default), field.description or "")
                     for name, field in Settings.model_fields.items()
                 ),
             ),
@@ -95,19 +96,19 @@ def page() -> str:
 
 
 def page_of_limits() -> str:
-    """What is throttled, by how much, and who is not."""
+    """Return the page of rate limits."""
     bursts = ("client_requests_burst", "token_requests_burst", "device_requests_burst")
     listed = {*THROTTLES, *bursts, "known_address_hours"}
     rows = (
-        (f"`{name}`", _shown(field.default), str(field.description))
+        (f"`{name}`", _default(field.default), str(field.description))
         for name, field in Settings.model_fields.items()
         if name in listed
     )
-    described = table(("Setting", "Default", "What it limits"), rows)
+    described = table(("Setting", "Default", "Limit"), rows)
     return "\n".join([_LIMITS_HEAD, "", *described, "", _LIMITS_TAIL, ""])
 
 
-def _shown(default: Any) -> str:
+def _default(default: Any) -> str:
     if default is None or default == ():
         return "none"
     return f"`{', '.join(map(str, default)) if isinstance(default, tuple) else default}`"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """The lines of a table."""
+    """Yield the lines of a table."""
     yield _line(head)
     yield _line(["---"] * len(head))
     for row in rows:

@@ -16,7 +16,7 @@ from paydesk.events import cursors, store
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
 from paydesk.events.readers import Readers, topics
 from paydesk.events.store import Feed, Page
-from paydesk.operation import Answer, Call, Handled, wait_seconds
+from paydesk.operation import WAIT, Answer, Call, Handled
 
 EVENTS_MAX = 100
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
@@ -28,7 +28,7 @@ async def read(call: Call) -> Handled:
     """Return the events after the cursor; if there are none, wait for the first one for up to `wait` seconds."""
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
-    after, seconds = _after(call, feed), wait_seconds(call)
+    after, seconds = _after(call, feed), WAIT.number(call.query) or 0
     with ExitStack() as waiting:
         return await _wait(call, feed, after, seconds, waiting)
 
@@ -44,7 +44,7 @@ async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting
                 _readers(call).announce(feed)
             page = await _page(call, feed, after)
             left = deadline - loop.time()
-            if page.events or left <= 0 or signals.stopping or (call.gone is not None and call.gone()):
+            if page.events or left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected()):
                 return _answer(feed, after, page)
             if interval != later:
                 waiting.enter_context(_readers(call).waiting(call.caller.token_digest))

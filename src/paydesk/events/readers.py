@@ -24,7 +24,7 @@ INTEREST_SECONDS = 60.0
 def topics(feed: Feed) -> tuple[str, str]:
     """Return the topics of the feed: an event was committed on this node, or on another one."""
     name = ".".join(map(str, feed.key))
-    return f"events:{name}", f"elsewhere:{name}"
+    return f"events:{name}", f"remote-events:{name}"
 
 
 class Readers:
@@ -73,6 +73,6 @@ class Readers:
         if until is None:
             return
         if until > self._monotonic():
-            self._signals.publish((f"elsewhere:{name}",))
+            self._signals.publish((f"remote-events:{name}",))
         else:
             del self._until[name]

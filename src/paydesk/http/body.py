@@ -1,4 +1,4 @@
-"""Parse bodies: bounded, strict in syntax. They are validated against models in `faults`."""
+"""Bodies: their framing (RFC 9112 section 6), and strict parsing within limits. `validation` validates them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ DEPTH_MAX = 32
 MEMBERS_MAX = 256
 NUMBER_DIGITS_MAX = 20
 FORM_FIELDS_MAX = 50
+FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
+HTTP_VERSIONS = frozenset({"1.1", "1.0"})
+
+HeaderField = tuple[bytes, bytes]
 
 _LONG_NUMBER = re.compile(rb"[0-9][0-9.eE+-]{20}")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -31,8 +35,22 @@ _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _WITH_KEY = re.compile(r' ".*"', re.DOTALL)
 
 
+def is_framing_unambiguous(fields: list[HeaderField], version: str) -> bool:
+    """Return whether these fields of a supported version are none, one length, or chunked coding in HTTP/1.1."""
+    if version not in HTTP_VERSIONS or not fields:
+        return version in HTTP_VERSIONS
+    name, value = fields[0]
+    is_chunked = version == "1.1" and value.strip().lower() == b"chunked"
+    return len(fields) == 1 and (name == b"content-length" or is_chunked)
+
+
+def is_small_length(field: HeaderField) -> bool:
+    """Return whether the field is a length within the limit of a body."""
+    return field[0] == b"content-length" and len(field[1]) <= 5 and int(field[1]) <= BODY_BYTES_MAX
+
+
 def check_content_type(value: str | None, accepted: tuple[str, ...] = ("application/json",)) -> str:
-    """The media type of a request that has a body. Raises `unsupported_media_type`."""
+    """Return the media type of a request with a body. Raises `unsupported_media_type`."""
     if value in accepted:
         return value
     media_type, _, parameters = (value or "").partition(";")
@@ -47,7 +65,7 @@ def check_content_type(value: str | None, accepted: tuple[str, ...] = ("applicat
 
 
 def too_large() -> Refusal:
-    """The refusal of a body over the limit."""
+    """Return the refusal of a body over the size limit."""
     return PAYLOAD_TOO_LARGE.with_reason(f"body of more than {BODY_BYTES_MAX} bytes")
 
 
@@ -60,7 +78,7 @@ def parse_json(raw: bytes) -> Any:
         document = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
         raise JSON_SYNTAX_ERROR.with_reason(_without_content(str(error)), _without_content(str(error))) from None
-    # A body with fewer brackets and commas is within the limits: most documents need no walk through them.
+    # A body with few brackets and commas is within the limits, so most documents need no traversal.
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX or (len(raw) > 2 * MEMBERS_MAX and raw.count(b",") >= MEMBERS_MAX):
         _check_shape(document)
     if _LONG_NUMBER.search(raw) and _has_long_number(raw):
@@ -69,9 +87,9 @@ def parse_json(raw: bytes) -> Any:
 
 
 def parse_form(raw: bytes, *, invisible_allowed: Collection[str] = ()) -> dict[str, str]:
-    """Return a form's fields; the values of those in `invisible_allowed` may have invisible characters.
+    """Return a form's fields. Values of fields in `invisible_allowed` may have invisible characters.
 
-    Raises `unsupported_properties` for a field sent twice, `json_syntax_error` where it is no form.
+    Raises `unsupported_properties` for a repeated field, `json_syntax_error` for a malformed form.
     """
     try:
         sent = raw.decode("ascii")
@@ -93,17 +111,17 @@ def parse_form(raw: bytes, *, invisible_allowed: Collection[str] = ()) -> dict[s
         text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(value)
         for name, value in pairs
     ):
-        raise JSON_SYNTAX_ERROR.with_reason("the form has control characters or invisible characters")
+        raise JSON_SYNTAX_ERROR.with_reason("the form contains control characters or invisible characters")
     return fields
 
 
 def _without_content(message: str) -> str:
-    # A key may be anything, a secret or a quote too: it stays out of the message.
+    # A key may be a secret, so it is removed from the message.
     return _WITH_KEY.sub("", message)
 
 
 def _check_shape(document: Any) -> None:
-    """Raise `json_syntax_error` for a document that is too deep, or has an object or array with too many members."""
+    """Raise `json_syntax_error` for a document that is nested too deep or has too many members in one container."""
     depth, level = 0, [document]
     while level := [value for value in level if isinstance(value, dict | list)]:
         depth += 1

@@ -1,4 +1,4 @@
-"""A connection: uvicorn's, with what it lacks: deadlines for head, body and idleness, limits, refusals as JSON."""
+"""A connection of uvicorn's with deadlines for head, body and idle time, size limits and errors as JSON."""
 
 from __future__ import annotations
 
@@ -12,54 +12,45 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from paydesk.core.errors import (
-    BAD_REQUEST,
-    HEADERS_TOO_LARGE,
-    REQUEST_TIMEOUT,
-    SERVICE_UNAVAILABLE,
-    URI_TOO_LONG,
-    ErrorKind,
-)
-from paydesk.http import framing, request_log
+from paydesk.core import errors
+from paydesk.core.errors import ErrorKind
+from paydesk.http import body, request_log
+from paydesk.http.error_responses import error_body
 from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
-from paydesk.http.reply import GONE, IN_ONE_PIECE, encode, refusal_headers, request_id
+from paydesk.http.reply import DISCONNECTED, IN_ONE_PIECE, encode, refusal_headers, request_id
 from paydesk.http.request import forwarded_address
-from paydesk.http.shared import error_body
 
 URL_BYTES_MAX = 8 * 1024
 HEADER_FIELDS_MAX = 100
 HEADER_BYTES_MAX = 16 * 1024
 HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
 PARSED_BYTES_MAX = 4 * 1024
-"""Of a larger chunk no more is parsed while requests wait in the pipeline, so that few are in memory."""
+"""A larger chunk is parsed in such parts and only while no request waits in the pipeline, to bound memory."""
 
 
 class _HeadRefused(Exception):
-    """Raised in a callback of the parser, which then stops."""
+    """Raised in a callback of the parser to stop it."""
 
 
 class BoundedProtocol(EvictableProtocol):
-    """A connection that must send its head and its body in time, within limits."""
+    """A connection that enforces deadlines and size limits on the head and the body of each request."""
 
     _refusal: ErrorKind | None = None
-    _in_head = False
-    _head_bytes = 0
-    _header_bytes = 0
-    _ended_in_chunk = False
-    _refused = False
+    _in_head = _ended_in_chunk = _refused = False
+    _head_bytes = _header_bytes = 0
     _whole_first = True
-    _held: Any = None
+    _deferred_app: Any = None
     _unparsed = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A new connection: it has as long for its first head as any."""
+        """Start the deadline of the first head, and refuse the connection if there are too many."""
         super().connection_made(transport)
-        self.deadline = self.loop.time() + self.room.head_seconds
-        if not self.room.admit(self, len(self.connections)):
-            self._refuse(SERVICE_UNAVAILABLE)
+        self.deadline = self.loop.time() + self.limits.head_seconds
+        if not self.limits.admit(self, len(self.connections)):
+            self._refuse(errors.SERVICE_UNAVAILABLE)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and stop at a head that never ends."""
+        """Parse the data; refuse a head that is too large."""
         if self._refused or self.transport.is_closing():
             return
         if len(data) > PARSED_BYTES_MAX:
@@ -68,54 +59,49 @@ class BoundedProtocol(EvictableProtocol):
             return
         self._ended_in_chunk = False
         self._feed(data)
-        # How much of a chunk belongs to a head that began in its midst is not known; its next chunk counts.
+        # The size of the part of a chunk that belongs to a new head is unknown; counting begins with the next chunk.
         self._head_bytes += len(data) if self._in_head and not self._ended_in_chunk else 0
         if self._in_head and self._head_bytes > HEAD_BYTES_MAX:
-            self._refuse(HEADERS_TOO_LARGE)
+            self._refuse(errors.HEADERS_TOO_LARGE)
 
     def _parse_on(self) -> None:
-        """Parse what was left of a large chunk, until further requests wait for the one under way."""
+        """Parse the rest of a large chunk while no request waits in the pipeline."""
         while self._unparsed and not self.pipeline:
             data, self._unparsed = self._unparsed[:PARSED_BYTES_MAX], self._unparsed[PARSED_BYTES_MAX:]
             self.data_received(data)
 
     def on_message_begin(self) -> None:
-        """The first byte of a request: its head has a deadline from now."""
+        """Start the deadline of a request's head at its first byte."""
         super().on_message_begin()
         self._in_head, self._head_bytes, self._header_bytes, self._idle = True, 0, 0, False
-        self.deadline = self.loop.time() + self.room.head_seconds
+        self.deadline = self.loop.time() + self.limits.head_seconds
 
     def on_url(self, url: bytes) -> None:
-        """A part of the URL."""
+        """Limit the length of the URL."""
         super().on_url(url)
         if len(self.url) > URL_BYTES_MAX:
-            self._stop_parsing(URI_TOO_LONG)
+            self._stop_parsing(errors.URI_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header field; one that comes after the body is counted and dropped, it can't speak for the request."""
+        """Add a header field. Trailer fields, which follow the body, are counted and dropped."""
         self._header_bytes += len(name) + len(value)
         if self._in_head:
             super().on_header(name, value)
         if self._header_bytes > HEADER_BYTES_MAX or len(self.headers) > HEADER_FIELDS_MAX:
-            self._stop_parsing(HEADERS_TOO_LARGE)
+            self._stop_parsing(errors.HEADERS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
-        """The head is whole: the body has a deadline from now."""
+        """Check the complete head, and start the deadline of the body."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
-        lengths = [field for field in self.headers if field[0] in framing.NAMES]
-        if (
-            version not in framing.VERSIONS
-            or method == b"CONNECT"
-            or (lengths and not framing.is_clear(lengths, version))
-        ):
-            self._stop_parsing(BAD_REQUEST)
-        self._whole_first = not self.expect_100_continue and (not lengths or framing.is_small(lengths[0]))
+        lengths = [field for field in self.headers if field[0] in body.FRAMING_HEADERS]
+        if method == b"CONNECT" or not body.is_framing_unambiguous(lengths, version):
+            self._stop_parsing(errors.BAD_REQUEST)
+        self._whole_first = not self.expect_100_continue and (not lengths or body.is_small_length(lengths[0]))
         if self.parser.should_upgrade():
-            return  # The parser stops here, and the head is read again without the offer.
-        earlier = self.cycle
-        self.cycle = self._new_cycle(version, method)
+            return  # The parser stops here; `_feed` parses the head again without the upgrade.
+        earlier, self.cycle = self.cycle, self._new_cycle(version, method)
         self._in_head = False
-        self.deadline = self.loop.time() + self.room.body_seconds
+        self.deadline = self.loop.time() + self.limits.body_seconds
         if earlier is None or earlier.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
@@ -123,7 +109,7 @@ class BoundedProtocol(EvictableProtocol):
             self.pipeline.appendleft((self.cycle, self.app))
 
     def _new_cycle(self, version: str, method: bytes) -> RequestResponseCycle:
-        """Complete the request's scope as uvicorn does, with our extensions."""
+        """Complete the request's scope as uvicorn does, and add our extensions."""
         url = httptools.parse_url(self.url)
         path = url.path.decode("ascii")
         cycle = RequestResponseCycle(
@@ -136,7 +122,7 @@ class BoundedProtocol(EvictableProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=version == "1.1" and self.parser.should_keep_alive() and not self.room.draining,
+            keep_alive=version == "1.1" and self.parser.should_keep_alive() and not self.limits.draining,
             on_response=self.on_response_complete,
         )
         scope: Any = self.scope
@@ -145,36 +131,36 @@ class BoundedProtocol(EvictableProtocol):
         scope["query_string"] = url.query or b""
         scope["extensions"] = {
             IN_ONE_PIECE: partial(self._send_in_one_piece, cycle),
-            GONE: partial(getattr, cycle, "disconnected"),
+            DISCONNECTED: partial(getattr, cycle, "disconnected"),
         }
         return cycle
 
     def on_message_complete(self) -> None:
-        """The request is whole; it can't be late any more."""
+        """End the deadline of a complete request."""
         if self.parser.should_upgrade():
             return
         self.deadline, self._ended_in_chunk = None, True
         if self.cycle.response_complete:
-            self._begin_to_idle()  # The answer had not waited for the body.
+            self._begin_to_idle()  # The answer was sent before the body was complete.
         elif self.pipeline or self.flow.write_paused:
             self.begin_to_work()
         else:
             self.enter(None)
         super().on_message_complete()
-        if self._held is not None:
-            app, self._held = self._held, None
+        app, self._deferred_app = self._deferred_app, None
+        if app is not None:
             super()._start_asgi_task(self.cycle, app)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        # A small request is begun once it is whole: one that stays half costs no more than its bytes.
+        # A small request starts when it is complete, so that an incomplete one costs no more than its bytes.
         if cycle is self.cycle and cycle.more_body and self._whole_first:
-            self._held = app
+            self._deferred_app = app
         else:
             super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """An answer has gone out: the next request of a pipeline begins, or the connection idles."""
+        """Start the next request of the pipeline after an answer, or let the connection idle."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             if self.transport.get_write_buffer_size():
@@ -186,48 +172,47 @@ class BoundedProtocol(EvictableProtocol):
             self.begin_to_work()
             self.flow.resume_reading()
             return
-        if self.flow.read_paused:
-            self.flow.resume_reading()
+        self.flow.resume_reading()
         if self.deadline is None:
             self._begin_to_idle()
-        elif self._state is not self.room.unfinished and not self.flow.write_paused:
-            self.enter(self.room.idle, self.loop.time())  # The next request is here by half.
+        elif self._state is not self.limits.unfinished and not self.flow.write_paused:
+            self.enter(self.limits.idle, self.loop.time())  # The next request has arrived in part.
 
     def _begin_to_idle(self) -> None:
         now = self.loop.time()
         if not self.flow.write_paused:
-            self.enter(self.room.idle, now)
-        # A deadline that is swept: a timer of its own for each request costs more.
-        self._idle, self.deadline = True, now + self.room.keep_alive_seconds
+            self.enter(self.limits.idle, now)
+        # Deadlines are checked by a periodic sweep: a timer per request costs more.
+        self._idle, self.deadline = True, now + self.limits.keep_alive_seconds
 
     def check_deadline(self, now: float) -> None:
-        """End a connection that has been too slow."""
+        """Close the connection, or answer 408, after its deadline."""
         if self.deadline is None or now < self.deadline:
             return
         if self.transport.is_closing():
-            self.abort()  # Its last bytes have not gone out.
+            self.abort()  # Its last bytes were not sent in time.
         elif self._refused or self._idle or not (self._in_head or self.cycle):
-            self.close()  # Nothing more was asked, so nothing is answered.
+            self.close()  # There is no request to answer.
         elif self.pipeline:
-            self.deadline = now + self.room.body_seconds  # Nothing is read while earlier requests are under way.
+            self.deadline = now + self.limits.body_seconds  # Nothing is read while earlier requests run.
         else:
-            self._refuse(REQUEST_TIMEOUT)
+            self._refuse(errors.REQUEST_TIMEOUT)
 
     def drain(self) -> None:
-        """The server ends: what is under way is answered, and that was the last answer."""
+        """Close the connection after the current answer, because the server ends."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False
 
     def _send_in_one_piece(
         self, cycle: RequestResponseCycle, status: int, headers: list[tuple[str, str]], body: bytes
     ) -> bool:
-        """Send a whole answer with one write; what uvicorn does in two steps costs four times as much.
+        """Send a whole answer with one write; uvicorn's two messages cost four times as much.
 
-        False, and nothing sent, in the rare case that only those two steps know how to handle.
+        Returns False without sending anything in the rare cases that only the two messages handle.
         """
         if self.flow.write_paused or cycle.disconnected or cycle.response_started or cycle.scope["method"] == "HEAD":
             return False
-        assert not any("\r" in value or "\n" in value for _, value in headers), "a header that ends its line"
+        assert not any("\r" in value or "\n" in value for _, value in headers), "a header contains a line break"
         defaults = b"".join([b"%s: %s\r\n" % default for default in cycle.default_headers])
         ending = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
         cycle.response_started = cycle.response_complete = True
@@ -236,7 +221,7 @@ class BoundedProtocol(EvictableProtocol):
         cycle.message_event.set()
         if not cycle.keep_alive:
             self.transport.close()
-        # They hold the cycle, whose scope holds them: only the collector of garbage would part the two.
+        # The extensions and the cycle refer to each other; without this only the garbage collector frees them.
         del cycle.scope["extensions"]
         cycle.on_response()
         return True
@@ -245,18 +230,18 @@ class BoundedProtocol(EvictableProtocol):
         while True:
             try:
                 self.parser.feed_data(data)
-            except httptools.HttpParserUpgrade as offer:
-                data = self._head_without_offer() + data[offer.args[0] :]
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._head_without_offer() + data[upgrade.args[0] :]
             except httptools.HttpParserError:
-                self._refuse(self._refusal or BAD_REQUEST)
+                self._refuse(self._refusal or errors.BAD_REQUEST)
                 return
             else:
                 return
 
     def _head_without_offer(self) -> bytes:
-        """The head as if no other protocol had been offered, for a new parser (RFC 9110 section 7.8).
+        """Return the head without its `Upgrade`, and start a new parser (RFC 9110 section 7.8).
 
-        The old one takes all that follows for the other protocol, the request's own body too.
+        The old parser takes everything that follows, the request's body too, for the other protocol.
         """
         version = self.parser.get_http_version().encode()
         lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
@@ -269,7 +254,7 @@ class BoundedProtocol(EvictableProtocol):
         raise _HeadRefused
 
     def _refuse(self, kind: ErrorKind) -> None:
-        """Answer what can't be read, and end the connection; an earlier request is answered first."""
+        """Answer an unreadable request with an error and close the connection; earlier requests are answered first."""
         if self._refused:
             return
         if self._in_head and self.cycle is not None and not self.cycle.response_complete:
@@ -281,20 +266,21 @@ class BoundedProtocol(EvictableProtocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        # Closed at once, what the client still sends would make its side drop the answer unread.
+        # Closing at once would reset the connection if the client still sends, and it would lose the answer.
         self._refused, self.deadline = True, self.loop.time() + LINGER_SECONDS
         self.transport.write_eof()
 
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:
-        url, headers = getattr(self, "url", b""), dict(getattr(self, "headers", None) or ())
+        url = getattr(self, "url", b"")
         surface = "token" if url.startswith(b"/oauth/") else "application"
         refusal = kind.with_reason("refused by the server")
         body = encode(error_body(surface, refusal))
-        sent = headers.get(b"x-request-id", b"").decode("latin-1")
-        identity = request_id(sent, checked=self.room.references_checked)
-        path = url.partition(b"?")[0].decode("latin-1")
-        if kind is not SERVICE_UNAVAILABLE:  # Of these the room says how many there were.
-            request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, self._client_address())
+        identity = request_id("".join(self._received(b"x-request-id")[-1:]), checked=self.limits.references_checked)
+        if kind is not errors.SERVICE_UNAVAILABLE:  # `limits` logs the number of these.
+            path = url.partition(b"?")[0].decode("latin-1")
+            peer, hops = self.client[0] if self.client else "", self._received(b"x-forwarded-for")
+            address = forwarded_address(peer, hops, self.limits.trusted_proxies)
+            request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, address)
         return (
             STATUS_LINE[kind.status]
             + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])
@@ -304,11 +290,10 @@ class BoundedProtocol(EvictableProtocol):
             + body
         )
 
-    def _client_address(self) -> str:
-        """Return the client's address by the header fields that have come so far."""
-        fields: Iterable[tuple[bytes, bytes]] = getattr(self, "headers", None) or ()
-        forwarded = [value.decode("latin-1") for name, value in fields if name == b"x-forwarded-for"]
-        return forwarded_address(self.client[0] if self.client else "", forwarded, self.room.trusted_proxies)
+    def _received(self, name: bytes) -> list[str]:
+        """Return the values of a header field that have been received so far."""
+        fields = getattr(self, "headers", None) or ()
+        return [value.decode("latin-1") for sent, value in fields if sent == name]
 
 
 def _lines(headers: Iterable[tuple[str, str]]) -> bytes:

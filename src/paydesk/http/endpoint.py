@@ -1,6 +1,6 @@
-"""The one adapter between the wire and the handlers: read, authenticate, replay or run, answer.
+"""The adapter between HTTP and the handlers: read, authenticate, replay or run, answer.
 
-The lines of `Endpoint._reply` stand in the order in which a request is checked, and so in the order of precedence.
+`Endpoint._reply` checks a request in the documented order of precedence.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from typing import Any
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import errors
+from paydesk.core import errors, idempotency
 from paydesk.core.clock import Clock
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing, Keys
-from paydesk.http import body, faults, idempotency, request_log, shared
-from paydesk.http.path import PathRules
+from paydesk.http import body, error_responses, request_log, validation
 from paydesk.http.rate_limit import BearerRates
-from paydesk.http.reply import GONE, Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
-from paydesk.http.request import READ_ONCE, Disconnected, Request, form_or_json
+from paydesk.http.reply import Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
+from paydesk.http.request import READ_ONCE, Disconnected, PathRules, Request, form_or_json
 from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.clients import authentication
 from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
@@ -39,7 +38,7 @@ log = structlog.get_logger("request")
 Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 ANONYMOUS = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
-"""Failed authentications are told on the hundredths of a second of their request: what took how long does not show."""
+"""Failed authentications are answered at a multiple of this time, so that the duration reveals nothing."""
 
 IGNORED_BY_TOKENS = {"authorization", "x-idempotency-key"}
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
@@ -51,7 +50,7 @@ MEDIA_TYPES: Mapping[Surface, tuple[str, ...]] = {"token": (*JSON, *FORM), "page
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What all endpoints of a process share."""
+    """The objects that all endpoints of a process share."""
 
     settings: Settings
     database: Database
@@ -63,7 +62,7 @@ class Service:
 
 
 class Endpoint:
-    """One operation, served."""
+    """Serves one operation."""
 
     def __init__(self, operation: Operation, service: Service) -> None:
         self.operation, self.service = operation, service
@@ -75,26 +74,27 @@ class Endpoint:
         self._read_once = READ_ONCE - IGNORED_BY_TOKENS if self._is_token_endpoint else READ_ONCE
         self._doubled = INVALID_REQUEST if self._is_token_endpoint else errors.BAD_REQUEST
         self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
-        self._takes_body = shared.takes_body(operation)
-        self._asks_the_time = not (operation.is_health_check or operation.is_constant)
-        # Without a key there is no request to wait for; nothing was done all the same.
+        self._takes_body = error_responses.takes_body(operation)
+        self._needs_time = not (operation.is_health_check or operation.is_constant)
+        # `resource_locked` names the idempotency key, so operations without one answer 503.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._own_headers = [header.name.lower() for header in operation.headers]
         self._path = PathRules(operation)
+        self._conflict_keys = operation.conflict_keys or _no_keys
         handler = operation.handler
-        self._in_steps = (
-            ThreePhaseRunner(handler, service.database, self._outcome) if isinstance(handler, ThreePhase) else None
-        )
-        self._handle = handler if not isinstance(handler, ThreePhase) else handler.begin
+        self._three_phase: ThreePhaseRunner | None = None
+        if isinstance(handler, ThreePhase):
+            self._three_phase, handler = ThreePhaseRunner(handler, service.database, self._outcome), handler.begin
+        self._handle = handler
         self._references_checked = service.settings.card_numbers_refused_in_references
         self._loopback_only = operation.development and operation.surface == "public"
 
     @cached_property
     def _declared(self) -> frozenset[ErrorKind]:
-        return shared.may_answer(self.operation)
+        return error_responses.may_answer(self.operation)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, and write its line into the log."""
+        """Answer one request and log it."""
         started = time.perf_counter()
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
@@ -108,36 +108,39 @@ class Endpoint:
             if not isinstance(error, Refusal):
                 request.forget_alert()
         except Exception:
-            log.exception("defect", request_id=identity, operation=self.operation.name)
-            reply = self._refused(errors.INTERNAL_ERROR.with_reason("defect"), request)
+            log.exception("unhandled_exception", request_id=identity, operation=self.operation.name)
+            reply = self._refused(errors.INTERNAL_ERROR.with_reason("unhandled exception"), request)
             request.forget_alert()
         if reply.refusal is not None and reply.refusal.kind not in self._declared:
-            # The answer is true all the same; the tests fail on this line.
-            log.error("undeclared", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code)
+            # The answer is sent unchanged; the tests fail on this event.
+            log.error(
+                "undeclared_error", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code
+            )
         if reply.refusal is not None and reply.refusal.kind is INVALID_CLIENT:
-            # A client that there is took microseconds longer to find.
-            await _next_tick(started)
+            # Finding an existing client takes microseconds longer.
+            every = INVALID_CLIENT_EVERY_SECONDS
+            await asyncio.sleep(every - (time.perf_counter() - started) % every)
         reached("before_answer")
         await send_reply(scope, send, reply, identity)
         request_log.write(
             request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
         )
         if request.call is not None and request.call.alert is not None:
-            # After the answer, which must not show by its time whether there was anything to report.
+            # After the answer, so that its time does not reveal whether an event was reported.
             await self._reporter.report(request.call.alert, request.call.now_ms)
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         surface = self.operation.surface
         if isinstance(error, Locked):
-            error = self._when_locked.with_reason("a row stayed locked")
+            error = self._when_locked.with_reason("lock timeout")
         elif not isinstance(error, Refusal):
-            if isinstance(error, KeyMissing) and self.service.keys.is_news(error.version):
-                log.error("no server key", key_version=error.version, reason=str(error))
+            if isinstance(error, KeyMissing) and self.service.keys.should_log_missing(error.version):
+                log.error("server_key_missing", key_version=error.version, reason=str(error))
             error = errors.SERVICE_UNAVAILABLE.with_reason(str(error), message=error.message)
         elif surface == "token":
-            error = shared.in_token_dialect(error)
+            error = error_responses.in_token_format(error)
         elif surface == "page":
-            error = shared.in_page_dialect(error)
+            error = error_responses.in_page_format(error)
         return refused(error, surface, request.headers)
 
     async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
@@ -149,15 +152,18 @@ class Endpoint:
         request.check_headers(self._read_once, self._doubled)
         if raw and document is None:
             request.check_body_headers(self._media_types)
-        now_ms = service.clock.now_ms() if self._asks_the_time else 0
+        now_ms = service.clock.now_ms() if self._needs_time else 0
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS
         if operation.scope is not None:
             _check_scope(operation.scope, caller)
             if operation.refuses_test_header:
-                _check_test_header(request, caller)
-        key_value = self._idempotency_key(request) if operation.idempotent else ""
+                request.check_test_header(live=caller.live)
+        key_value = ""
+        if operation.idempotent:
+            sent_key = request.headers.get("x-idempotency-key")
+            key_value = idempotency.check(sent_key, references_checked=self._references_checked)
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, caller) if document is None else (document, document)
@@ -177,21 +183,21 @@ class Endpoint:
             query=query,
             query_string=request.query_string,
             headers=request.headers,
-            gone=request.scope.get("extensions", {}).get(GONE),
+            disconnected=request.disconnected,
         )
         if not operation.idempotent:
             return await self._run(call)
         key = Key(caller.seller_id, caller.application_id, int(caller.live), operation.name, path, key_value)
         own_headers = [request.headers.get(name, "") for name in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
-        conflict_keys: tuple[Hashable, ...] = self._touches(call)
+        conflict_keys: tuple[Hashable, ...] = tuple(self._conflict_keys(call))
         conflict_keys = conflict_keys and (*conflict_keys, key)
-        if self._in_steps is not None:
-            return await self._in_steps.run(call, key, digest, conflict_keys)
+        if self._three_phase is not None:
+            return await self._three_phase.run(call, key, digest, conflict_keys)
         return await self._run_once(call, key, digest, conflict_keys)
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
-        """Who calls, and not too often."""
+        """Authenticate the bearer and check its rate limit."""
         token = None
         try:
             token = request.bearer()
@@ -203,15 +209,11 @@ class Endpoint:
             self._check_rate(caller)
         return caller
 
-    def _idempotency_key(self, request: Request) -> str:
-        sent = request.headers.get("x-idempotency-key")
-        return idempotency.check(sent, references_checked=self._references_checked)
-
     def _token_document(self, request: Request, raw: bytes, address: str) -> dict[str, Any]:
-        """The body of a token request. Who is throttled is told so before anything else of it is looked at."""
+        """Return the body of a token request. The throttle is checked before anything else in it."""
         document = form_or_json(request.check_body_headers(self._media_types), raw) if raw else {}
         if not isinstance(document, dict):
-            raise INVALID_REQUEST.with_reason("the body is no object")
+            raise INVALID_REQUEST.with_reason("the body is not an object")
         authentication.check_throttled(self.service.state["client_throttle"], document, address)
         return document
 
@@ -222,21 +224,19 @@ class Endpoint:
         return query
 
     def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:
-        """The parsed document, and what the handler is given: its model's instance where it has one."""
+        """Return the parsed document, and the body for the handler: an instance of its model if it has one."""
         operation = self.operation
         if operation.raw_body or not self._takes_body:
             return raw, raw
         if operation.surface == "page":
-            return raw, faults.validate_form(operation.body, raw)
-        if not raw:
-            # No body and an empty one are equal; an operation that needs fields finds them missing.
-            raw = b"{}"
+            return raw, validation.validate_form(operation.body, raw)
+        raw = raw or b"{}"  # A missing body counts as an empty object; the model reports missing fields.
         document = body.parse_json(raw)
         if operation.body is None:
             return document, document
-        model, found = faults.validate(operation.body, document, raw, self._context(caller))
-        if found:
-            raise faults.refused(found)
+        model, faults = validation.validate(operation.body, document, raw, self._context(caller))
+        if faults:
+            raise validation.refused(faults)
         return document, model
 
     def _context(self, caller: Caller) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            reply = await database.write(work, conflict_keys=self._touches(call))
+            reply = await database.write(work, conflict_keys=tuple(self._conflict_keys(call)))
             if call.alert is not None:
                 operator_events.warn(call.alert)
                 call.alert = None
@@ -285,27 +285,15 @@ class Endpoint:
 
         return await self.service.database.write(work, conflict_keys=conflict_keys)
 
-    def _touches(self, call: Call) -> tuple[str, ...]:
-        return tuple(self.operation.conflict_keys(call)) if self.operation.conflict_keys is not None else ()
-
     def _outcome(self, outcome: Any) -> Reply:
         surface = self.operation.surface
         return refused(outcome, surface) if isinstance(outcome, Refusal) else answered(outcome, surface)
 
 
-async def _next_tick(started: float) -> None:
-    every = INVALID_CLIENT_EVERY_SECONDS
-    await asyncio.sleep(every - (time.perf_counter() - started) % every)
+def _no_keys(_: Call) -> tuple[str, ...]:
+    return ()
 
 
 def _check_scope(scope: str, caller: Caller) -> None:
     if scope not in caller.scopes:
         raise errors.INSUFFICIENT_SCOPE.with_reason(f"lacks {scope}", f"the token lacks the scope {scope}")
-
-
-def _check_test_header(request: Request, caller: Caller) -> None:
-    if caller.live and request.headers.get("x-test-token", "").lower() == "true":
-        raise errors.UNSUPPORTED_HEADER.with_reason(
-            "X-Test-Token with a live token",
-            message="X-Test-Token asks for a test order, but the access token is a live one; send a TEST-… token.",
-        )

@@ -1,4 +1,4 @@
-"""A connection's state in the room, and its end: by eviction, by a client that takes no answers, or by a close."""
+"""A connection's state for eviction, and its end: evicted, closed, or aborted if the client reads too slowly."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from paydesk.http.room import Room, State
+from paydesk.http.connection_limits import ConnectionLimits, State
 
-TAKEN_BYTES_MIN = 4 * 1024
-"""A client whose answers wait must take so much in each `write_timeout_seconds`."""
+READ_BYTES_MIN = 4 * 1024
+"""A client must read this much of its pending answers in each `write_timeout_seconds`."""
 
 LINGER_SECONDS = 1
 LINGER_RESET = struct.pack("ii", 1, 0)
@@ -25,7 +25,7 @@ LINGER_RESET = struct.pack("ii", 1, 0)
 
 
 class _Flow(FlowControl):
-    """Reads nothing further while requests wait in the pipeline, or a client could fill the memory with them."""
+    """Reads nothing more while requests wait in the pipeline, so that a client cannot fill the memory with them."""
 
     def __init__(self, transport: Any, pipeline: Sized) -> None:
         super().__init__(transport)
@@ -38,12 +38,12 @@ class _Flow(FlowControl):
 
 
 class EvictableProtocol(HttpToolsProtocol):
-    """A connection of a room, which knows whether it may be ended and by when its client must have acted."""
+    """A connection that tracks whether it can be evicted and by when its client must act."""
 
-    room: Room
+    limits: ConnectionLimits
 
     deadline: float | None = None
-    """By the loop's time."""
+    """In the event loop's time."""
 
     _state: State | None = None
     _running: RequestResponseCycle | None = None
@@ -52,7 +52,7 @@ class EvictableProtocol(HttpToolsProtocol):
     _unsent_bytes = 0
 
     def enter(self, state: State | None, now: float = 0.0) -> None:
-        """Move the connection to `state` of the room, since `now`; to none while a request is under way."""
+        """Move the connection to `state` of the limits, since `now`; to None while a request runs."""
         if state is self._state:
             return
         if self._state is not None:
@@ -62,71 +62,71 @@ class EvictableProtocol(HttpToolsProtocol):
             state[self] = now
 
     def begin_to_work(self) -> None:
-        """A request is under way, and others may wait behind it."""
+        """Leave the idle state: a request runs, and others may wait in the pipeline."""
         if self.flow.write_paused:
             return
         if self.pipeline:
-            self.enter(self.room.pipelining, self.loop.time())
+            self.enter(self.limits.pipelining, self.loop.time())
         else:
             self.enter(None)
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """A new connection."""
+        """Replace uvicorn's flow control."""
         super().connection_made(transport)  # type: ignore[arg-type]  # as uvicorn has it
         self.flow = _Flow(transport, self.pipeline)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended; uvicorn marks only the request that was parsed last, not the one under way."""
-        self.room.forget(self)
+        """Mark the running request as disconnected; uvicorn marks only the one that was parsed last."""
+        self.limits.forget(self)
         if self._running is not None:
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
 
     def eof_received(self) -> None:
-        """The client sends nothing more, and the transport closes once what is written has gone out."""
+        """Handle the end of the client's data; the transport closes once its buffer is sent."""
         if self.transport.get_write_buffer_size():
             self.begin_to_stall()
 
     def pause_writing(self) -> None:
-        """Too much is written that the client has not taken."""
+        """Start the write deadline: the buffer is full of answers that the client has not read."""
         super().pause_writing()
         self.begin_to_stall()
 
     def resume_writing(self) -> None:
-        """The client has taken most of what was written."""
+        """Leave the stalled state: the client has read most of the buffer."""
         super().resume_writing()
         if self.transport.is_closing():
             return
         if self._idle:
-            self.enter(self.room.idle, self.loop.time())
+            self.enter(self.limits.idle, self.loop.time())
         else:
             self.begin_to_work()
 
     def begin_to_stall(self) -> None:
-        """Answers wait for the client to take them."""
+        """Enter the stalled state: answers wait for the client to read them."""
         now = self.loop.time()
-        self.enter(self.room.stalled, now)
-        self._expect_taking(now, self._bytes_to_send())
+        self.enter(self.limits.stalled, now)
+        self._start_write_deadline(now, self._bytes_to_send())
 
     def check_stalled(self, now: float) -> None:
-        """End the connection where its client takes too little."""
+        """Abort the connection if its client has read too little by the write deadline."""
         if now < self._write_deadline:
             return
         unsent_bytes = self._bytes_to_send()
-        if self._unsent_bytes - unsent_bytes < TAKEN_BYTES_MIN:
-            self.room.note("write_timeout", self)
+        if self._unsent_bytes - unsent_bytes < READ_BYTES_MIN:
+            self.limits.note("write_timeout", self)
             self.abort()
         else:
-            self._expect_taking(now, unsent_bytes)
+            self._start_write_deadline(now, unsent_bytes)
 
     def close(self) -> None:
-        """Close the connection; a sweep ends it soon after where what is written does not go out."""
+        """Close the connection; a sweep aborts it if its buffer is not sent within `LINGER_SECONDS`."""
         self.deadline = self.loop.time() + LINGER_SECONDS
         self.transport.close()
 
     def abort(self) -> None:
-        """End the connection at once; what the client has not taken of its answers the system forgets too."""
+        """Abort the connection at once, and discard unsent data in the system's buffer too."""
         if self.transport.get_write_buffer_size():
             with contextlib.suppress(OSError):
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
@@ -136,11 +136,11 @@ class EvictableProtocol(HttpToolsProtocol):
     def _socket(self) -> Any:
         return self.transport.get_extra_info("socket")
 
-    def _expect_taking(self, now: float, unsent_bytes: int) -> None:
-        self._write_deadline, self._unsent_bytes = now + self.room.write_seconds, unsent_bytes
+    def _start_write_deadline(self, now: float, unsent_bytes: int) -> None:
+        self._write_deadline, self._unsent_bytes = now + self.limits.write_seconds, unsent_bytes
 
     def _bytes_to_send(self) -> int:
-        """How much of what was written the client has not taken; some of it is in the system's buffer."""
+        """Return the number of bytes not yet received by the client, including those in the system's buffer."""
         waiting: int = self.transport.get_write_buffer_size()
         with contextlib.suppress(OSError):
             (in_system,) = struct.unpack("i", fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4)))

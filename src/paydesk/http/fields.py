@@ -1,4 +1,4 @@
-"""JSON schemas read for people: a request's fields as flat rows, and an example made of what is required."""
+"""JSON schemas for documentation: a request's fields as flat rows, and an example of its required fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field of a request: where it stands, what it takes, whether it must be there, and its rules."""
+    """A field of a request: its path, its type, whether it is required, and its rules."""
 
     path: str
     type: str
@@ -24,7 +24,7 @@ class FieldRow:
 
 
 def plain(schema: Any) -> Any:
-    """The schema without what pydantic adds of its own: titles, and the nulls of optional fields, which are refused."""
+    """Return the schema without pydantic's titles and without the nulls of optional fields, which are refused."""
     if isinstance(schema, list):
         return [plain(item) for item in schema]
     if not isinstance(schema, dict):
@@ -40,7 +40,7 @@ def plain(schema: Any) -> Any:
 
 
 def with_text_rule(schema: Any) -> Any:
-    """Add the pattern that holds for every text to those without a pattern of their own."""
+    """Add the pattern of all texts to strings without their own pattern."""
     if isinstance(schema, list):
         return [with_text_rule(item) for item in schema]
     if not isinstance(schema, dict):
@@ -51,14 +51,14 @@ def with_text_rule(schema: Any) -> Any:
 
 
 def hoisted(schema: Any, named: dict[str, Any]) -> Any:
-    """The schema with its own definitions moved to `named`, where a whole document keeps them."""
+    """Return the schema with its definitions moved to `named`, the components of the whole document."""
     if isinstance(schema, list):
         return [hoisted(item, named) for item in schema]
     if not isinstance(schema, dict):
         return schema
     for name, definition in schema.get("$defs", {}).items():
-        there = named.setdefault(name, moved := hoisted(definition, named))
-        assert there == moved, f"two schemas are called {name}"
+        existing = named.setdefault(name, moved := hoisted(definition, named))
+        assert existing == moved, f"two schemas are called {name}"
     document = {key: hoisted(value, named) for key, value in schema.items() if key != "$defs"}
     if isinstance(document.get("$ref"), str):
         document["$ref"] = document["$ref"].replace("#/$defs/", "#/components/schemas/")
@@ -66,7 +66,7 @@ def hoisted(schema: Any, named: dict[str, Any]) -> Any:
 
 
 def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
-    """Every field of the model, in document order, objects and arrays opened."""
+    """Return every field of the model in document order, including those in objects and arrays."""
     schema = plain(model.model_json_schema())
     return tuple(_rows(schema, schema.get("$defs", {}), "", required=True))
 
@@ -118,15 +118,15 @@ def _rules(schema: Schema) -> str:
     if "enum" in schema:
         rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
     if text.FORBIDDEN_CLASS in schema.get("pattern", ""):
-        # Which characters a text must not have is the same everywhere, and its pattern is long.
+        # The pattern of forbidden characters is long and the same everywhere.
         schema = {key: value for key, value in schema.items() if key != "pattern"}
-    told = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}
-    rules += [words.format(told[bound]) for bound, words in _BOUNDS if told.get(bound) not in (None, "")]
+    values = {bound: str(value).lower() if isinstance(value, bool) else value for bound, value in schema.items()}
+    rules += [phrase.format(values[bound]) for bound, phrase in _BOUNDS if values.get(bound) not in (None, "")]
     return "; ".join(rules).replace("at least 1 characters", "not empty")
 
 
 def example(model: type[BaseModel]) -> Any:
-    """A request that the model accepts, of its required fields alone; None where the schema does not tell one."""
+    """Return a valid request of the required fields, or None if the schema does not give one."""
     schema = plain(model.model_json_schema())
     made = _example(schema, schema.get("$defs", {}))
     try:
@@ -140,9 +140,9 @@ def _example(schema: Schema, named: Schema) -> Any:
     schema = _resolved(schema, named)
     if "const" in schema:
         return schema["const"]
-    for told in ("examples", "enum"):
-        if schema.get(told):
-            return schema[told][0]
+    for keyword in ("examples", "enum"):
+        if schema.get(keyword):
+            return schema[keyword][0]
     if choices := schema.get("anyOf") or schema.get("oneOf"):
         return _example(choices[0], named)
     if schema.get("type") == "array":

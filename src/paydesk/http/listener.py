@@ -1,6 +1,6 @@
-"""Accepting connections: everything that waits in the listen backlog, up to a number of them in a turn of the loop.
+"""Accept connections from the listen backlog, several in one iteration of the event loop.
 
-uvloop accepts one connection in a turn of its loop. On a busy node a turn takes milliseconds, so terminals that all
+uvloop accepts one connection per iteration. On a busy node an iteration takes milliseconds, so terminals that all
 reconnect after a network failure would wait for each other.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import structlog
 
 PAUSE_SECONDS = 0.2
-"""After accepting failed, for example because no file descriptor is left."""
+"""Pause after a failed accept, for example without a free file descriptor."""
 
 LOG_SECONDS = 10.0
 CLOSE_SECONDS_MAX = 0.5
@@ -22,7 +22,7 @@ log = structlog.get_logger("server")
 
 
 class Listener:
-    """A listening socket whose connections are handed to the event loop, each with a protocol of its own."""
+    """A listening socket whose connections are added to the event loop, each with its own protocol."""
 
     def __init__(
         self, listening: socket.socket, make_protocol: Callable[[], asyncio.Protocol], accepts_per_turn: int
@@ -36,10 +36,10 @@ class Listener:
         self._loop.add_reader(listening, self._accept)
 
     async def close(self) -> None:
-        """Accept what the backlog holds, close the socket, and wait until each accepted connection has its protocol.
+        """Accept the whole backlog, close the socket, and wait until each accepted connection has its protocol.
 
-        The system resets connections that are in the backlog when the socket closes, so nothing happens between the
-        attempt that finds it empty and the close.
+        The system resets connections that are in the backlog when the socket closes, so nothing is awaited between the
+        accept that finds it empty and the close.
         """
         until = self._loop.time() + CLOSE_SECONDS_MAX
         while self._accept() == self._accepts_per_turn and self._loop.time() < until:  # noqa: ASYNC110 - no event says so
@@ -51,14 +51,14 @@ class Listener:
         await asyncio.gather(*self._connecting, return_exceptions=True)
 
     def _accept(self) -> int:
-        """Accept connections until none waits, at most so many as a turn may accept. Returns how many."""
+        """Accept waiting connections, at most `accepts_per_turn`; return how many."""
         for count in range(self._accepts_per_turn):
             try:
                 connection, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError):
                 return count
             except ConnectionAbortedError:
-                continue  # The client has gone already.
+                continue  # The client has disconnected already.
             except OSError as error:
                 self._pause(error)
                 return count
@@ -78,7 +78,7 @@ class Listener:
             log.warning("connection_failed", reason=str(task.exception()))
 
     def _pause(self, error: OSError) -> None:
-        """Leave what waits in the backlog for a moment: it stays readable, and the loop would spin."""
+        """Stop accepting for a moment: the socket stays readable, and the loop would spin."""
         if self._resuming is not None:
             return
         self._loop.remove_reader(self._listening)

@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI 3.1 document, read off the table of operations. Nothing here is written by hand twice."""
+"""The interface as an OpenAPI 3.1 document, generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from paydesk import __version__
 from paydesk.core import errors, text
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.http import fields
+from paydesk.http.error_responses import error_body, shared_errors, takes_body
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,
     HEADERS,
@@ -24,7 +25,6 @@ from paydesk.http.openapi_components import (
     Json,
 )
 from paydesk.http.retired import Retired
-from paydesk.http.shared import error_body, shared_errors, takes_body
 from paydesk.operation import Operation, Query
 from paydesk.settings import Settings
 
@@ -36,9 +36,9 @@ _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 def document(
     operations: Iterable[Operation], retired: Iterable[Retired] = (), *, settings: Settings | None = None
 ) -> Json:
-    """The OpenAPI 3.1 document of these operations, in their order, and of what is retired.
+    """Return the OpenAPI 3.1 document of these operations, in their order, and of retired ones.
 
-    A server address is in it only where one is set.
+    It has a server address only if `public_url` is set.
     """
     rows = tuple(operations)
     references, schemas = _components(rows)
@@ -76,26 +76,26 @@ def as_json(described: Json, *, indent: int | None = None) -> str:
 
 
 def path_template(operation: Operation) -> str:
-    """The path as OpenAPI writes it: names of parameters without a converter."""
+    """Return the path as in OpenAPI: parameters without a converter."""
     return _PARAMETER.sub(r"{\1}", operation.path)
 
 
 def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
-    """Every error that the operation may answer, in the order of the checks; what may strike at any time comes last."""
+    """Return every error of the operation in the order of the checks; 5xx errors come last."""
     shared = shared_errors(operation)
     any_time = [kind for kind in shared if kind.status >= 500]
     return tuple(dict.fromkeys((*(kind for kind in shared if kind.status < 500), *operation.errors, *any_time)))
 
 
-def _is_told_by_a_page(operation: Operation, kind: ErrorKind) -> bool:
-    """Whether this error is HTML there; a body that does not come is refused by the server, before any page."""
+def _is_html(operation: Operation, kind: ErrorKind) -> bool:
+    """Return whether this error is an HTML page; the server answers a late body before any page."""
     return operation.surface == "page" and kind is not errors.REQUEST_TIMEOUT
 
 
 def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
-    """The body with which this operation answers that error; of a page, what it is."""
-    if _is_told_by_a_page(operation, kind):
-        return "An HTML page that says so, in the browser's language."
+    """Return the body of that error, or a description of the page."""
+    if _is_html(operation, kind):
+        return "An HTML page with the message, in the browser's language."
     refusal = kind.with_reason("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
         refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
@@ -115,7 +115,7 @@ def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
 
 
 def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json], Json]:
-    """A reference for each request model, and the schemas that they refer to."""
+    """Return a reference for each request model, and the schemas that they refer to."""
     models = tuple(dict.fromkeys(row.body for row in rows if row.body is not None))
     by_key, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
@@ -126,14 +126,14 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
 
 
 class _Shared:
-    """What many operations refer to, each written once: schemas, the examples of errors, and each other."""
+    """What several operations refer to: schemas, the examples of errors, and the other operations."""
 
     def __init__(self, schemas: Json, rows: Sequence[Operation]) -> None:
         self.schemas, self.rows = schemas, rows
         self.examples: dict[str, Json] = {}
 
     def error(self, row: Operation, kind: ErrorKind) -> Json:
-        """A reference to the example with which this operation answers that error."""
+        """Return a reference to the example of that error."""
         example = {"summary": kind.message, "value": error_example(row, kind)}
         prefix = f"token_{kind.code}" if row.surface == "token" else kind.code
         name = next(name for name in _numbered(prefix) if self.examples.setdefault(name, example) == example)
@@ -149,12 +149,9 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
     described: Json = {"operationId": row.name, "summary": row.summary, "tags": [row.surface]}
     if row.description:
         described["description"] = row.description
-    if row.surface in SECURITY_SCHEMES:
-        described["security"] = [{row.surface: [row.scope] if row.scope else []}]
-    else:
-        described["security"] = []
-    parameters = _parameters(row)
-    if parameters:
+    scopes = [row.scope] if row.scope else []
+    described["security"] = [{row.surface: scopes}] if row.surface in SECURITY_SCHEMES else []
+    if parameters := _parameters(row):
         described["parameters"] = parameters
     if row.body is not None and takes_body(row):
         described["requestBody"] = _request_body(row, references[row.body])
@@ -172,7 +169,7 @@ def _retired(row: Retired) -> Json:
     schema = {"$ref": "#/components/schemas/Error"}
     described: Json = {
         "operationId": row.name,
-        "summary": f"Retired: {row.successor} took over",
+        "summary": f"Retired: replaced by {row.successor}",
         "tags": ["public"],
         "deprecated": True,
         "security": [],
@@ -229,7 +226,7 @@ def _request_body(row: Operation, reference: Json) -> Json:
 
 
 def _needs_something(model: type[BaseModel]) -> bool:
-    """Whether there must be a body: none at all is read as an empty object."""
+    """Return whether a body is required: a missing one is read as an empty object."""
     return not model.model_json_schema().keys().isdisjoint(("required", "minProperties"))
 
 
@@ -251,37 +248,28 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
     if 300 <= status < 400:
         success["headers"]["location"] = _header("Location")
     elif status != 204:
-        schema = _anything(row.media_type) if row.answer is None else fields.hoisted(row.answer, shared.schemas)
+        any_body: Json = {} if row.media_type == "application/json" else {"type": "string"}
+        schema = any_body if row.answer is None else fields.hoisted(row.answer, shared.schemas)
         media: Json = {"schema": schema}
         if row.example is not None:
             media["example"] = row.example
         success["content"] = {row.media_type: media}
-    links = dict(_links(row, shared.rows)) if status == 201 else {}
-    if links:
+    if links := dict(_links(row, shared.rows)) if status == 201 else {}:
         success["links"] = links
     return success
 
 
 def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Json]]:
-    """What can be asked of the thing that this operation has just made: the operations below its path."""
+    """Yield links from a created object to the operations below its path."""
     made = (row.answer or {}).get("properties", {})
     for other in rows:
         names = _PARAMETER.findall(other.path)
         if other.surface == row.surface and other.path.startswith(f"{row.path}/{{") and len(names) == 1:
             name = names[0] if names[0] in made else "id"
             if name in made:
-                yield (
-                    other.name,
-                    {
-                        "operationId": other.name,
-                        "parameters": {names[0]: f"$response.body#/{name}"},
-                        "description": other.summary,
-                    },
-                )
-
-
-def _anything(media_type: str) -> Json:
-    return {} if media_type == "application/json" else {"type": "string"}
+                parameters = {names[0]: f"$response.body#/{name}"}
+                link = {"operationId": other.name, "parameters": parameters, "description": other.summary}
+                yield other.name, link
 
 
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
@@ -297,7 +285,7 @@ def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Js
             "examples": {kind.code: shared.error(row, kind) for kind in kinds},
         }
     }
-    if _is_told_by_a_page(row, kinds[0]):
+    if _is_html(row, kinds[0]):
         content = {"text/html; charset=utf-8": {"schema": {"type": "string"}}}
     return {"description": " · ".join(f"`{kind.code}`" for kind in kinds), "headers": headers, "content": content}
 

@@ -1,28 +1,28 @@
-"""What every OpenAPI document of ours has: the surfaces and how each is opened, headers, the two bodies of errors."""
+"""Components of the OpenAPI document: surfaces, security schemes, headers and the two error bodies."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from paydesk.core.errors import URI_TOO_LONG
-from paydesk.http.shared import error_body
+from paydesk.http.error_responses import error_body
 from paydesk.operation import Query, Surface
 
 Json = dict[str, Any]
 
 SURFACES: dict[Surface, str] = {
-    "token": "Tokens: an application proves who it is in the body and is given a token to act for a seller.",
-    "page": "What a seller's browser sees: bodies are forms, answers are HTML in the browser's language, errors too.",
+    "token": "OAuth endpoints: an application authenticates in the body and gets a token to act for a seller.",
+    "page": "Pages for a seller's browser: bodies are forms; answers and errors are HTML in the browser's language.",
     "application": "Orders and terminals, for an application that acts for a seller.",
-    "device": "What a card terminal calls, always outbound from it.",
-    "operator": "What operators do; the command line is a client of it.",
-    "public": "Open to everybody who reaches the service.",
+    "device": "Operations for card terminals, which open all connections themselves.",
+    "operator": "Operations for operators; the command line is a client of them.",
+    "public": "Operations without authentication.",
 }
 SECURITY_SCHEMES: dict[Surface, Json] = {
     "application": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An access token of `POST /oauth/token`, `APP_USR-…` or `TEST-…`, with the scope named.",
+        "description": "An access token of `POST /oauth/token`, `APP_USR-…` or `TEST-…`, with the required scope.",
     },
     "device": {"type": "http", "scheme": "bearer", "description": "A terminal's own token, `PDT-…`."},
     "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token, `PDO-…`."},
@@ -30,7 +30,7 @@ SECURITY_SCHEMES: dict[Surface, Json] = {
 IDEMPOTENCY_KEY = Query(
     "X-Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[!-~]+$", "examples": ["0d5020ed-1af6-469c"]},
-    "Chosen by the caller, one per intent: the same key with the same request has one effect and one answer.",
+    "Chosen by the client, one per intent: the same key with the same request has one effect and one response.",
     required=True,
 )
 ERROR_SCHEMAS: Json = {
@@ -41,7 +41,7 @@ ERROR_SCHEMAS: Json = {
             "errors": {
                 "type": "array",
                 "minItems": 1,
-                "description": "Everything that is wrong, in document order.",
+                "description": "All errors, in document order.",
                 "items": {
                     "type": "object",
                     "required": ["code", "message", "details"],
@@ -52,10 +52,10 @@ ERROR_SCHEMAS: Json = {
                     },
                 },
             },
-            "error": {"type": "string", "description": "The first one's code."},
-            "message": {"type": "string", "description": "The first one's message."},
+            "error": {"type": "string", "description": "The code of the first error."},
+            "message": {"type": "string", "description": "The message of the first error."},
             "status": {"type": "integer", "description": "The HTTP status."},
-            "code": {"type": "string", "description": "On 401 alone: the code once more."},
+            "code": {"type": "string", "description": "On 401 only: the code again."},
         },
     },
     "TokenError": {
@@ -64,7 +64,7 @@ ERROR_SCHEMAS: Json = {
         "properties": {
             "message": {"type": "string"},
             "error": {"type": "string", "description": "The code of RFC 6749 §5.2, or one of this service."},
-            "error_description": {"type": "string", "description": "The same sentence as `message`."},
+            "error_description": {"type": "string", "description": "The same text as `message`."},
             "status": {"type": "integer"},
             "cause": {"type": "array", "items": {}},
         },
@@ -72,20 +72,20 @@ ERROR_SCHEMAS: Json = {
 }
 HEADERS: Json = {
     "RequestId": {
-        "description": "The caller's own `X-Request-Id`, or a new one; it is in the log line of this request.",
+        "description": "The client's `X-Request-Id`, or a new one; the request's log line has it.",
         "schema": {"type": "string"},
     },
     "Replayed": {
-        "description": "`true` when this answer was given before, under the same key.",
+        "description": "`true` if this is the stored response of an earlier request with the same key.",
         "schema": {"type": "string", "const": "true"},
     },
     "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
-    "Location": {"description": "Where the browser goes on.", "schema": {"type": "string"}},
+    "Location": {"description": "The URL to which the browser is redirected.", "schema": {"type": "string"}},
     "Successor": {
         "description": 'The successor\'s path, with `rel="successor-version"`.',
         "schema": {"type": "string"},
     },
-    "Challenge": {"description": "Which credential opens the door.", "schema": {"type": "string"}},
+    "Challenge": {"description": "The authentication scheme.", "schema": {"type": "string"}},
 }
 TOO_LONG: Json = {
     "description": f"`{URI_TOO_LONG.code}`",
@@ -96,4 +96,4 @@ TOO_LONG: Json = {
         }
     },
 }
-"""Said before it is known what is asked for, and so in JSON wherever a long query may be sent."""
+"""The server answers it before routing, so it is JSON on every surface."""

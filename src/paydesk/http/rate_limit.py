@@ -1,4 +1,4 @@
-"""How often a bearer may call, and how often an address may come with one that is nobody's. Checked in the adapter."""
+"""Rate limits of requests per bearer token, and of failed bearer authentications per address."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from paydesk.operation import Caller, Surface
 
 MINUTE_SECONDS = 60
 RETRY_AFTER_SECONDS_MAX = 5
-"""An official client sleeps `Retry-After` whole, three times."""
+"""Official clients sleep for the whole `Retry-After`, three times."""
 
 
 class BearerRates:
-    """The rates of one node; 0 is off."""
+    """The rate limits of one node; 0 turns one off."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class BearerRates:
         self._device_requests: Buckets[bytes] = Buckets(
             device_requests_per_second, burst=device_requests_burst, monotonic=monotonic
         )
-        self._counted: dict[Surface, Callable[[Caller], None]] = {}
+        self._checks: dict[Surface, Callable[[Caller], None]] = {}
         if requests_per_second:
-            self._counted["application"] = self._check
+            self._checks["application"] = self._check
         if device_requests_per_second:
-            self._counted["device"] = self._check_device
+            self._checks["device"] = self._check_device
         self._failures: Buckets[tuple[str, bytes]] = Buckets(failures_per_minute, MINUTE_SECONDS, monotonic=monotonic)
 
     def check_of(self, surface: Surface) -> Callable[[Caller], None] | None:
-        """Return what counts a request of a token on that surface, and raises `too_many_requests`; None where off."""
-        return self._counted.get(surface)
+        """Return the function that counts a token's request and raises `too_many_requests`; None if it is off."""
+        return self._checks.get(surface)
 
     def _check(self, caller: Caller) -> None:
         seconds = self._requests.take(caller.token_digest)
@@ -59,23 +59,23 @@ class BearerRates:
             raise too_many("device token calls too often", seconds)
 
     def failed(self, refusal: Refusal, token: str | None, address: str) -> Refusal:
-        """What a bearer that was refused is told: that, or after too many from there to wait.
+        """Count a failed authentication; return its refusal, or `too_many_requests` over the limit of the address.
 
-        Guesses count together; a token that was good once counts by itself, so that whoever holds it learns that it
-        has ended, whatever the neighbours do.
+        Guesses of an address are counted together. A token that was valid once is counted by itself, so that its client
+        learns that it has expired regardless of other clients at the address.
         """
         if refusal.kind is not UNAUTHORIZED:
             return refusal
-        place = network(address)
-        seconds = self._failures.take((place, digest(token) if token and refusal.credential_was_valid else b""))
+        source = network(address)
+        seconds = self._failures.take((source, digest(token) if token and refusal.credential_was_valid else b""))
         if not seconds:
             return refusal
-        self._log.note("bearer_failures", address=place)
+        self._log.note("bearer_failures", address=source)
         limited = too_many("address fails too often", seconds)
         limited.facts = refusal.facts
         return limited
 
 
 def too_many(reason: str, seconds: int) -> Refusal:
-    """429 with `Retry-After`."""
+    """Return `too_many_requests` with `Retry-After`."""
     return TOO_MANY_REQUESTS.with_reason(reason, headers=(("retry-after", str(min(seconds, RETRY_AFTER_SECONDS_MAX))),))

@@ -1,6 +1,6 @@
-"""The interface for readers: its OpenAPI document and an HTML reference, both made from the table of operations.
+"""The OpenAPI document and the HTML reference, both generated from the table of operations.
 
-The page needs no script and nothing from elsewhere: its style sheet and icon lie beside it.
+The page needs no script and no other host: its style sheet and icon are served beside it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HTML = "text/html; charset=utf-8"
 
 
 def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
-    """The operations that serve the document and the page of `operations` and of themselves."""
+    """Return the operations that serve the document and the page, which describe `operations` and themselves."""
     described = tuple(operations)
 
     @cache
@@ -76,7 +76,7 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 
 def render(operations: Iterable[Operation]) -> str:
-    """The whole reference as one HTML page; its own assets are not worth a reader's time."""
+    """Render the reference as one HTML page, without the operations for its assets."""
     listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, PAGES_ASSETS_PATH))]
     environment = templates.environment("paydesk.http")
     environment.filters |= {"pretty": _pretty, "marked": _marked}
@@ -101,7 +101,7 @@ def render(operations: Iterable[Operation]) -> str:
 
 
 def curl(operation: Operation) -> str:
-    """The operation as a command line, with the names of shell variables where a value is the reader's own."""
+    """Return the operation as a curl command, with shell variables for the reader's own values."""
     lines = [f'curl -X {operation.method} "$BASE_URL{openapi.path_template(operation).replace("{", "${")}"']
     if operation.surface in SECURITY_SCHEMES:
         variable = {"application": "ACCESS_TOKEN", "device": "DEVICE_TOKEN", "operator": "OPERATOR_TOKEN"}
@@ -117,7 +117,7 @@ def curl(operation: Operation) -> str:
 
 
 def _marked(text: str) -> Markup:
-    """The text with what stands between backticks as code."""
+    """Return the text with its backticks rendered as code."""
     from markupsafe import Markup, escape
 
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped in the line itself

@@ -1,4 +1,4 @@
-"""What goes out: a status, a body of bytes and headers, sent in the two messages that ASGI wants."""
+"""Replies: a status, headers and a body of bytes, and how they are sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from paydesk.core import card_numbers, ids
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.http.shared import error_body
+from paydesk.http.error_responses import error_body
 from paydesk.operation import Answer
 from paydesk.web import html
 
@@ -23,9 +23,9 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
 RETRY_SOON = ("retry-after", "1")
 IN_ONE_PIECE = "paydesk.in_one_piece"
-"""An extension of our server: a call that takes status, headers and body, and says whether it could send them."""
-GONE = "paydesk.gone"
-"""Another: a call that says whether the client has closed its connection."""
+"""An ASGI extension of our server: a function that sends status, headers and body, or returns False."""
+DISCONNECTED = "paydesk.disconnected"
+"""An ASGI extension: a function that returns whether the client has closed its connection."""
 
 _NO_EXTENSIONS: dict[str, Any] = {}
 _NO_HEADERS: dict[str, str] = {}
@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Reply(msgspec.Struct):
-    """An answer as bytes; `refusal` is kept for the log."""
+    """An answer in bytes; `refusal` is kept for the log."""
 
     status: int
     body: bytes = b""
@@ -43,7 +43,7 @@ class Reply(msgspec.Struct):
 
 
 def answered(answer: Answer, surface: str) -> Reply:
-    """The reply of what a handler answers."""
+    """Return the reply for a handler's answer."""
     body = answer.body
     raw = b"" if body is None else body if isinstance(body, bytes) else encode(body)
     if isinstance(body, str) and answer.media_type != "application/json":
@@ -53,7 +53,7 @@ def answered(answer: Answer, surface: str) -> Reply:
 
 
 def refused(refusal: Refusal, surface: str, headers: Mapping[str, str] = _NO_HEADERS) -> Reply:
-    """The reply of a refusal, in its surface's shape; on pages in the language that the request's headers ask for."""
+    """Return the reply for a refusal in the surface's format; on pages in the language of the request's headers."""
     if surface == "page":
         page = html.error_page(refusal, headers)
         return answered(
@@ -64,12 +64,12 @@ def refused(refusal: Refusal, surface: str, headers: Mapping[str, str] = _NO_HEA
 
 
 def replayed(status: int, body: bytes) -> Reply:
-    """An answer that was stored, and that it was given before."""
+    """Return the reply for a stored response, marked as replayed."""
     return Reply(status, body, (("x-idempotent-replayed", "true"),))
 
 
 def refusal_headers(refusal: Refusal, surface: str) -> tuple[tuple[str, str], ...]:
-    """The refusal's own headers, and those that its kind and its surface ask for."""
+    """Return the refusal's own headers and those of its kind and surface."""
     headers = refusal.headers
     if refusal.kind is UNAUTHORIZED:
         headers = (*headers, ("www-authenticate", "Bearer"))
@@ -81,9 +81,9 @@ def refusal_headers(refusal: Refusal, surface: str) -> tuple[tuple[str, str], ..
 
 
 def request_id(sent: str | None, *, checked: bool = False) -> str:
-    """Return the caller's own, where it has the form of one; otherwise a new UUID.
+    """Return the client's request id if it is valid, otherwise a new UUID.
 
-    `checked`: one that looks like a card number does not have the form.
+    `checked`: an id that looks like a card number is invalid.
     """
     if sent is None or not REQUEST_ID.fullmatch(sent) or (checked and card_numbers.carried_by_reference(sent)):
         return ids.uuid()
@@ -91,7 +91,7 @@ def request_id(sent: str | None, *, checked: bool = False) -> str:
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
-    """Send it: in one piece where the server can, in the two messages of ASGI elsewhere."""
+    """Send the reply: with one write on our server, otherwise in the two messages of ASGI."""
     headers = [("x-request-id", request_id)]
     if reply.status != 204:
         headers.append(("content-length", str(len(reply.body))))

@@ -1,4 +1,4 @@
-"""A request as it came in: its headers read once, its body read bounded, what is said about both checked."""
+"""A received request: its headers and checks of them, and its body, read within limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import ipaddress
 import re
 import urllib.parse
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from paydesk.core.errors import (
     BAD_REQUEST,
     FORBIDDEN,
+    INVALID_PATH_PARAM,
     MISDIRECTED_REQUEST,
     UNAUTHORIZED,
     UNSUPPORTED_HEADER,
@@ -20,14 +21,15 @@ from paydesk.core.errors import (
     ErrorKind,
 )
 from paydesk.http import body
-from paydesk.http.reply import Receive, Scope
-from paydesk.operation import Call, Caller
+from paydesk.http.reply import DISCONNECTED, Receive, Scope
+from paydesk.operation import Call, Caller, Operation
 
 SANDBOX_HEADER_GONE = (
-    "The header x-test-scope must not be sent: the sandbox it chose is gone. Send a test token (TEST-…, from"
+    "The header x-test-scope is no longer supported. Use a test token (TEST-…, from"
     " POST /oauth/token with test_token true) to make test orders."
 )
 HOP_CHARACTERS_MAX = 64
+PATH_PARAMETER_CHARACTERS_MAX = 200
 READ_ONCE = frozenset(
     {
         "authorization",
@@ -40,17 +42,17 @@ READ_ONCE = frozenset(
         "x-request-id",
     }
 )
-"""Headers that must not be repeated: proxies disagree on which of two values counts."""
+"""Headers that must not be repeated: proxies disagree about which value is used."""
 MISSING = "authorization value not present"
 _HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)")
 
 
 class Disconnected(Exception):
-    """The client went away before its request was whole; nobody is there to be answered."""
+    """The client disconnected before its request was complete."""
 
 
 class Request:
-    """The head of a request. Header names are lower case; of a header sent twice `headers` has the last."""
+    """The head of a request. Header names are lower case; `headers` has the last value of a repeated header."""
 
     __slots__ = ("_raw_headers", "address", "call", "caller", "headers", "method", "path", "query_string", "scope")
 
@@ -67,7 +69,7 @@ class Request:
         self.call: Call | None = None
 
     def all(self, name: str) -> list[str]:
-        """Every value of a header."""
+        """Return every value of a header."""
         if name not in self.headers:
             return []
         if len(self.headers) == len(self._raw_headers):
@@ -76,21 +78,27 @@ class Request:
         return [value.decode("latin-1") for sent, value in self._raw_headers if sent == raw]
 
     def bearer(self) -> str | None:
-        """The bearer token, or None where there is none. Raises `unauthorized` where the header is another."""
+        """Return the bearer token, or None without one. Raises `unauthorized` for another scheme."""
         value = self.headers.get("authorization")
         if value is None:
             return None
         scheme, _, token = value.partition(" ")
         if scheme.lower() != "bearer":
-            raise UNAUTHORIZED.with_reason("the authorization header is no bearer", message=MISSING)
+            raise UNAUTHORIZED.with_reason("not a bearer authorization", message=MISSING)
         return token.strip() or None
 
+    @property
+    def disconnected(self) -> Callable[[], bool] | None:
+        """Return the server's function that returns whether the client has disconnected, or None without one."""
+        extension: Callable[[], bool] | None = self.scope.get("extensions", {}).get(DISCONNECTED)
+        return extension
+
     def query(self) -> dict[str, str]:
-        """The query's parameters; of one sent twice the last."""
+        """Return the query's parameters, with the last value of a repeated one."""
         return dict(urllib.parse.parse_qsl(self.query_string, keep_blank_values=True)) if self.query_string else {}
 
     async def read(self, receive: Receive) -> bytes:
-        """The body. Raises `payload_too_large` before reading what is too much, `Disconnected` where it breaks off."""
+        """Read the body. Raises `payload_too_large` as soon as the limit is exceeded, and `Disconnected`."""
         length = self.headers.get("content-length", "")
         if length.isdigit() and (len(length) > 9 or int(length) > body.BODY_BYTES_MAX):
             raise body.too_large()
@@ -107,7 +115,7 @@ class Request:
                 return whole
 
     def check_host(self, names: Collection[str]) -> None:
-        """Refuse a request that names no host, or one that is not served here."""
+        """Refuse a request without exactly one `Host`, or with one that is not configured."""
         hosts = self.all("host")
         if len(hosts) != 1:
             raise BAD_REQUEST.with_reason("not exactly one Host header", "send exactly one Host header")
@@ -115,7 +123,7 @@ class Request:
             raise MISDIRECTED_REQUEST.with_reason("host is not configured")
 
     def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:
-        """Refuse headers that no request may carry, and with `doubled` repeated ones of those in `read_once`."""
+        """Refuse headers that are not supported, and with `doubled` repeated ones of those in `read_once`."""
         if len(self.headers) < len(self._raw_headers):
             self._check_sent_once(read_once, doubled)
         if "x-test-scope" in self.headers:
@@ -128,7 +136,7 @@ class Request:
                 raise doubled.with_reason(f"{name} was sent {count} times", message=f"{title} must be sent only once.")
 
     def check_body_headers(self, accepted: tuple[str, ...]) -> str:
-        """The media type of a request that has a body."""
+        """Return the media type of a request with a body. Raises `unsupported_media_type`."""
         if "content-encoding" in self.headers:
             raise UNSUPPORTED_MEDIA_TYPE.with_reason(
                 "content-encoding was sent", "send the body without Content-Encoding"
@@ -136,12 +144,20 @@ class Request:
         return body.check_content_type(self.headers.get("content-type"), accepted)
 
     def check_development(self, *, loopback_only: bool) -> None:
-        """What exists for development only is not for pages of elsewhere, nor, without a token, for other machines."""
+        """Refuse development operations to pages of other origins and, if `loopback_only`, to other machines."""
         origin = self.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != self.headers.get("host"):
             raise FORBIDDEN.with_reason("foreign origin", message="Pages of other origins may not use this.")
         if loopback_only and not _is_loopback(self.address):
             raise FORBIDDEN.with_reason("not from loopback", message="This is open on loopback only.")
+
+    def check_test_header(self, *, live: bool) -> None:
+        """Refuse `X-Test-Token: true` with a live token."""
+        if live and self.headers.get("x-test-token", "").lower() == "true":
+            raise UNSUPPORTED_HEADER.with_reason(
+                "X-Test-Token with a live token",
+                message="X-Test-Token requests a test order, but the access token is live. Use a TEST-… token.",
+            )
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:
         """Return the client's address: the one that trusted proxies report, otherwise the connection's."""
@@ -150,12 +166,12 @@ class Request:
         return forwarded_address(self.address, self.all("x-forwarded-for"), trusted_proxies)
 
     def forget_alert(self) -> None:
-        """Drop what the handler left for operators: what it says of was not committed."""
+        """Drop the handler's event for operators, because its transaction was not committed."""
         if self.call is not None:
             self.call.alert = None
 
     def identity(self) -> dict[str, Any]:
-        """Return the ids of the caller for the log, as far as the bearer or the handler has established them."""
+        """Return the ids of the caller for the log, as far as the bearer or the handler has authenticated them."""
         caller, call = self.caller, self.call
         if caller is not None and caller.application_id:
             return {"application_id": caller.application_id, "seller_id": caller.seller_id}
@@ -167,10 +183,36 @@ class Request:
         return {name: value for name, value in found.items() if value}
 
 
+class PathRules:
+    """The rules for an operation's path parameters."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._last_name = operation.path.rpartition("{")[2].partition("}")[0]
+        self._pattern = re.compile(operation.path_pattern) if operation.path_pattern else None
+
+    def checked(self, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+        """Return the last path parameter, and all of them. Raises `invalid_path_param`.
+
+        A value with a pattern is upper-cased: webhooks have order ids in lower case.
+        """
+        if not values:
+            return "", ()
+        *others, last = values.values()
+        for value in (*others, last):
+            if len(value) > PATH_PARAMETER_CHARACTERS_MAX:
+                raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
+        if self._pattern is not None:
+            # The upper case of some non-ASCII letters is ASCII.
+            sent, last = last, last.upper()
+            if not (sent.isascii() and self._pattern.fullmatch(last)):
+                raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
+        return last, (*others, last)
+
+
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
     """Return the address that trusted proxies report for a connection from `address`.
 
-    Where a proxy reports anything but an IP address, the proxy counts as the client.
+    If a proxy reports anything but an IP address, the proxy counts as the client.
     """
     hops = [hop.strip() for value in forwarded for hop in value.split(",")]
     while hops and address in trusted_proxies:
@@ -186,7 +228,7 @@ def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: C
 def _ip_address(hop: str) -> str | None:
     """Return the IP address in `203.0.113.9`, `203.0.113.9:4711`, `2001:db8::1` or `[2001:db8::1]:4711`, else None.
 
-    An IPv6 zone is refused: it may be any text.
+    An IPv6 zone is refused, because it can be any text.
     """
     found = _HOP.fullmatch(hop)
     try:
@@ -196,7 +238,7 @@ def _ip_address(hop: str) -> str | None:
 
 
 def host_name(host: str) -> str:
-    """A host without its port, in lower case."""
+    """Return the host without its port, in lower case."""
     name = host.lower()
     if name.startswith("["):
         return name[: name.find("]") + 1]
@@ -211,5 +253,5 @@ def _is_loopback(address: str) -> bool:
 
 
 def form_or_json(media_type: str, raw: bytes) -> Any:
-    """The document of a token request, which may be a form."""
+    """Parse the body of a token request: a form or JSON."""
     return body.parse_form(raw) if media_type == "application/x-www-form-urlencoded" else body.parse_json(raw)

@@ -1,6 +1,6 @@
-"""The one line that a request writes into the log.
+"""The log line of a request.
 
-Every request pays for it, so a JSON line is put together here and not by structlog, which takes twenty times as long.
+JSON lines are encoded here, not by structlog, which takes twenty times as long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Target:
-    """Where the lines go: to `json_stream`, or to structlog where there is none; while not `enabled`, errors alone."""
+    """The output: `json_stream`, or structlog if it is None. Unless `enabled`, only errors are logged."""
 
     enabled = True
     json_stream: TextIO | None = None
@@ -38,7 +38,7 @@ class _Target:
 
 
 def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None = None) -> None:
-    """Write a line a request, or one for each that failed; as JSON straight to a stream, or through structlog."""
+    """Log every request, or failed ones only; as JSON directly to a stream, or through structlog."""
     _Target.enabled, _Target.json_stream = enabled, json_stream
     _Target.common = {} if process is None else {"process": process}
 
@@ -53,11 +53,11 @@ def write(
     address: str,
     identity: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Write the line of a request that came from `address`; `started` is by `time.perf_counter`.
+    """Log a request from `address`; `started` is a time of `time.perf_counter`.
 
-    `identity` returns the ids of the caller, as far as they are known. It is called only where a line is written. Of a
-    refusal the line has the code, the precise reason and its facts. A status of 500 and above is an error, which is
-    written whatever the level; `/readyz` that says "not ready" has not failed.
+    `identity` returns the authenticated ids of the caller; it is called only if a line is written. A refusal is logged
+    with its code, its precise reason and its facts. A status of 500 and above is an error and logged at every level,
+    except "not ready" of `/readyz`.
     """
     failed = status >= 500 and (refusal is None or refusal.kind is not NOT_READY)
     if not (failed or _Target.enabled):
@@ -81,9 +81,9 @@ def write(
 
 
 def _readable(path: str) -> str:
-    """Return the path unquoted, masked and then cut, so that neither an escape nor the cut hides part of a secret.
+    """Return the path unquoted, masked and then truncated, so that no escape or truncation hides part of a secret.
 
-    Where the text still has escapes, or carried a secret before it was unquoted to its end, nothing of it is kept.
+    A path that still has escapes, or has a secret that only partial unquoting shows, is masked as a whole.
     """
     texts = [path]
     for _ in range(UNQUOTED_MAX):
@@ -96,8 +96,8 @@ def _readable(path: str) -> str:
 
 
 def _write_json(stream: TextIO, level: str, fields: dict[str, Any], origin: Mapping[str, Any]) -> None:
-    """Write the line. `origin`, an IP address and ids from the database, carries no secret."""
-    # A line break belongs to no secret, so one look at all texts is enough.
+    """Write the line. `origin`, an IP address and ids from the database, contains no secret."""
+    # No secret contains a line break, so one search in all texts is enough.
     if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
         fields = {name: redacted(value, name) for name, value in fields.items()}
     now = rfc3339(time.time_ns() // 1_000_000)

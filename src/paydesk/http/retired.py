@@ -1,6 +1,6 @@
-"""Operations of the earlier interface, one row each: answered 410 with the successor's name, before anything is read.
+"""Operations of the earlier interface: answered 410 with the successor's name, before anything is read.
 
-Whatever else is asked below an earlier path is told where the interface is described.
+Other requests below the earlier paths are answered 410 with a link to `/docs`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from paydesk.core.errors import GONE, Refusal
 
-WHAT_TO_CHANGE = "What to change: docs/migrate.md, Migrate from payment intents."
+MIGRATION = "See docs/migrate.md, Migrate from payment intents."
 
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """An earlier operation and the one that took over, each by method and path; `method` `*` is any."""
+    """An earlier operation and its successor, each by method and path; the method `*` is any."""
 
     method: str
     path: str
@@ -25,13 +25,13 @@ class Retired:
 
     @property
     def successor(self) -> str:
-        """As people read it."""
+        """Return the successor's method and path."""
         return f"{self.successor_method} {self.successor_path}"
 
     @property
     def message(self) -> str:
-        """What the caller is told."""
-        return f"This operation is retired; its successor is {self.successor}. {WHAT_TO_CHANGE}"
+        """Return the message for the client."""
+        return f"This operation is retired. Use {self.successor} instead. {MIGRATION}"
 
 
 EARLIER = "/point/integration-api"
@@ -69,21 +69,21 @@ RETIRED = (
 )
 PATHS = tuple(dict.fromkeys(row.path for row in RETIRED))
 DESCRIBED = tuple(row for row in RETIRED if row.method != "*")
-"""Those that the interface's documents tell of."""
+"""The rows that OpenAPI and the docs describe."""
 
 _PARAMETER = re.compile(r"\{\w+\}")
 _PATTERNS = tuple((row, re.compile(_PARAMETER.sub("[^/]+", row.path.replace("{rest:path}", ".*")))) for row in RETIRED)
 
 
 def find(method: str, path: str) -> Retired | None:
-    """The earlier operation that is asked for: its own row, before those of any method."""
+    """Return the earlier operation of this method and path, or None."""
     found = (row for row, pattern in _PATTERNS if row.method in (method, "*") and pattern.fullmatch(path))
     return next(found, None)
 
 
 def refusal(method: str, path: str) -> Refusal:
-    """The answer to a request of an earlier path."""
+    """Return the refusal of a request to an earlier path."""
     row = find(method, path)
-    assert row is not None, f"{path} is no earlier path"
+    assert row is not None, f"{path} is not an earlier path"
     link = ("link", f'<{row.successor_path}>; rel="successor-version"')
     return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(link,))

@@ -1,4 +1,4 @@
-"""uvicorn on a listening socket: who is let in, how slow ones are ended, and how the server itself ends."""
+"""uvicorn on a listening socket: accepting connections, ending slow ones, and shutting down."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import structlog
 import uvicorn
 
 from paydesk.http.connection import BoundedProtocol
+from paydesk.http.connection_limits import ConnectionLimits
 from paydesk.http.listener import Listener
-from paydesk.http.room import Room
 from paydesk.settings import Settings
 
 SWEEP_SECONDS = 0.25
 SWEEP_COUNT, SWEEP_PAUSE_SECONDS = 10, 0.004
 DRAIN_SECONDS = 3
 QUIET_SECONDS = 0.5
-"""So long may one who has asked for nothing ask for a last thing once the server ends."""
+"""After the shutdown began, a connection without a request may send one for this long."""
 
 HSTS = ("strict-transport-security", "max-age=31536000")
 """No includeSubDomains: other hosts of the domain may not support https."""
@@ -34,19 +34,19 @@ log = structlog.get_logger("server")
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, whose signals are handled by whoever runs it."""
+    """uvicorn's server, without its handling of signals."""
 
-    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
         super().__init__(config)
-        self.room = room
+        self.limits = limits
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
+        """Do not handle signals."""
         yield
 
     async def sweep(self) -> None:
-        """End the connections that have been too slow; where they are many, a few at a time, so that nobody waits."""
+        """Check the deadlines of connections, ten at a time, so that other requests are not delayed."""
         now = asyncio.get_running_loop().time()
         connections: Iterable[BoundedProtocol] = self.server_state.connections  # type: ignore[assignment]
         late = [one for one in connections if one.deadline is not None and one.deadline <= now]
@@ -54,17 +54,17 @@ class _Server(uvicorn.Server):
             connection.check_deadline(now)
             if number % SWEEP_COUNT == 0:
                 await asyncio.sleep(SWEEP_PAUSE_SECONDS)
-        for stalled in tuple(self.room.stalled):
+        for stalled in tuple(self.limits.stalled):
             stalled.check_stalled(now)
 
-    def begin_to_end(self) -> None:
-        """From now on every answer is the last on its connection."""
-        self.room.draining = self.should_exit = True
+    def begin_shutdown(self) -> None:
+        """Make every answer from now on the last of its connection."""
+        self.limits.draining = self.should_exit = True
         for connection in self.server_state.connections:
             connection.drain()  # type: ignore[union-attr]  # all are BoundedProtocol
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections with our own listener, not with `create_server` as uvicorn does."""
+        """Accept connections with `Listener`, not with `create_server` as uvicorn does."""
         protocol_class: Any = self.config.http_protocol_class
         make_protocol = partial(
             protocol_class,
@@ -72,53 +72,53 @@ class _Server(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        self.listeners = [Listener(one, make_protocol, self.room.accepts_per_turn) for one in sockets or []]
+        self.listeners = [Listener(one, make_protocol, self.limits.accepts_per_turn) for one in sockets or []]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept what the backlog holds, then nothing more; answer what is under way, with a bound, and end."""
+        """Accept the backlog, stop accepting, and wait at most `DRAIN_SECONDS` for running requests."""
         del sockets
         for listener in self.listeners:
             await listener.close()
-        await _some_turns()
+        await _yield_to_loop()
         loop = asyncio.get_running_loop()
         began = loop.time()
         while self.server_state.connections or self.server_state.tasks:
             if loop.time() > began + QUIET_SECONDS:
-                self.room.close()
+                self.limits.close()
             if loop.time() > began + DRAIN_SECONDS:
-                await self._cut_off()
+                await self._abort_requests()
                 return
             await asyncio.sleep(0.01)
 
-    async def _cut_off(self) -> None:
-        log.warning("requests cut off", count=len(self.server_state.tasks), after_seconds=DRAIN_SECONDS)
+    async def _abort_requests(self) -> None:
+        log.warning("requests_aborted", count=len(self.server_state.tasks), after_seconds=DRAIN_SECONDS)
         tasks = tuple(self.server_state.tasks)
         for task in tasks:
             task.cancel()
         for connection in tuple(self.server_state.connections):
             connection.transport.abort()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await _some_turns()
+        await _yield_to_loop()
 
 
-async def _some_turns() -> None:
-    """What was just let in becomes a connection only turns of the loop later, and what was just ended is closed so."""
+async def _yield_to_loop() -> None:
+    """Let the loop run a few iterations: accepted connections are set up, and aborted ones closed, only then."""
     for _ in range(ACCEPT_TURNS):
         await asyncio.sleep(0)
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A listening socket; port 0 takes a free one. With `shared`, others of this user that share may listen there too.
+    """Return a listening socket; port 0 takes a free one. Raises `OSError`.
 
-    Raises `OSError`.
+    With `shared` other sockets of this user may listen on the same port (SO_REUSEPORT).
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only where the protocol is named; without it an answer's body waits 40 ms for its head.
+    # asyncio sets TCP_NODELAY only if the protocol is named; without it a body can wait 40 ms for the head's ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Accepted connections inherit it. Left to the system, a client that reads nothing is given megabytes.
+        # Inherited by accepted connections. The system default buffers megabytes for a client that reads nothing.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -133,11 +133,11 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
 async def serve(
     app: Any, listener: socket.socket, settings: Settings, ready: Callable[[], None], stop: asyncio.Event
 ) -> None:
-    """Serve `app` on a listening socket until `stop`; requests under way have `DRAIN_SECONDS` to end."""
-    room = Room(settings)
+    """Serve `app` on a listening socket until `stop`; running requests then have `DRAIN_SECONDS` to finish."""
+    limits = ConnectionLimits(settings)
     config = uvicorn.Config(
         app,
-        http=type("Protocol", (BoundedProtocol,), {"room": room}),
+        http=type("Protocol", (BoundedProtocol,), {"limits": limits}),
         interface="asgi3",
         ws="none",
         lifespan="off",
@@ -147,7 +147,7 @@ async def serve(
         proxy_headers=False,
         headers=[HSTS] if (settings.public_url or "").startswith("https:") else [],
     )
-    server = _Server(config, room)
+    server = _Server(config, limits)
     watching = asyncio.create_task(_watch(server, ready, stop))
     try:
         await server.serve(sockets=[listener])
@@ -165,4 +165,4 @@ async def _watch(server: _Server, ready: Callable[[], None], stop: asyncio.Event
         await server.sweep()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SWEEP_SECONDS)
-    server.begin_to_end()
+    server.begin_shutdown()

@@ -13,6 +13,7 @@ from paydesk.storage.database import Row, Transaction
 
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
+_ID = re.compile("[0-9]{1,18}", re.ASCII)
 
 LIMIT = Query(
     "limit",
@@ -38,7 +39,7 @@ async def page(
 
     `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
     """
-    limit = _limit(call.query)
+    limit = LIMIT.number(call.query) or LIMIT_DEFAULT
     rows = await tx.all(sql, *_after(call.query, first), limit + 1, *args)
     document: dict[str, Any] = {"data": [present(row) for row in rows[:limit]]}
     if len(rows) > limit:

@@ -40,6 +40,16 @@ _DATE = {
 TERMINAL_ID_CHARACTERS_MAX = 80
 TERMINAL_ID_PATTERN = f"^{CHARACTER}{{1,{TERMINAL_ID_CHARACTERS_MAX}}}$"
 
+_LIMITED = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
+PAGE = Query(
+    "page",
+    {"type": "integer", "minimum": 1, "maximum": SKIPPED_MAX, "default": 1},
+    "Which page; not with `offset` or `limit`.",
+)
+PAGE_SIZE = Query("page_size", _LIMITED, "How many on a page.")
+OFFSET = Query("offset", {"type": "integer", "minimum": 0, "maximum": SKIPPED_MAX, "default": 0}, "How many to skip.")
+LIMIT = Query("limit", _LIMITED, "How many.")
+
 PARAMETERS = (
     Query("begin_date", _DATE, "Created at this instant or later: RFC 3339, or a date, which begins at midnight UTC."),
     Query(
@@ -55,18 +65,10 @@ PARAMETERS = (
     Query("payment_method_id", _WORD, "Paid with this, such as `visa`."),
     Query("payment_method_type", _WORD, "Paid with this kind, such as `credit_card`."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
-    Query(
-        "page",
-        {"type": "integer", "minimum": 1, "maximum": SKIPPED_MAX, "default": 1},
-        "Which page; not with `offset` or `limit`.",
-    ),
-    Query(
-        "page_size",
-        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        "How many on a page.",
-    ),
-    Query("offset", {"type": "integer", "minimum": 0, "maximum": SKIPPED_MAX, "default": 0}, "How many to skip."),
-    Query("limit", {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}, "How many."),
+    PAGE,
+    PAGE_SIZE,
+    OFFSET,
+    LIMIT,
     Query("sort_by", {"const": "created_date"}, "By what they are sorted."),
     Query("sort_order", {"enum": ["asc", "desc"], "default": "desc"}, "The latest first, unless it is `asc`."),
 )
@@ -179,9 +181,9 @@ def _milliseconds(moment: datetime) -> int:
 
 def _paging(query: _Query) -> tuple[int, int]:
     """How many orders to skip and to show, in either style."""
-    skipped, limited = _number(0, SKIPPED_MAX), _number(1, LIMIT_MAX)
-    page, page_size = query.checked("page", _number(1, SKIPPED_MAX)), query.checked("page_size", limited)
-    offset, limit = query.checked("offset", skipped), query.checked("limit", limited)
+    page, page_size, offset, limit = (
+        query.checked(number.name, number.parse_number) for number in (PAGE, PAGE_SIZE, OFFSET, LIMIT)
+    )
     if "page" in query or "page_size" in query:
         for name in ("offset", "limit"):
             if name in query:
@@ -189,15 +191,6 @@ def _paging(query: _Query) -> tuple[int, int]:
         page_size = page_size or LIMIT_DEFAULT
         return ((page or 1) - 1) * page_size, page_size
     return offset or 0, limit or LIMIT_DEFAULT
-
-
-def _number(least: int, most: int) -> Check:
-    def check(text: str) -> int:
-        if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most:
-            return int(text)
-        raise ValueError(f"must be a whole number from {least} to {most}")
-
-    return check
 
 
 def _one_of(*choices: str) -> Check:

@@ -31,11 +31,11 @@ REMOTE_TOPICS: Final = (
     "known-",
     "answer:",
     "reads:",
-    "elsewhere:",
+    "remote-events:",
     EVERYTHING,
 )
 """Prefixes of the topics that other nodes wait for or cache. The rest is local: `deliveries` and `money`, because this
-node's workers process what it wrote and the others poll every second; `events:`, which is published as `elsewhere:`
+node's workers process what it wrote and the others poll every second; `events:`, which is published as `remote-events:`
 while a client waits on another node; `clock` and `stop`, which concern this process."""
 
 CHANNEL: Final = "paydesk"
@@ -83,12 +83,12 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._signals.carry = self.publish
+        self._signals.publish_remote = self.publish
         self._start(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._signals.carry = None
+        self._signals.publish_remote = None
         self._closing = True
         self._pending.set()
         # Send the last topics, unless the database is unreachable.
@@ -139,7 +139,7 @@ class Relay:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await connection.add_listener(CHANNEL, self._on_notification)
             await self._notify(connection, ())
-            self._connected = self._signals.are_carried = True
+            self._connected = self._signals.remote_connected = True
             log.info("notifications_connected")
             # Earlier notifications may have been missed; later ones are not.
             self._everything_changed()
@@ -147,8 +147,8 @@ class Relay:
                 await self._send(connection)
             await connection.close(timeout=CLOSE_SECONDS_MAX)
         finally:
-            self._signals.are_carried = False
-            self._signals.notify_local(("unheard",))
+            self._signals.remote_connected = False
+            self._signals.notify_local(("remote_lost",))
             if not connection.is_closed():
                 connection.terminate()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operation import COUNT, TEXT, Operation, Query, array_of, object_of
+from paydesk.operation import COUNT, TEXT, Operation, array_of, object_of
 from paydesk.terminals import handlers
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, ITEMS_MAX, MODE, SetupRequest
@@ -17,16 +17,7 @@ LIST = Operation(
     handler=handlers.list_terminals,
     scope="read",
     transaction="heavy",
-    query=(
-        Query(
-            "limit",
-            {"type": "integer", "minimum": 1, "default": ITEMS_MAX},
-            f"Page size. Values above {ITEMS_MAX} mean {ITEMS_MAX}.",
-        ),
-        Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "Number of terminals to skip."),
-        Query("store_id", COUNT, "Only terminals of this store."),
-        Query("pos_id", COUNT, "Only terminals of this point of sale."),
-    ),
+    query=(handlers.LIMIT, handlers.OFFSET, handlers.STORE_ID, handlers.POS_ID),
     answer=object_of(
         {
             "data": object_of(

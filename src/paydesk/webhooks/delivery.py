@@ -127,7 +127,7 @@ class DeliveryWorker:
         if target is None:
             return 0
         if target.key_version not in self._keys.versions:
-            if self._keys.is_news(target.key_version):
+            if self._keys.should_log_missing(target.key_version):
                 log.error("webhook_key_missing", subscription=subscription_id, key_version=target.key_version)
             return 0
         secret = signature.secret_of(self._keys, target.key_version, subscription_id, target.secret_generation)

@@ -80,17 +80,17 @@ async def _authenticate(
 
 def _count_failure(call: Call, client_id: str) -> None:
     throttle: ClientThrottle | None = call.state.get("client_throttle")
-    if throttle is not None and not call.counted:
-        call.counted = True
+    if throttle is not None and not call.throttle_counted:
+        call.throttle_counted = True
         throttle.failed(applications.number(client_id), call.address)
 
 
 def _count_request(call: Call, application: Application) -> None:
     """Refuse a client that calls too often. A call counts once, however often its transaction is retried."""
     throttle: ClientThrottle | None = call.state.get("client_throttle")
-    if throttle is None or call.counted:
+    if throttle is None or call.throttle_counted:
         return
-    call.counted = True
+    call.throttle_counted = True
     seconds = throttle.succeeded(application.application_id, call.address)
     if seconds is not None:
         raise _limited("client calls too often", seconds)

@@ -1,4 +1,4 @@
-"""What every operation of a surface may answer beside its own errors, and the shapes in which errors go out."""
+"""The errors that all operations of a surface share, and the format of error responses."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _TOKEN_KINDS = {errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.
 
 
 def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
-    """The errors that the adapter itself answers for this operation, in the order of its checks."""
+    """Return the errors that the endpoint itself answers for this operation, in the order of its checks."""
     has_body, is_page = takes_body(operation), operation.surface == "page"
     if operation.surface == "token":
-        slow = (errors.REQUEST_TIMEOUT,) if has_body else ()
-        return (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST, *slow, *_any_time(operation))
-    knows_caller = operation.surface != "public" and not is_page
+        timeout = (errors.REQUEST_TIMEOUT,) if has_body else ()
+        return (errors.BAD_REQUEST, errors.MISDIRECTED_REQUEST, *timeout, *_any_time(operation))
+    has_caller = operation.surface != "public" and not is_page
     checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
         (True, (errors.BAD_REQUEST,)),
         (not operation.is_health_check, (errors.MISDIRECTED_REQUEST,)),
         (has_body, (errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT)),
         (True, (errors.UNSUPPORTED_HEADER,)),
-        (knows_caller, (errors.UNAUTHORIZED,)),
+        (has_caller, (errors.UNAUTHORIZED,)),
         (operation.development or _may_forbid(operation), (errors.FORBIDDEN,)),
-        (knows_caller, (errors.TOO_MANY_REQUESTS,)),
+        (has_caller, (errors.TOO_MANY_REQUESTS,)),
         (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
@@ -42,37 +42,37 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
 
 
 def _any_time(operation: Operation) -> tuple[ErrorKind, ...]:
-    """What may strike whatever is asked: nothing where nothing is needed but the process itself."""
+    """Return the errors that any request can get; a constant answer has none."""
     if operation.is_constant:
         return ()
-    # A check of health says in its own words that the database is away.
-    away = () if operation.is_health_check else (errors.SERVICE_UNAVAILABLE,)
-    return (errors.INTERNAL_ERROR, *away)
+    # Health checks report an unavailable database in their own format.
+    unavailable = () if operation.is_health_check else (errors.SERVICE_UNAVAILABLE,)
+    return (errors.INTERNAL_ERROR, *unavailable)
 
 
 def _may_forbid(operation: Operation) -> bool:
-    """Whether some who are known are kept out: the suspended, and operators whose role only reads.
+    """Return whether an authenticated caller may be forbidden: if suspended, or an operator with a read-only role.
 
-    A terminal never is: the order that it has must come to its end.
+    A terminal never is, because its order must be finished.
     """
     return operation.surface == "application" or (operation.surface == "operator" and operation.method != "GET")
 
 
 def takes_body(operation: Operation) -> bool:
-    """Whether a body is read at all."""
+    """Return whether the operation reads a body."""
     return operation.method in ("POST", "PUT", "PATCH")
 
 
 def body_faults(model: type[BaseModel]) -> tuple[ErrorKind, ...]:
-    """The faults that a body of this model can have: what none of its fields demands is not declared."""
+    """Return the kinds of fault that a body of this model can have."""
     keywords = set(_keywords(model.model_json_schema()))
-    demanded = {
+    keyword_of = {
         errors.REQUIRED_PROPERTIES: "required",
         errors.MINIMUM_PROPERTIES: "required",
         errors.MINIMUM_ITEMS: "minItems",
         errors.MAXIMUM_ITEMS: "maxItems",
     }
-    return tuple(kind for kind in errors.BODY_FAULTS if kind not in demanded or demanded[kind] in keywords)
+    return tuple(kind for kind in errors.BODY_FAULTS if kind not in keyword_of or keyword_of[kind] in keywords)
 
 
 def _keywords(schema: Any) -> Iterator[str]:
@@ -85,12 +85,12 @@ def _keywords(schema: Any) -> Iterator[str]:
 
 
 def may_answer(operation: Operation) -> frozenset[ErrorKind]:
-    """Every error that is declared for this operation."""
+    """Return every error that is declared for this operation."""
     return frozenset((*shared_errors(operation), *operation.errors))
 
 
 def error_body(surface: str, refusal: Refusal) -> dict[str, Any]:
-    """The body of an error: flat on the token endpoints, a list of errors elsewhere."""
+    """Return an error's body: flat on the token endpoints, a list of errors elsewhere."""
     return _flat(refusal) if surface == "token" else _listed(refusal)
 
 
@@ -121,15 +121,15 @@ def _listed(refusal: Refusal) -> dict[str, Any]:
     return {**body, **refusal.extra}
 
 
-def in_token_dialect(refusal: Refusal) -> Refusal:
-    """What is wrong with a request's form is `invalid_request` on the token endpoints."""
+def in_token_format(refusal: Refusal) -> Refusal:
+    """Replace a refusal of a malformed request by `invalid_request`, as RFC 6749 section 5.2 requires."""
     if refusal.kind in _TOKEN_KINDS or refusal.kind in (errors.UNSUPPORTED_HEADER, *errors.BODY_FAULTS):
         return INVALID_REQUEST.with_reason(refusal.reason)
     return refusal
 
 
-def in_page_dialect(refusal: Refusal) -> Refusal:
-    """A form that is not well-formed is a request that is not: nobody but a program sends one."""
+def in_page_format(refusal: Refusal) -> Refusal:
+    """Replace a refusal of a malformed form by `bad_request`: browsers do not send one."""
     if refusal.kind in (errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS):
         return errors.BAD_REQUEST.with_reason(refusal.reason)
     return refusal

@@ -11,13 +11,13 @@ import pytest
 from paydesk.core import text
 from paydesk.core.errors import Fault
 from paydesk.device.schemas import HelloRequest
-from paydesk.http.faults import (
+from paydesk.http.validation import (
     _OTHER_BYTES,
     FAULTS_MAX,
     LOGGED_FAULTS_MAX,
     PATH_CHARACTERS_MAX,
+    json_path,
     refused,
-    shown,
     validate,
 )
 from paydesk.orders.schemas import OrderRequest
@@ -112,8 +112,8 @@ def test_a_path_has_a_bounded_length() -> None:
     faults = found(document)
     assert len(faults) == FAULTS_MAX
     assert max(len(fault.detail) for fault in faults) < PATH_CHARACTERS_MAX + 100
-    assert shown(("a", 0, "b c")) == '$.a[0]["b c"]'
-    assert shown(("k" * 65,)) == f'$["{"k" * 64}"]'
+    assert json_path(("a", 0, "b c")) == '$.a[0]["b c"]'
+    assert json_path(("k" * 65,)) == f'$["{"k" * 64}"]'
 
 
 def test_the_reason_for_the_log_has_five_faults() -> None:

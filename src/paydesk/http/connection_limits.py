@@ -1,7 +1,7 @@
-"""The connections of a listener: how long each may take, how many there may be, and which one makes room for another.
+"""Connection limits of a listener: timeouts, the number of connections, and which one is evicted for a new one.
 
-No more connections than `connections_max` are served, and of one address no more than `connections_per_address_max`.
-Each new one beyond that ends another that can be evicted, or is refused.
+At most `connections_max` connections are served, and at most `connections_per_address_max` of one address. Each new one
+beyond that evicts another or is refused.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from paydesk.settings import Settings
 if TYPE_CHECKING:
     from paydesk.http.evictable import EvictableProtocol
 
-LONG_SECONDS = 0.25
-"""A request that was sent with its connection has long arrived, and a client in use has sent its next one."""
+RECENT_SECONDS = 0.25
+"""After this time the first request of a new connection has arrived, and an active client has sent its next one."""
 
 UNFINISHED_SHARE = 4
-"""At most a quarter of the connections may be new ones that evict others without having sent a request."""
+"""At most a quarter of the connections may be new ones without a request that evict idle ones."""
 
 ACCEPTS_PER_TURN_MAX = 128
 ACCEPTS_SHARE = 8
-"""New connections need a few turns of the loop until their first request is read. Until then few others follow."""
+"""The first request of a connection is read a few loop iterations after its accept; this bounds how many follow."""
 
 
 State = dict["EvictableProtocol", float]
-"""The connections in one state, each with the loop's time since when; the first has been in it for the longest."""
+"""The connections in one state, each with the loop's time at which it entered, the longest-waiting first."""
 
 
-class Room:
-    """What the connections of a listener share. Only those in one of the four states can be evicted.
+class ConnectionLimits:
+    """The limits that the connections of a listener share. Only those in one of the four states can be evicted.
 
-    `unfinished`: has not sent a whole request yet. `stalled`: does not take its answers. `pipelining`: has sent further
-    requests before it was answered. `idle`: has no request under way.
+    `unfinished`: has not sent a whole request yet. `stalled`: does not read its answers. `pipelining`: has sent further
+    requests before the answer. `idle`: has no running request.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,11 +61,11 @@ class Room:
 
     @property
     def accepts_per_turn(self) -> int:
-        """How many connections may be accepted in one turn of the loop."""
+        """Return how many connections may be accepted in one iteration of the event loop."""
         return max(1, min(ACCEPTS_PER_TURN_MAX, self._connections_max // ACCEPTS_SHARE))
 
     def admit(self, connection: EvictableProtocol, count: int) -> bool:
-        """Count a new connection in, the `count`th. False where it must be refused, since no other can be evicted."""
+        """Add a new connection, the `count`th. Returns False if it must be refused: no other can be evicted."""
         address = self._limited_address(connection)
         peers = self._addresses.get(address, {})
         limit = self._per_address_max
@@ -80,7 +80,7 @@ class Room:
         return True
 
     def forget(self, connection: EvictableProtocol) -> None:
-        """The connection is gone."""
+        """Remove a connection."""
         connection.enter(None)
         address = self._limited_address(connection)
         peers = self._addresses.get(address)
@@ -90,29 +90,29 @@ class Room:
                 del self._addresses[address]
 
     def note(self, what: str, connection: EvictableProtocol) -> bool:
-        """Log that a limit was reached, many of them in one line. Always False."""
+        """Log that a limit was reached, several events in one line. Always returns False."""
         self._log.note(what, address=connection.client[0] if connection.client else "")
         return False
 
     def close(self) -> None:
-        """Close every connection that has no request under way."""
+        """Close every connection without a running request."""
         for connection in (*self.unfinished, *self.idle):
             connection.close()
 
     def _limited_address(self, connection: EvictableProtocol) -> str:
-        """What the connection is counted under, or nothing where it isn't."""
+        """Return the address that the connection counts for, or an empty string for unlimited ones."""
         if not self._per_address_max or connection.client is None:
             return ""
         address = network(connection.client[0])
         return "" if address in self._unlimited else address
 
     def _states_of(self, peers: State) -> Iterator[State]:
-        """Yield of each state the connections among `peers`, in the order in which they entered it."""
+        """Yield, for each state, the connections among `peers` in the order in which they entered it."""
         for state in self._states:
             yield dict(sorted(((one, state[one]) for one in peers if one in state), key=itemgetter(1)))
 
     def _evict(self, connections_max: int, states: Iterable[State]) -> bool:
-        """End the connection in `states` whose end harms the least; False where there is none."""
+        """Abort the connection in `states` whose loss is least harmful; return False if there is none."""
         connection = next(self._evictable(connections_max, *states), None)
         if connection is None:
             return False
@@ -123,17 +123,17 @@ class Room:
     def _evictable(
         self, connections_max: int, unfinished: State, stalled: State, pipelining: State, idle: State
     ) -> Iterator[EvictableProtocol]:
-        """Yield the connections that can be evicted, the first of which harms the least.
+        """Yield the connections that can be evicted, the least harmful first.
 
-        Connections without a whole request evict each other, unless they are few and young: then they may be clients
-        that all reconnect, and make room among those that have been idle for long. Those accepted in one turn of the
-        loop are few: none of their requests can have been read.
+        Connections without a whole request evict each other, unless they are few and recent: then they may be clients
+        that all reconnect, and idle connections are evicted instead. The number accepted in one loop iteration always
+        counts as few, because none of their requests can have been read.
         """
-        young = asyncio.get_running_loop().time() - LONG_SECONDS
+        recent = asyncio.get_running_loop().time() - RECENT_SECONDS
         few = len(unfinished) <= max(connections_max // UNFINISHED_SHARE, self.accepts_per_turn)
-        yield from (one for one, since in unfinished.items() if since < young or not few)
+        yield from (one for one, since in unfinished.items() if since < recent or not few)
         yield from stalled
         yield from pipelining
-        yield from (one for one, since in idle.items() if since < young)
+        yield from (one for one, since in idle.items() if since < recent)
         yield from unfinished
         yield from idle

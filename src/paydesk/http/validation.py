@@ -32,9 +32,9 @@ KEY_CHARACTERS_MAX = 64
 
 Path = tuple[str | int, ...]
 Rule = tuple[ErrorKind, str]
-"""The kind of a fault, and the rule that was broken."""
+"""The kind of a fault, and the rule that is broken."""
 
-# Without one of these bytes a body has no forbidden character, neither escaped nor in UTF-8.
+# A body without any of these bytes has no forbidden character, neither escaped nor in UTF-8.
 _FIRST_BYTES = b"\\\x7f\xc2\xd8\xdb\xdc\xe0\xe1\xe2\xef\xf0\xf3"
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in _FIRST_BYTES)
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -46,7 +46,7 @@ def validate(
     """Return the model's instance, or the first 50 faults of the document in document order."""
     found: dict[Path, Any] = {}
     if (b"null" in raw or raw.translate(None, _OTHER_BYTES)) and isinstance(document, dict | list):
-        _note_forbidden(document, (), found)
+        _collect_forbidden(document, (), found)
     try:
         instance = model.model_validate(document, context=context)
     except ValidationError as error:
@@ -58,26 +58,26 @@ def validate(
 
 
 def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
-    """Return the model's instance of a form. Raises as `parse_form` does; a reason names fields, never values."""
-    assert model is not None, "an operation that takes a form has a model of it"
+    """Return the model's instance of a form. Raises as `parse_form` does; the reason names fields, never values."""
+    assert model is not None, "an operation with a form has a model"
     fields = parse_form(raw, invisible_allowed=getattr(model, "INVISIBLE_ALLOWED", ()))
     try:
         return model.model_validate(fields)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         names = (str(redacted(fault["loc"][0]))[:KEY_CHARACTERS_MAX] for fault in faults if fault["loc"])
-        raise PROPERTY_VALUE.with_reason(f"of the form's fields not as they should be: {', '.join(names)}") from None
+        raise PROPERTY_VALUE.with_reason(f"invalid fields of the form: {', '.join(names)}") from None
 
 
 def refused(faults: list[Fault]) -> Refusal:
-    """Return the refusal that lists the faults. Its kind is that of the first; its reason, for the log, has five."""
+    """Return the refusal that lists the faults. It has the kind of the first; its reason names the first five."""
     reason = "; ".join(fault.detail for fault in faults[:LOGGED_FAULTS_MAX])
     more = len(faults) - LOGGED_FAULTS_MAX
     return Refusal(faults[0].kind, f"{reason}; and {more} more" if more > 0 else reason, faults=tuple(faults))
 
 
-def shown(path: Path) -> str:
-    """Return a JSON path such as `$.transactions.payments[0].amount`, cut off after 300 characters."""
+def json_path(path: Path) -> str:
+    """Return a JSON path such as `$.transactions.payments[0].amount`, truncated after 300 characters."""
     whole = "$" + "".join(_step(step) for step in path)
     return whole if len(whole) <= PATH_CHARACTERS_MAX else f"{whole[:PATH_CHARACTERS_MAX]}…"
 
@@ -85,14 +85,14 @@ def shown(path: Path) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    # A name may be a card number or a secret: masked before it is cut.
+    # A name may be a card number or a secret, so it is masked before it is truncated.
     step = str(redacted(step))
     is_plain = len(step) <= KEY_CHARACTERS_MAX and _PLAIN_KEY.fullmatch(step)
     return f".{step}" if is_plain else f"[{json.dumps(step[:KEY_CHARACTERS_MAX])}]"
 
 
-def _note_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> None:
-    """Note the first nulls and forbidden characters, whatever fields they are in, in document order."""
+def _collect_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> None:
+    """Collect the first 50 nulls and forbidden characters of any field, in document order."""
     for step, value in container.items() if isinstance(container, dict) else enumerate(container):
         if isinstance(value, str):
             if text.has_forbidden(value):
@@ -100,20 +100,20 @@ def _note_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> None:
         elif value is None:
             found[*path, step] = PROPERTY_TYPE, "must not be null"
         elif isinstance(value, dict | list):
-            _note_forbidden(value, (*path, step), found)
+            _collect_forbidden(value, (*path, step), found)
         if len(found) >= FAULTS_MAX:
             return
 
 
 def _path(fault: Any) -> Path:
-    """Return the path of a fault of pydantic; where an empty object lacks a field, that of the object."""
+    """Return the path of pydantic's fault; for a field missing in an empty object, the path of the object."""
     path: Path = fault["loc"]
     return path[:-1] if fault["type"] == "missing" and fault["input"] == {} else path
 
 
 def _fault(path: Path, found: Any) -> Fault:
-    kind, what = found if isinstance(found, tuple) else _translated(found)
-    return Fault(kind, f"'{shown(path)}' - {what}")
+    kind, rule = found if isinstance(found, tuple) else _translated(found)
+    return Fault(kind, f"'{json_path(path)}' - {rule}")
 
 
 _KINDS: dict[str, ErrorKind] = {
@@ -122,7 +122,7 @@ _KINDS: dict[str, ErrorKind] = {
     "too_short": MINIMUM_ITEMS,
     "too_long": MAXIMUM_ITEMS,
 }
-_WORDS = (
+_REPLACEMENTS = (
     ("Field required", "is required"),
     ("Extra inputs are not permitted", "is not known here"),
     (" after validation", ""),
@@ -135,13 +135,13 @@ def _translated(fault: Any) -> Rule:
     if kind == "missing" and fault["input"] == {}:
         return MINIMUM_PROPERTIES, "must not be empty"
     if kind.endswith("_type") or (kind == "literal_error" and not isinstance(fault["input"], str)):
-        return PROPERTY_TYPE, _sentence(kind, fault["msg"])
-    return _KINDS.get(kind, PROPERTY_VALUE), _sentence(kind, fault["msg"])
+        return PROPERTY_TYPE, _message(kind, fault["msg"])
+    return _KINDS.get(kind, PROPERTY_VALUE), _message(kind, fault["msg"])
 
 
-def _sentence(kind: str, message: str) -> str:
-    for pydantic_says, ours in _WORDS:
-        message = message.replace(pydantic_says, ours)
+def _message(kind: str, message: str) -> str:
+    for pydantic_text, replacement in _REPLACEMENTS:
+        message = message.replace(pydantic_text, replacement)
     if kind == "model_type":
         return "must be an object"
     _, should, expected = message.partition(" should ")
@@ -149,27 +149,27 @@ def _sentence(kind: str, message: str) -> str:
 
 
 class _Order:
-    """The sort key of paths in document order; a missing member comes after those that the document has."""
+    """The sort key of paths in document order; a missing member comes after the existing ones."""
 
     def __init__(self, document: Any) -> None:
-        self._known: dict[Path, tuple[Path, Any, dict[Any, int]]] = {(): ((), document, _numbered(document))}
+        self._containers: dict[Path, tuple[Path, Any, dict[Any, int]]] = {(): ((), document, _indexes(document))}
         """By path: its sort key, its value, and the index of each member of the value."""
 
     def __call__(self, path: Path) -> tuple[Any, ...]:
         if not path:
             return ()
-        place, _, numbers = self._known.get(path[:-1]) or self._look_up(path[:-1])
-        return (*place, numbers.get(path[-1], len(numbers)))
+        position, _, indexes = self._containers.get(path[:-1]) or self._add_container(path[:-1])
+        return (*position, indexes.get(path[-1], len(indexes)))
 
-    def _look_up(self, path: Path) -> tuple[Path, Any, dict[Any, int]]:
-        place = self(path)
-        _, outer, numbers = self._known[path[:-1]]
-        value = outer[path[-1]] if path[-1] in numbers else None
-        self._known[path] = place, value, _numbered(value)
-        return self._known[path]
+    def _add_container(self, path: Path) -> tuple[Path, Any, dict[Any, int]]:
+        position = self(path)
+        _, outer, indexes = self._containers[path[:-1]]
+        value = outer[path[-1]] if path[-1] in indexes else None
+        self._containers[path] = position, value, _indexes(value)
+        return self._containers[path]
 
 
-def _numbered(value: Any) -> dict[Any, int]:
+def _indexes(value: Any) -> dict[Any, int]:
     """Return the index of each member of an object or an array."""
     keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return {key: place for place, key in enumerate(keys)}
+    return {key: index for index, key in enumerate(keys)}
