@@ -13,7 +13,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.orders.order import Order
 from paydesk.payments import inquiries, reversals
-from paydesk.payments.acquirer import Acquirers, Approved, Card, NotFound, Outcome, Payment, Truth
+from paydesk.payments.acquirer import Acquirers, Approved, Card, InquiryResult, NotFound, Outcome, Payment
 from paydesk.payments.jobs import JobWorker
 from paydesk.storage.database import Row
 
@@ -30,12 +30,12 @@ class ToldAcquirer:
     `meanwhile` happens while it is being asked: after the question, before the answer.
     """
 
-    truths: deque[Truth] = field(default_factory=lambda: deque[Truth]([NotFound()]))
+    truths: deque[InquiryResult] = field(default_factory=lambda: deque[InquiryResult]([NotFound()]))
     reversals: deque[Outcome] = field(default_factory=lambda: deque[Outcome]([UNDONE]))
     asked: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[], Awaitable[Any]] | None = None
 
-    def say(self, *truths: Truth) -> None:
+    def say(self, *truths: InquiryResult) -> None:
         """What inquiries bring from now on."""
         self.truths = deque(truths)
 
@@ -51,7 +51,7 @@ class ToldAcquirer:
         """Nor refund."""
         raise AssertionError((payment, key, amount_minor))
 
-    async def inquire(self, payment: Payment) -> Truth:
+    async def inquire(self, payment: Payment) -> InquiryResult:
         """The next truth."""
         self.asked.append(("inquire", payment.payment_id))
         await self._meanwhile()

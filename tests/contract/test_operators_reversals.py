@@ -84,7 +84,7 @@ async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: Mov
         clock.advance(TEN_MINUTES_MS)
         assert (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).status == 200
         clock.advance(TEN_MINUTES_MS)
-        assert await database.read(lambda tx: reversal_store.DUE.sellers(tx, clock.now_ms(), 2**62)) == []
+        assert await database.read(lambda tx: reversal_store.QUEUE.sellers(tx, clock.now_ms(), 2**62)) == []
         assert (await of(person, order_id))["status"] == "reversed"
 
 

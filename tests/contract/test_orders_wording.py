@@ -236,11 +236,11 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
 def test_what_is_told_is_chosen_once() -> None:
     """Every status and detail has one word; what was chosen last is told."""
     status_labels.choose("extended")
-    assert status_labels.told() == status_labels.ALL_LABELS
-    assert {detail: status_labels.status_told("-", detail) for detail in EXTENDED} == EXTENDED
+    assert status_labels.labels() == status_labels.ALL_LABELS
+    assert {detail: status_labels.label("-", detail) for detail in EXTENDED} == EXTENDED
     status_labels.choose("plain")
-    assert status_labels.told() == status.STATUSES
-    assert status_labels.status_told("canceled", "expired") == "canceled"
+    assert status_labels.labels() == status.STATUSES
+    assert status_labels.label("canceled", "expired") == "canceled"
 
 
 async def test_refusals_tell_statuses_in_the_same_words(database: Database) -> None:

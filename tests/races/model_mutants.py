@@ -18,16 +18,16 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One key, one effect, one answer",
         "a refund that the acquirer declined gives its key back",
         "http/three_phase.py",
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
         "                return reply\n"
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
     ),
     (
         "One key, one effect, one answer",
         "every attempt of a refund has another key at the acquirer: the money goes back twice",
-        "payments/refund_outcomes.py",
+        "payments/refunds.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
     ),
@@ -35,23 +35,23 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "A history is a path in the table of moves",
         "an order goes back to what it was before a part of it was given back",
         "orders/status.py",
-        '"a part is given back", _PAID, (PARTIALLY_REFUNDED,)',
-        '"a part is given back", _PAID, (PROCESSED,)',
+        '"a part is refunded", _PAID, (PARTIALLY_REFUNDED,)',
+        '"a part is refunded", _PAID, (PROCESSED,)',
     ),
     (
         "One live order per terminal",
         "an order whose outcome nobody knows is not in the way",
         "orders/handlers.py",
-        "    if cleared.status in status.LIVE:\n        raise _in_the_way(call, standing)\n",
-        "    if cleared.state == status.CHECK_ON_TERMINAL:\n"
+        "    if current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
+        "    if current.state == status.CHECK_ON_TERMINAL:\n"
         "        failed = status.FAILED['processing_error']\n"
-        "        await store.move(call.tx, status.DECLINE, cleared, call.now_ms, to=failed)\n"
-        "    elif cleared.status in status.LIVE:\n        raise _in_the_way(call, standing)\n",
+        "        await store.move(call.tx, status.DECLINE, current, call.now_ms, to=failed)\n"
+        "    elif current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
     ),
     (
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is let charge",
-        "orders/permits.py",
+        "orders/store.py",
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
     ),
@@ -73,14 +73,14 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "a reversal counts as confirmed before the acquirer was asked",
         "payments/reversals.py",
-        "        outcome = await answer_of(\n            acquirer.reverse(",
+        "        outcome = await response(\n            acquirer.reverse(",
         '        outcome: Outcome = Approved("1", 1)\n        _ = lambda: (\n            acquirer.reverse(',
     ),
     (
         "An approved payment is never lost",
         "what the acquirer does not know counts at once as never charged",
-        "payments/inquiry_results.py",
-        '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case',
+        "payments/inquiries.py",
+        '            return "reverse" if waited_ms >= not_found_ms else "retry"\n        case',
         '            return "reverse"\n        case',
     ),
     (
@@ -149,7 +149,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Live and test never meet",
         "live orders are asked for at the simulated acquirer",
-        "payments/acquirers.py",
+        "sandbox/simulator/acquirer.py",
         'if acquirer == "simulator" else None',
         'if acquirer != "none" else test',
     ),

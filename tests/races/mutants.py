@@ -142,8 +142,8 @@ MUTANTS = (
         "A write is found by the next read",
         "a node keeps orders as it showed them first",
         "orders/handlers.py",
-        "    return Answer(200, shown(await found(call)))\n",
-        "    order = shown(await found(call))\n"
+        "    return Answer(200, order_document(await requested_order(call)))\n",
+        "    order = order_document(await requested_order(call))\n"
         '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
         CHAOS,
         "are_killed",
@@ -218,7 +218,7 @@ MUTANTS = (
     Mutant(
         "An acquirer's number is one order's",
         "the number is looked up instead of claimed",
-        "payments/references.py",
+        "payments/outcomes.py",
         "    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):\n",
         "    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)\n"
         "    if row is None:\n"
@@ -256,7 +256,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is granted",
-        "orders/permits.py",
+        "orders/store.py",
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
         OUTCOMES,
@@ -266,8 +266,8 @@ MUTANTS = (
         "The grant and expiry exclude each other",
         "an order expires after its grant",
         "orders/status.py",
-        '(EXPIRED,), "order.canceled", before_authorization=True',
-        '(EXPIRED,), "order.canceled", before_authorization=False',
+        '    (EXPIRED,),\n    "order.canceled",\n    before_authorization=True,\n',
+        '    (EXPIRED,),\n    "order.canceled",\n    before_authorization=False,\n',
         OUTCOMES,
         "granted_since_it_was_read",
     ),

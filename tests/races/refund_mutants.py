@@ -34,12 +34,9 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "a reservation stays when its refund fails",
-        "payments/refund_outcomes.py",
-        "        status.REFUND_FAILED,\n"
-        "        order,\n"
-        "        now_ms,\n"
-        "        refunding_minor=order.refunding_minor - refund.amount_minor,\n",
-        "        status.REFUND_FAILED,\n        order,\n        now_ms,\n",
+        "payments/refund_store.py",
+        "status.REFUND_FAILED, order, refund, now_ms",
+        "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0), now_ms",
         STEPS,
         "comes_late_is_told",
     ),
@@ -55,7 +52,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a worker fixes the answer of a refund that has one",
-        "late_answers.py",
+        "core/idempotency.py",
         " AND answer IS NULL",
         "",
         RACES,
@@ -65,11 +62,11 @@ REFUND_MUTANTS = (
         ONE_ANSWER,
         "a declined refund gives its key back",
         "http/three_phase.py",
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
         "                return reply\n"
-        "            fixed = await fix(tx, key, reply.status, reply.body)\n",
+        "            completed = await complete(tx, key, reply.status, reply.body)\n",
         REFUND,
         "decline_is_an_effect",
     ),
@@ -85,7 +82,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "every attempt of a refund has a key of its own at the acquirer",
-        "payments/refund_outcomes.py",
+        "payments/refunds.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
         STEPS,
@@ -94,18 +91,18 @@ REFUND_MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "an acquirer that does not answer in time has declined",
-        "payments/requests.py",
+        "payments/acquirer.py",
         '        return Unknown(f"no answer within {seconds_max:g} s")\n',
-        '        from paydesk.payments.acquirer import Declined\n\n        return Declined("processing_error")\n',
+        '        return Declined("processing_error")  # type: ignore\n',
         STEPS,
         "takes_its_time",
     ),
     Mutant(
         "An acknowledged change is never lost",
         "what may have reached the acquirer is given up after a day",
-        "payments/refund_outcomes.py",
-        "    return refund.attempts == refund.unsent + 1\n",
-        "    return refund.attempts > refund.unsent\n",
+        "payments/refund.py",
+        "        return self.attempts == self.unsent + 1\n",
+        "        return self.attempts > self.unsent\n",
         STEPS,
         "never_left",
     ),
@@ -122,8 +119,8 @@ REFUND_MUTANTS = (
         STAYS,
         "operators are told of a refund only where no acquirer is configured",
         "payments/refund_worker.py",
-        "if not self.can_ask or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
-        "if not self.can_ask:",
+        "if not self.has_acquirer or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
+        "if not self.has_acquirer:",
         TOLD,
         "is_told_once",
     ),

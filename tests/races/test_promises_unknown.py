@@ -122,7 +122,7 @@ async def test_an_operator_against_the_acquirer(desk: Desk) -> None:
                 held = await store.lock(tx, order.seller_id, order.order_id)
                 assert held is not None
                 now_ms = desk.clock.now_ms()
-                await resolving.resolve(tx, held, "declined", now_ms, after_seconds=600, can_ask=True)
+                await resolving.resolve(tx, held, "declined", now_ms, after_seconds=600, has_acquirer=True)
 
             with contextlib.suppress(Refusal):
                 await desk.database.write(

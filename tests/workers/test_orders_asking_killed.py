@@ -20,9 +20,8 @@ from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
 from paydesk.orders import status
 from paydesk.orders.order import Order
-from paydesk.payments.acquirer import Approved
-from paydesk.payments.jobs import CLAIM_SECONDS
-from paydesk.payments.requests import payment_of
+from paydesk.payments.acquirer import Approved, payment_of
+from paydesk.payments.jobs import LEASE_SECONDS
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.storage.connect import open_database
 
@@ -125,7 +124,7 @@ async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: s
         return await asyncio.to_thread(child.wait, 30)
 
     assert await run(START_MS, label) == SIGKILLED
-    assert await run(START_MS + CLAIM_SECONDS * 1000 + 1, "") == 0, (folder / "workers.log").read_text()[-2000:]
+    assert await run(START_MS + LEASE_SECONDS * 1000 + 1, "") == 0, (folder / "workers.log").read_text()[-2000:]
     async with _opened(database_url, desk):
         return await _books(desk, order)
 

@@ -27,10 +27,9 @@ from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.invariants import check
 from paydesk.orders import status
 from paydesk.payments import inquiries, inquiry_store
-from paydesk.payments.acquirer import Acquirers, Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
+from paydesk.payments.acquirer import Acquirers, Approved, Declined, InquiryResult, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.job_queue import JobQueue
-from paydesk.payments.jobs import JobWorker
+from paydesk.payments.jobs import JobQueue, JobWorker
 from paydesk.storage.database import Database, Transaction
 
 NOBODY_KNOWS = Unknown("the answer was lost")
@@ -65,10 +64,10 @@ async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_noth
             wall.advance(28 * 3_600_000)
             return await JobQueue.sellers(self, tx, now_ms, wall_ms)
 
-    due = inquiry_store.DUE
+    due = inquiry_store.QUEUE
     jumping = Jumping(due.sellers_due, due.next_due, due.claim_due, due.row)
     context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
-    worker = JobWorker(context, replace(inquiries.JOB, due=jumping), wall=wall)
+    worker = JobWorker(context, replace(inquiries.JOB, queue=jumping), wall=wall)
     with pytest.raises(ClockJumped):
         await worker.step()
     acquirer.say(SAID)
@@ -108,7 +107,7 @@ async def test_what_the_acquirer_declined_fails(desk: Desk, acquirer: ToldAcquir
 
 
 @pytest.mark.parametrize("said", [NOBODY_KNOWS, NotSent("the line is down")])
-async def test_it_is_asked_again_after_growing_pauses(desk: Desk, acquirer: ToldAcquirer, said: Truth) -> None:
+async def test_it_is_asked_again_after_growing_pauses(desk: Desk, acquirer: ToldAcquirer, said: InquiryResult) -> None:
     """At once, then after 10 s, 30 s, 1, 2, 5, 10 and 10 min; the operators hear of it once, after an hour."""
     order = await unknown(desk)
     acquirer.say(said)

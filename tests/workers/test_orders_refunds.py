@@ -17,8 +17,8 @@ from paydesk.invariants import check
 from paydesk.payments import refund_store
 from paydesk.payments import refunds as refunding
 from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.payments.refund_outcomes import PAUSES_SECONDS
-from paydesk.payments.requests import next_ms
+from paydesk.payments.jobs import next_attempt_ms
+from paydesk.payments.refund_store import PAUSES_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Unavailable
 from refund_scene import (
@@ -249,7 +249,7 @@ async def test_a_refund_whose_node_died(asking: Service, teller: Teller, frozen:
 
 def test_the_pauses_grow() -> None:
     """At once after the first attempt, and never more than ten minutes."""
-    pauses_ms = [next_ms(attempts, 0, PAUSES_SECONDS) for attempts in range(1, 10)]
+    pauses_ms = [next_attempt_ms(attempts, 0, PAUSES_SECONDS) for attempts in range(1, 10)]
     assert pauses_ms == [0, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 600_000, 600_000]
 
 
@@ -321,7 +321,7 @@ async def test_a_claim_is_one_worker_s(asking: Service, teller: Teller) -> None:
     assert [(await asking.get(order_id))["status"] for order_id in orders] == ["refunded"] * 2
 
 
-CUT_OFF = "not brought on, its claim runs out"
+CUT_OFF = "job_failed"
 
 
 async def test_what_a_defect_cut_off_is_asked_for_again(asking: Service, teller: Teller) -> None:

@@ -70,7 +70,7 @@ async def test_no_more_are_claimed_than_there_is_room_for(desk: Desk) -> None:
 
     async def claim(tx: Transaction) -> list[Reversal]:
         times = {"now_ms": now_ms, "wall_ms": now_ms, "until_ms": now_ms + 1}
-        return await reversal_store.DUE.claim(tx, order.seller_id, limit=16, **times)
+        return await reversal_store.QUEUE.claim(tx, order.seller_id, limit=16, **times)
 
     await desk.database.write(begin)
     claimed = await asyncio.gather(*(desk.database.write(claim) for _ in range(8)))

@@ -23,7 +23,7 @@ from paydesk.device.lease_store import Lease
 from paydesk.device.schemas import CancelResultRequest, ProgressRequest, SessionRequest
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import permits, status, store
+from paydesk.orders import status, store
 from paydesk.orders.order import Order
 
 AUTHORIZING = "authorizing"
@@ -133,7 +133,7 @@ async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Ha
     if lease.session != session:
         return ORDER_CANCELED.with_reason(f"the lease is session {lease.session}'s")
     permitted_ms = order.permitted_ms
-    if permitted_ms is None and await permits.permit_authorization(call.tx, order, call.now_ms):
+    if permitted_ms is None and await store.permit_authorization(call.tx, order, call.now_ms):
         permitted_ms = call.now_ms
         await lease_store.advance(call.tx, order.seller_id, order.ulid, call.body.seq, AUTHORIZING)
     # Once the outcome is unknown, or known, nothing is charged any more.

@@ -24,9 +24,8 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status, store
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS
-from paydesk.payments import inquiry_store, outcomes, references, reversal_store
-from paydesk.payments.alerts import tell
-from paydesk.payments.outcomes import Paid
+from paydesk.payments import inquiry_store, outcomes, reversal_store
+from paydesk.payments.outcomes import Paid, alert
 from paydesk.terminals import store as terminals
 
 _UUID = re.compile(UUID_PATTERN)
@@ -108,16 +107,16 @@ async def _ended(call: Call, order: Order, came: Received, report: Report) -> Or
     )
     approved = await outcomes.approve(tx, order, now_ms, paid, by="result", where=GRANTED_OR_GRANTABLE)
     if approved is None and report.reference_id is not None:
-        await references.release(tx, order, report.reference_id)
+        await outcomes.release_reference(tx, order, report.reference_id)
     return approved
 
 
 async def _claimed(call: Call, order: Order, came: Received, report: Report) -> bool:
     """Whether the acquirer's number, where the terminal knows it, is this order's; if not, operators are told."""
-    if report.reference_id is None or await references.claim(call.tx, order, report.reference_id):
+    if report.reference_id is None or await outcomes.claim_reference(call.tx, order, report.reference_id):
         return True
     message = "An approval has another payment's reference."
-    await tell(call.tx, order, "reference_repeated", message, call.now_ms, came.kept)
+    await alert(call.tx, order, "reference_repeated", message, call.now_ms, came.kept)
     return False
 
 
@@ -169,13 +168,13 @@ async def _late(call: Call, order: Order, result_id: str, came: Received, report
         reference_id=report.reference_id or "",
     )
     message = "An approval came after the order had ended: it is being given back."
-    await tell(call.tx, order, "late_approval", message, call.now_ms, came.kept)
+    await alert(call.tx, order, "late_approval", message, call.now_ms, came.kept)
     return refusal
 
 
 async def _is_being_undone(call: Call, order: Order) -> bool:
     """Whether the acquirer, who did not know the payment, is about to be told that it is void."""
-    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.standing(call.tx, order) == "reversing"
+    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.status_of(call.tx, order) == "reversing"
 
 
 async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
@@ -199,7 +198,7 @@ async def _unreadable(call: Call, order: Order, result_id: str, came: Received) 
         await _check(call, order, "the terminal's result is unreadable", origin="terminal")
     await _ask_of_ended(call, order, "the terminal's result is unreadable, and the order had ended")
     refusal = await _refused(call, order, result_id, came, "unreadable", RESULT_CONFLICT)
-    await tell(call.tx, order, "unreadable_result", "A terminal's result could not be read.", call.now_ms, came.kept)
+    await alert(call.tx, order, "unreadable_result", "A terminal's result could not be read.", call.now_ms, came.kept)
     return refusal
 
 

@@ -9,7 +9,7 @@ from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.orders import status_labels
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import shown
+from paydesk.orders.presentation import order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.store import COLUMNS
@@ -58,14 +58,14 @@ def _filter(call: Call, name: str) -> str:
 
 def _told_as(status: str) -> tuple[str, str, str, str]:
     """The status and the detail of the rows that are told as this one, and two details that they must not have."""
-    if status and status not in status_labels.told():
+    if status and status not in status_labels.labels():
         raise PROPERTY_VALUE.with_reason(
-            "unknown status", f"'status' - must be one of {', '.join(status_labels.told())}"
+            "unknown status", f"'status' - must be one of {', '.join(status_labels.labels())}"
         )
-    detail, others = status_labels.within(status) if status else (None, ())
+    detail, others = status_labels.details_of(status) if status else (None, ())
     one, other = (*others, "", "")[:2]
     return ("", detail, one, other) if detail is not None else (status, "", one, other)
 
 
 def _shown(row: Row) -> dict[str, Any]:
-    return shown(Order(*row))
+    return order_document(Order(*row))

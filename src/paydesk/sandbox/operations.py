@@ -8,9 +8,8 @@ from paydesk.operation import Operation, Query
 from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
 )
-from paydesk.orders.schemas import SimulatedRequest
 from paydesk.sandbox import callback, handlers, inbox, simulated_payments, terminal_acquirer
-from paydesk.sandbox.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove
+from paydesk.sandbox.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove, SimulatedRequest
 
 SIMULATION: tuple[Operation, ...] = (
     Operation(

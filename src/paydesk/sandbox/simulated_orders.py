@@ -12,11 +12,11 @@ from typing import Any
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, Refusal
 from paydesk.operation import Answer, Call
 from paydesk.orders import status, status_labels, store
-from paydesk.orders.handlers import found
+from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
-from paydesk.orders.schemas import SimulatedRequest
 from paydesk.orders.status import ORIGINS, Move, State
 from paydesk.payments import inquiry_store
+from paydesk.sandbox.schemas import SimulatedRequest
 
 FAILED_DETAIL = "rejected_other_reason"
 """Where none is asked for."""
@@ -33,7 +33,7 @@ class Step:
 
 async def opened(call: Call) -> Order:
     """The order, held; out of time, it is expired now. Raises `order_not_found`, and `forbidden` if it is live."""
-    order = await found(call)
+    order = await requested_order(call)
     if order.live:
         raise FORBIDDEN.with_reason(
             "a live order", message="Only test orders are brought to a status; a live one is paid at its terminal."

@@ -14,16 +14,15 @@ import msgspec
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import permits, status
-from paydesk.orders.handlers import found, order_of
+from paydesk.orders import status, store
+from paydesk.orders.handlers import order_key, requested_order
 from paydesk.orders.order import Order
-from paydesk.orders.schemas import SimulatedRequest
-from paydesk.payments import inquiry_store, outcomes, references, refund_outcomes, refunds
-from paydesk.payments.acquirer import Approved, Card, Declined, Outcome
+from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
+from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
 from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
-from paydesk.payments.requests import payment_of
 from paydesk.sandbox import simulated_orders
+from paydesk.sandbox.schemas import SimulatedRequest
 from paydesk.sandbox.simulated_orders import Step, illegal, opened
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.sandbox.simulator.cards import CARDS
@@ -50,7 +49,7 @@ async def _walked(call: Call) -> Order | Answer | Refusal:
     order = await opened(call)
     if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
         return await simulated_orders.walk(call)
-    await permits.detach(call.tx, order, call.now_ms)
+    await store.detach(call.tx, order, call.now_ms)
     # An answer that is under way to an inquiry comes too late.
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return order
@@ -76,10 +75,10 @@ async def _granted(call: Call) -> Order | Refusal:
     request: SimulatedRequest = call.body
     order = await opened(call)
     if order.state == status.CHECK_ON_TERMINAL:
-        if await inquiry_store.standing(call.tx, order) == "reversing":
+        if await inquiry_store.status_of(call.tx, order) == "reversing":
             # It is being undone at the acquirer, and fails.
             return illegal(order, request)
-        await permits.detach(call.tx, order, call.now_ms)
+        await store.detach(call.tx, order, call.now_ms)
         return order
     if order.state == status.AT_TERMINAL and order.detached_ms is not None:
         # An earlier request came so far and no further: this one goes on.
@@ -88,9 +87,9 @@ async def _granted(call: Call) -> Order | Refusal:
         return illegal(order, request)
     at_terminal = await simulated_orders.go(call, order, simulated_orders.to_terminal(order))
     assert at_terminal is not None, "the order is held and was created a moment ago"
-    if not await permits.permit_authorization(call.tx, order, call.now_ms):
+    if not await store.permit_authorization(call.tx, order, call.now_ms):
         raise illegal(order, request)
-    await permits.detach(call.tx, order, call.now_ms)
+    await store.detach(call.tx, order, call.now_ms)
     return at_terminal
 
 
@@ -98,15 +97,15 @@ async def _paid(call: Call, outcome: Approved | Declined, method: dict[str, Any]
     order = await opened(call)
     if isinstance(outcome, Declined):
         # The acquirer has declined it before: an inquiry will say so.
-        await permits.reattach(call.tx, order)
+        await store.reattach(call.tx, order)
         return illegal(order, call.body)
     card = _card(method)
-    digits = outcomes.digits_of(card) if card is not None else None
+    digits = outcomes.card_digits(card) if card is not None else None
     paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
-    approve = Step(status.APPROVE, None, outcomes.changes_of(paid, order, call.now_ms))
+    approve = Step(status.APPROVE, None, outcomes.approval_changes(paid, order, call.now_ms))
     if await simulated_orders.go(call, order, [approve]) is None and order.reference_id != outcome.reference_id:
         return illegal(order, call.body)
-    await references.claim(call.tx, order, outcome.reference_id)
+    await outcomes.claim_reference(call.tx, order, outcome.reference_id)
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return Answer(204)
 
@@ -136,9 +135,9 @@ async def _refund(call: Call) -> Handled:
     if not isinstance(refund, Refund):
         return refund
     reached("intent_committed")
-    order = await _write(call, found)
+    order = await _write(call, requested_order)
     seconds_max = call.settings.refund_answer_seconds
-    outcome = await refund_outcomes.ask(_simulator(call), payment_of(order), refund, seconds_max)
+    outcome = await refunds.request_refund(_simulator(call), payment_of(order), refund, seconds_max)
     reached("asked")
 
     async def end(call: Call) -> Handled:
@@ -158,12 +157,12 @@ async def _reserved(call: Call) -> Refund | Refusal:
 
 async def _refunded(call: Call, refund: Refund, outcome: Outcome) -> Handled:
     if isinstance(outcome, Approved):
-        await refund_outcomes.confirm(call.tx, refund, outcome, call.now_ms)
+        await refund_store.confirm(call.tx, refund, outcome, call.now_ms)
         return Answer(204)
     if isinstance(outcome, Declined):
-        await refund_outcomes.take_back(call.tx, refund, call.now_ms)
-        return illegal(await found(call), call.body)
-    await refund_outcomes.postpone(call.tx, refund, outcome, call.now_ms)
+        await refund_store.discard(call.tx, refund, call.now_ms)
+        return illegal(await requested_order(call), call.body)
+    await refund_store.postpone(call.tx, refund, outcome, call.now_ms)
     return _undecided(outcome)
 
 
@@ -180,7 +179,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
         call.begin(tx)
         return await work(call)
 
-    return call.database.write(in_transaction, conflict_keys=order_of(call))
+    return call.database.write(in_transaction, conflict_keys=order_key(call))
 
 
 def _simulator(call: Call) -> Simulator:

@@ -20,11 +20,11 @@ from paydesk.payments.acquirer import (
     Approved,
     Card,
     Declined,
+    InquiryResult,
     NotFound,
     NotSent,
     Outcome,
     Payment,
-    Truth,
     Unknown,
 )
 from paydesk.sandbox.simulator import cards, rules, store
@@ -36,7 +36,7 @@ DEADLINE_SECONDS = 8.0
 """An answer that would take longer is none."""
 REFUSED = "processing_error"
 
-T = TypeVar("T", bound=Truth)
+T = TypeVar("T", bound=InquiryResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class Simulator:
         conflict_keys = _touches("payment", payment, payment.payment_id, is_counted=False)
         return _outcome(await self._database.write(work, conflict_keys=conflict_keys))
 
-    async def inquire(self, payment: Payment) -> Truth:
+    async def inquire(self, payment: Payment) -> InquiryResult:
         """What the book says; nothing before a late answer is due."""
         now_ms = self._clock.now_ms()
 
-        async def effect(tx: Transaction, asked: Asked) -> Truth:
+        async def effect(tx: Transaction, asked: Asked) -> InquiryResult:
             entry = await store.find(tx, payment.merchant_id, payment.payment_id)
             if asked.is_lost:
                 return Unknown("the answer was lost")
