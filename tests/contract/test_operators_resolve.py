@@ -68,7 +68,7 @@ async def test_not_before_ten_minutes(database: Database, clock: MovableClock) -
         clock.advance(TEN_MINUTES_MS - 1)
         reply = await person.ask("POST", f"orders/{order_id}/resolve", body)
         assert (reply.status, reply.code) == (409, "cannot_resolve_order")
-        assert reply.details[0].startswith("the acquirer may still say it; an operator may end it from 20")
+        assert reply.details[0].startswith("the acquirer may still answer; an operator can resolve the order from 20")
         assert (await service.get(order_id))["version"] == 3
         clock.advance(1)
         await person.did("POST", f"orders/{order_id}/resolve", body)
@@ -184,7 +184,7 @@ async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_
         decline = ("orders", "resolve", order_id, "--outcome", "declined", "--reason", REASON)
         refused = await paydesk(*decline)
         assert refused.startswith("1: ")
-        assert "an operator may end it from" in refused
+        assert "an operator can resolve the order from" in refused
         clock.advance(TEN_MINUTES_MS)
         assert "failed" in await paydesk(*decline)
         assert await paydesk("inquiries", "list") == ""

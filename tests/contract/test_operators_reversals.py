@@ -80,7 +80,7 @@ async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: Mov
             for event in (await person.did("GET", "events"))["data"]
             if event["kind"] == "reversal_needs_person"
         ]
-        assert message == "The acquirer refused to give the late approval back: processing_error."
+        assert message == "The acquirer declined to reverse the late approval: processing_error."
         clock.advance(TEN_MINUTES_MS)
         assert (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).status == 200
         clock.advance(TEN_MINUTES_MS)
@@ -98,7 +98,7 @@ async def test_what_the_acquirer_approved_is_not_nothing(database: Database, clo
         clock.advance(TEN_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
         reply = await unclaimed(person, path, NOTHING)
-        assert reply.details == ["the acquirer says that it is approved; it can end as reversed alone"]
+        assert reply.details == ["the acquirer has confirmed the approval; it can only end as reversed"]
         assert (await unclaimed(person, path, GONE)).status == 200
 
 
@@ -111,7 +111,7 @@ async def test_not_before_ten_minutes_and_once(database: Database, clock: Movabl
         clock.advance(TEN_MINUTES_MS - 1)
         early = await person.ask("POST", path, GONE)
         assert (early.status, early.code) == (409, "cannot_resolve_reversal")
-        assert early.details[0].startswith("the acquirer may still confirm it; an operator may end it from 20")
+        assert early.details[0].startswith("the acquirer may still confirm it; an operator can resolve it from 20")
         assert (await of(person, order_id))["status"] == "pending"
         clock.advance(1)
         assert (await unclaimed(person, path, GONE)).status == 200
@@ -139,7 +139,7 @@ async def test_not_while_the_acquirer_is_asked(database: Database, clock: Movabl
         clock.advance(TEN_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversed")
-        assert answers == [(409, "the acquirer is being asked at this moment; try again in a minute")]
+        assert answers == [(409, "an attempt at the acquirer is in progress; retry in a minute")]
         assert await audited(service) == []
 
 
@@ -160,7 +160,7 @@ async def test_beside_a_payment(database: Database, clock: MovableClock, named: 
         if named == "another":
             assert reply.status == 200
             return
-        said = "nothing tells it from the order's payment, which counts; it can end as not_found alone"
+        said = "it cannot be distinguished from the order's payment; it can only end as not_found"
         assert (reply.status, reply.details) == (409, [said])
         assert (await unclaimed(person, path, NOTHING)).status == 200
 
@@ -182,7 +182,7 @@ async def test_not_while_the_order_is_open(database: Database, clock: MovableClo
         path = f"reversals/{reversal['id']}/resolve"
         reply = await person.ask("POST", path, NOTHING)
         assert (reply.status, reply.code) == (409, "cannot_resolve_reversal")
-        assert reply.details == ["nobody knows yet whether it is the order's payment; end the order first"]
+        assert reply.details == ["the approval may still be the order's payment; resolve the order first"]
         acquirer.answer(UNDONE)
         clock.advance(TEN_MINUTES_MS)
         service.database.signals.notify(["clock"])

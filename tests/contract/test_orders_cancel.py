@@ -84,7 +84,7 @@ async def test_an_order_at_its_terminal(service: Service) -> None:
         reply = await service.cancel(order_id, headers=headers)
         assert (reply.status, reply.code) == (409, "cannot_cancel_order")
         assert reply.details == [
-            "the order is at_terminal; send X-Allow-Cancelable-Status: at_terminal to ask its terminal"
+            "the order is at_terminal; send X-Allow-Cancelable-Status: at_terminal to request a cancel at its terminal"
         ]
     assert (await service.get(order_id))["status"] == "at_terminal"
 
@@ -131,7 +131,9 @@ async def test_an_order_of_unknown_outcome(service: Service) -> None:
     for headers in ({}, ASKING):
         reply = await service.cancel(order_id, headers=headers)
         assert (reply.status, reply.code) == (409, "cannot_cancel_order")
-        assert reply.details == ["the order is at_terminal; its outcome is unknown, and it ends as processed or failed"]
+        assert reply.details == [
+            "the order is at_terminal; its outcome is unknown, and it will end as processed or failed"
+        ]
 
 
 async def test_a_processed_order(service: Service) -> None:

@@ -62,7 +62,7 @@ def _all(code: str, words: str, *values: Any) -> Refused:
 
 STRING = "must be a valid string"
 DURATION = "must be an ISO 8601 duration"
-EXPIRATION = f"{DURATION} of hours, minutes and seconds from PT30S to PT3H, such as PT15M"
+EXPIRATION = f"{DURATION} in hours, minutes and seconds, from PT30S to PT3H, such as PT15M"
 REFERENCE = "must have 1 to 64 letters, digits, _ and -"
 AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 OBJECT = "must be an object"

@@ -240,7 +240,7 @@ BROKEN: tuple[tuple[str, str, str], ...] = (
     (
         "begin_date=2020-01-01",
         "property_value",
-        "'begin_date' - must be at most one month before end_date, which is now",
+        "'begin_date' - must be at most one month before end_date, which defaults",
     ),
 )
 

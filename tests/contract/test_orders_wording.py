@@ -228,7 +228,7 @@ async def test_a_search_asks_in_the_words_of_the_answers(database: Database) -> 
         "action_required": ["check"],
         "created": [],
     }
-    unknown = "; its outcome is unknown, and it ends as processed or failed"
+    unknown = "; its outcome is unknown, and it will end as processed or failed"
     assert plain.found["cancel_detail"] == [f"the order is at_terminal{unknown}"]
     assert extended.found["cancel_detail"] == [f"the order is action_required{unknown}"]
 

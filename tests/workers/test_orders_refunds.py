@@ -117,7 +117,7 @@ async def test_what_is_under_way_is_spoken_for(quiet: Service, frozen: MovableCl
     for amount in (None, LATE, "49900.35"):
         reply = await refund(quiet, order_id, amount, key=f"key-{amount}")
         assert (reply.status, reply.code) == (409, "refund_in_progress"), amount
-        assert reply.details == [f"50000.00 of the {LATE} left is under way"]
+        assert reply.details == [f"50000.00 of the remaining {LATE} is being refunded"]
     assert (await refund(quiet, order_id, "99900.99")).code == "refund_amount_exceeds"
     assert only(await refund(quiet, order_id, "49900.34"))["status"] == "processing"
     frozen.advance(30 * SECOND_MS)

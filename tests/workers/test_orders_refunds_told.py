@@ -51,10 +51,10 @@ async def moved_to(service: Service, clock: MovableClock, waited_ms: int) -> Non
 @pytest.mark.parametrize(
     ("outcome", "says"),
     [
-        (Unknown("no answer"), "(Unknown: no answer). It is asked for on; ask the acquirer. It may have"),
+        (Unknown("no answer"), "(Unknown: no answer). Attempts continue. Check with the acquirer. It may have"),
         (
             NotSent("the line is down"),
-            "(NotSent: the line is down). It is asked for on; ask the acquirer. It has never",
+            "(NotSent: the line is down). Attempts continue. Check with the acquirer. It was never",
         ),
     ],
     ids=["unknown", "never left"],
@@ -126,7 +126,7 @@ async def test_a_refund_that_has_ended_needs_nobody(
 
 @pytest.mark.parametrize(
     ("amount", "says"),
-    [(LOST, "It may have happened there"), (NOT_SENT, "It has never left")],
+    [(LOST, "It may have taken effect"), (NOT_SENT, "It was never sent")],
     ids=["lost", "not sent"],
 )
 async def test_without_an_acquirer_a_refund_needs_a_person(

@@ -32,7 +32,9 @@ def property_fault(rule: str) -> PydanticCustomError:
 def _expiration(text: str) -> str:
     seconds = seconds_of(text)
     if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
-        raise property_fault("must be an ISO 8601 duration in hours, minutes and seconds, PT30S to PT3H, such as PT15M")
+        raise property_fault(
+            "must be an ISO 8601 duration in hours, minutes and seconds, from PT30S to PT3H, such as PT15M"
+        )
     return text
 
 
