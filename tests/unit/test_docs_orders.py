@@ -65,7 +65,7 @@ def test_refunds(folder: Path) -> None:
     payment = json.loads(order)["transactions"]["payments"][0]
     assert payment["refunded_amount"] == payment["paid_amount"] == "24.90"
     assert json.loads(lost)["transactions"]["refunds"][0]["status"] == "processing"
-    assert is_back == "It is back."
+    assert is_back == "Refunded."
     assert json.loads(declined)["error"] == "cannot_refund_order"
     assert first == repeat
     assert json.loads(first)["transactions"]["refunds"][0]["status"] == "processed"

@@ -13,26 +13,26 @@ _LIFECYCLE_HEAD = """\
 
 <!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
 
-`processed` and `failed` can be trusted alone. Nothing leaves `failed`, `canceled` or `refunded`. Each move raises
-`version` by one and is told to the subscribed applications as its action."""
+`processed` means paid, `failed` means not paid. `failed`, `canceled` and `refunded` are final. Each move increases
+`version` by one and is notified to the subscribed applications with its action."""
 
 _LIFECYCLE_TAIL = """\
-A move *before the grant* is possible only until the terminal was told that it may ask the acquirer: that is the point
-of no return. What meets there, a cancel, the expiry, a result, is decided by which of them was written first.
+A move marked *before authorization* is possible only until authorization is permitted: that is the point of no
+return. When a cancel, the expiry and a result coincide, the first one committed counts.
 
-- **Before the grant** no card was charged. A cancel, the red key at the terminal, and the time that runs out each end
-  the order as `canceled`; its payment's `status_detail` says which of them it was.
-- **After the grant** only the outcome ends the order. A cancel is answered 202 and can't win, and 409 once nobody knows
-  the outcome; nothing expires.
-- **`check_on_terminal`** is an order whose outcome nobody knows yet, and ends as `processed` or `failed`:
-  [When the outcome is unknown](unknown-outcomes.md).
-- **An approval that comes too late**, for an order that has ended otherwise or was paid already, moves nothing. It is
-  given back at the acquirer, and the order stays what it was.
-- **What is given back** moves a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
+- **Before authorization** no card was charged. A cancel, the red key at the terminal and the expiry each end the
+  order as `canceled`; its payment's `status_detail` says which.
+- **After authorization is permitted** only the outcome ends the order. A cancel request is answered with 202,
+  recorded, and has no effect; while the outcome is unknown the response is 409. Nothing expires.
+- **`check_on_terminal`** is an order with an unknown outcome. It ends as `processed` or `failed`: [When the outcome
+  is unknown](unknown-outcomes.md).
+- **A late approval**, of an order that has ended otherwise or is already paid, does not change the order. It is
+  reversed at the acquirer.
+- **A refund** moves a paid order only once the acquirer has confirmed it: [Refund a payment](refunds.md).
 
-With `order_statuses = "extended"` two states are shown under a name of their own, and their actions too: detail
-`expired` as status `expired`, `check_on_terminal` as `action_required`. The moves are the same. Which states of a
-payment intent, of the earlier interface, became which: [Migrate from payment intents](migrate.md#states)."""
+With `order_statuses = "extended"` two states have statuses and actions of their own: detail `expired` is status
+`expired`, `check_on_terminal` is `action_required`. The moves are the same. For the states of payment intents, the
+earlier interface, see [Migrate from payment intents](migrate.md#states)."""
 
 _TOKENS_HEAD = """\
 # The life of a family of tokens
@@ -104,7 +104,7 @@ def _move(move: status.Move) -> tuple[str, ...]:
         f"`{move.name}`",
         _states(move.sources) or _NONE,
         _states(move.targets) or "itself",
-        move.by + (", before the grant" if move.before_authorization else ""),
+        move.by + (", before authorization" if move.before_authorization else ""),
         f"`{move.action}`",
     )
 

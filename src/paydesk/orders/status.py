@@ -1,7 +1,7 @@
 """The lifecycle of an order as one table: its states and the moves between them.
 
-The guards of the UPDATEs, the table's constraint, the diagram in the docs and the tests derive from it. A `processed`
-order is paid and a `failed` one is not charged. `failed`, `canceled` and `refunded` are final.
+The guards of the UPDATEs, the table's constraint, the diagram in the docs and the tests derive from it. `processed`
+means paid, `failed` means not paid. `failed`, `canceled` and `refunded` are final.
 """
 
 from __future__ import annotations
