@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asking_scene import SAID, UNDONE, ToldAcquirer
+from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.payments.acquirer import NotFound, Unknown
@@ -97,7 +97,7 @@ async def test_who_may_and_what_may_be_sent(database: Database, clock: MovableCl
 
 async def test_an_approval_after_the_operators_decline_is_given_back(database: Database, clock: MovableClock) -> None:
     """The acquirer, silent for long, is asked on: what it approved is reversed, and the order stays as it is."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await unknown(service, device)
@@ -114,7 +114,7 @@ async def test_an_approval_after_the_operators_decline_is_given_back(database: D
 
 async def test_what_is_being_undone_can_end_as_declined_alone(database: Database, clock: MovableClock) -> None:
     """The acquirer was told that the payment is void: nobody calls it approved any more."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):

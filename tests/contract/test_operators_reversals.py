@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from asking_scene import SAID, UNDONE, ToldAcquirer
+from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.payments import reversal_store
 from paydesk.payments.acquirer import Declined, NotFound, Unknown
 from paydesk.storage.database import Database
-from refund_scene import Teller, paid, refund
+from refund_scene import Refunder, paid, refund
 from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved, running
 
@@ -69,7 +69,7 @@ async def test_given_back_by_an_operator(database: Database, clock: MovableClock
 
 async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: MovableClock) -> None:
     """One that says no again and again is asked no more; operators are told once how to end it."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(SAID)
     acquirer.answer(Declined("processing_error"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -90,7 +90,7 @@ async def test_what_the_acquirer_refuses_is_ended(database: Database, clock: Mov
 
 async def test_what_the_acquirer_approved_is_not_nothing(database: Database, clock: MovableClock) -> None:
     """It said so, and never whether it gave it back: an operator who knows that it did may say so."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(SAID)
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -122,7 +122,7 @@ async def test_not_before_ten_minutes_and_once(database: Database, clock: Movabl
 
 async def test_not_while_the_acquirer_is_asked(database: Database, clock: MovableClock) -> None:
     """What is on its way may succeed at this moment: whoever ends it first, the other is refused."""
-    acquirer, answers = ToldAcquirer(), list[tuple[int, str]]()
+    acquirer, answers = FakeAcquirer(), list[tuple[int, str]]()
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await late(service, device)
@@ -167,7 +167,7 @@ async def test_beside_a_payment(database: Database, clock: MovableClock, named: 
 
 async def test_not_while_the_order_is_open(database: Database, clock: MovableClock) -> None:
     """An approval that came while the payment was being undone may be the order's yet: that is ended first."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -226,9 +226,9 @@ async def test_on_the_command_line(database: Database, clock: MovableClock, tmp_
 
 async def test_refunds_without_an_end_are_seen(database: Database, clock: MovableClock, tmp_path: Path) -> None:
     """Each with how often the acquirer was asked and when it is asked next; beside them those that have ended."""
-    teller = Teller(words=[Unknown("no answer")])
+    refunder = Refunder(words=[Unknown("no answer")])
     clock.freeze()
-    async with running(database, clock=clock, state={"acquirers": teller.acquirers}, workers=False) as service:
+    async with running(database, clock=clock, state={"acquirers": refunder.acquirers}, workers=False) as service:
         person = await operator(service, "support")
         stuck, done = await paid(service), await paid(service)
         assert (await refund(service, stuck, "5.00")).status == 201

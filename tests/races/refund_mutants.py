@@ -1,4 +1,4 @@
-"""The deliberate defects of refunds: what is reserved, what a key stands for, and whom the acquirer is asked for."""
+"""Mutants of refunds: of reservations, of idempotency keys, and of requests to the acquirer."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from mutant import Mutant
 
 RACES = "tests/races/test_promises_refunds.py"
 STEPS = "tests/workers/test_orders_refunds.py"
-TOLD = "tests/workers/test_orders_refunds_told.py"
+ALERTS = "tests/workers/test_orders_refund_alerts.py"
 REFUND = "tests/contract/test_orders_refund.py"
 NEVER_MORE = "Refunds never exceed what was paid"
-STAYS = "What stays without an outcome is told to operators, once"
+STAYS = "Operators are alerted once about a refund without an outcome"
 ONE_ANSWER = "One idempotency key, one effect, one answer"
 
 REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
-        "what is left is summed first, and then reserved",
+        "the remaining amount is summed first, and then reserved",
         "payments/refund_store.py",
         "    row = await tx.one(RESERVE, ",
         "    sql = (\n"
@@ -38,20 +38,20 @@ REFUND_MUTANTS = (
         "status.REFUND_FAILED, order, refund, now_ms",
         "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0), now_ms",
         STEPS,
-        "comes_late_is_told",
+        "late_decline",
     ),
     Mutant(
         NEVER_MORE,
-        "a refund is confirmed by everybody who hears of it",
+        "a refund is confirmed more than once",
         "payments/refund_store.py",
         ' WHERE seller_id = $1 AND refund_id = $2 AND status = \'processing\'"""\n\n# The reservation',
         ' WHERE seller_id = $1 AND refund_id = $2"""\n\n# The reservation',
         STEPS,
-        "answer_is_fixed_once",
+        "response_is_stored_once",
     ),
     Mutant(
         ONE_ANSWER,
-        "a worker fixes the answer of a refund that has one",
+        "a worker overwrites a stored response",
         "core/idempotency.py",
         " AND answer IS NULL",
         "",
@@ -60,7 +60,7 @@ REFUND_MUTANTS = (
     ),
     Mutant(
         ONE_ANSWER,
-        "a declined refund gives its key back",
+        "a declined refund releases its key",
         "http/three_phase.py",
         "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
@@ -68,11 +68,11 @@ REFUND_MUTANTS = (
         "                return reply\n"
         "            completed = await complete(tx, key, reply.status, reply.body)\n",
         REFUND,
-        "decline_is_an_effect",
+        "decline_is_stored",
     ),
     Mutant(
         ONE_ANSWER,
-        "a repeat does not wait for the answer",
+        "a repeat does not wait for the response",
         "http/three_phase.py",
         "refusal.kind is not RESOURCE_LOCKED or left <= 0",
         "left <= REPEAT_WAITS_SECONDS_MAX",
@@ -86,7 +86,7 @@ REFUND_MUTANTS = (
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
         STEPS,
-        "nobody_heard_of",
+        "lost_response",
     ),
     Mutant(
         "An acknowledged change is never lost",
@@ -95,42 +95,42 @@ REFUND_MUTANTS = (
         '        return Unknown(f"no answer within {seconds_max:g} s")\n',
         '        return Declined("processing_error")  # type: ignore\n',
         STEPS,
-        "takes_its_time",
+        "slow_acquirer",
     ),
     Mutant(
         "An acknowledged change is never lost",
-        "what may have reached the acquirer is given up after a day",
+        "a refund that may have been sent fails after a day",
         "payments/refund.py",
         "        return self.attempts == self.unsent + 1\n",
         "        return self.attempts > self.unsent\n",
         STEPS,
-        "never_left",
+        "never_sent",
     ),
     Mutant(
         STAYS,
-        "operators are told of a refund at each of its attempts",
+        "operators are alerted at each attempt of a refund",
         "payments/refund_store.py",
         "'processing' AND alerted_ms IS NULL",
         "'processing'",
-        TOLD,
-        "is_told_once",
+        ALERTS,
+        "alerted_once",
     ),
     Mutant(
         STAYS,
-        "operators are told of a refund only where no acquirer is configured",
+        "operators are alerted only if no acquirer is configured",
         "payments/refund_worker.py",
         "if not self.has_acquirer or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
         "if not self.has_acquirer:",
-        TOLD,
-        "is_told_once",
+        ALERTS,
+        "alerted_once",
     ),
     Mutant(
         STAYS,
-        "operators are told of a refund that has ended meanwhile",
+        "operators are alerted about a refund that has ended",
         "payments/refund_store.py",
         " AND status = 'processing' AND alerted_ms IS NULL",
         " AND alerted_ms IS NULL",
-        TOLD,
-        "needs_nobody",
+        ALERTS,
+        "gets_no_alert",
     ),
 )

@@ -1,4 +1,4 @@
-"""Who moves the money of which orders."""
+"""Which acquirer test and live orders have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paydesk.storage.connect import open_database
 
 
 async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqlite_url: str) -> None:
-    """Without an acquirer live orders have none; with the simulated one, in development, one of their own."""
+    """Live orders have none, or, in development, a simulated one of their own."""
     database = await open_database(sqlite_url)
     for acquirer, live in (("none", False), ("simulator", True)):
         acquirers = configured(database, SystemClock(), acquirer=acquirer)
@@ -29,16 +29,16 @@ async def test_test_orders_are_always_simulated_and_live_ones_as_configured(sqli
     await database.close()
 
 
-async def test_a_script_that_is_none_stops_the_start(sqlite_url: str) -> None:
-    """The setting is named, with what could be written."""
+async def test_an_invalid_script_stops_the_start(sqlite_url: str) -> None:
+    """The error names the setting and the valid values."""
     database = await open_database(sqlite_url)
     with pytest.raises(StartRefused, match="simulator_script: 'payment:explode' is no rule"):
         acquirers_of(Settings(simulator_script="payment:explode"), database, SystemClock())
     await database.close()
 
 
-def test_the_book_is_nobody_elses() -> None:
-    """Only the acquirer itself, and whoever compares the books, names its tables."""
+def test_only_the_simulator_names_its_tables() -> None:
+    """Apart from the invariants that compare the ledgers."""
     sources = Path(paydesk.__file__).parent
     named = {
         path.relative_to(sources).as_posix()

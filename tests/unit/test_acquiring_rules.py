@@ -1,4 +1,4 @@
-"""The simulated acquirer's rules: what may be written, what comes of it, and that a seed repeats it."""
+"""The simulated acquirer's rules: parsing, outcomes, and that a seed reproduces them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from paydesk.sandbox.simulator.rules import Plan, Rule
         ("payment:delay:0.25s", Rule("payment", "delay", 250)),
     ],
 )
-def test_rules_are_read(text: str, rule: Rule) -> None:
+def test_rules_are_parsed(text: str, rule: Rule) -> None:
     """Operation, behaviour, argument and share."""
     assert rules.parse(text) == (rule,)
 
 
 def test_a_script_is_several_rules() -> None:
-    """Spaces and commas separate them; nothing is a script too."""
+    """Separated by spaces and commas; it may be empty."""
     assert len(rules.parse("payment:lost@10, refund:late:5s  reversal:not_sent:2")) == 3
     assert rules.parse("  ") == ()
 
@@ -54,14 +54,14 @@ def test_a_script_is_several_rules() -> None:
         ("payment:lost " * 51, "more than 50"),
     ],
 )
-def test_wrong_rules_say_what_may_be_written(text: str, said: str) -> None:
-    """The message names the rule and what it could be."""
+def test_an_invalid_rule_is_explained(text: str, said: str) -> None:
+    """The message names the rule and the valid values."""
     with pytest.raises(ValueError, match=said):
         rules.parse(text)
 
 
-def test_the_first_that_says_something_counts() -> None:
-    """Several behaviours go together; of two that say the same thing the first does."""
+def test_the_first_matching_rule_counts() -> None:
+    """Different behaviours combine; of two equal ones the first counts."""
     script = rules.parse("payment:decline:high_risk payment:decline:card_disabled payment:delay:2s payment:lost:2")
     planned = rules.plan(script)
     assert planned == Plan("high_risk", lost=2, delay_ms=2000)
@@ -70,13 +70,13 @@ def test_the_first_that_says_something_counts() -> None:
 
 
 def test_only_rules_of_the_operation_count() -> None:
-    """A refund is not late because payments are."""
+    """A refund is not late because of a rule for payments."""
     script = rules.parse("payment:late:1s refund:lost")
     assert rules.of_operation(script, "refund") == rules.parse("refund:lost")
 
 
-def test_a_seed_repeats_chance() -> None:
-    """The same seed, the same fate, request by request; another seed, another; the share is about what was asked."""
+def test_a_seed_reproduces_random_choices() -> None:
+    """Request by request; another seed differs; the share is as configured."""
     script = rules.parse("payment:decline:high_risk@20")
     fates = {seed: [bool(rules.plan(script, seed, ordinal).detail) for ordinal in range(2000)] for seed in (1, 2)}
     assert fates[1] == [bool(rules.plan(script, 1, ordinal).detail) for ordinal in range(2000)]
@@ -88,15 +88,15 @@ def test_a_seed_repeats_chance() -> None:
     assert all(rules.plan(never, 1, ordinal) == Plan() for ordinal in range(100))
 
 
-def test_two_rules_of_the_same_share_are_drawn_apart() -> None:
-    """One does not bring the other."""
+def test_rules_are_drawn_independently() -> None:
+    """Also with the same share."""
     script = rules.parse("payment:lost@50 payment:delay:1s@50")
     seen = {(planned.lost, planned.delay_ms) for planned in (rules.plan(script, 7, n) for n in range(50))}
     assert seen == {(0, 0), (1, 0), (0, 1000), (1, 1000)}
 
 
-def test_cards_are_told_apart_by_their_last_digits() -> None:
-    """Each has its own, every failed detail has a card, and an unknown card is as good as an approved one."""
+def test_cards_differ_in_their_last_digits() -> None:
+    """Every failed detail has a card, and an unknown card is approved."""
     digits = [card.last_digits for card in cards.CARDS.values()]
     assert len(set(digits)) == len(digits)
     for detail in FAILED_DETAILS:
@@ -107,7 +107,7 @@ def test_cards_are_told_apart_by_their_last_digits() -> None:
     assert cards.rules_of_card(None) == ()
 
 
-def test_every_card_and_amount_has_rules_that_can_be_read() -> None:
-    """The tables hold rules alone."""
+def test_the_rules_of_cards_and_amounts_are_valid() -> None:
+    """The tables contain only valid rules."""
     for script in (*cards.AMOUNTS.values(), *(card.script for card in cards.CARDS.values())):
         rules.parse(script)

@@ -1,4 +1,4 @@
-"""The two books: the ledger's checker finds every disagreement between the acquirer's and ours."""
+"""The simulator's ledger against ours: the invariants find every disagreement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFUND_MINOR = 490
 
 @pytest.fixture
 async def service(database: Database) -> AsyncIterator[Service]:
-    """A service whose workers do nothing meanwhile."""
+    """A service without workers."""
     async with running(database, workers=False) as service:
         yield service
 
@@ -37,7 +37,7 @@ async def _broken(service: Service) -> set[str]:
 
 
 async def _refunded(service: Service, bank: Bank, status: str = "processed") -> Payment:
-    """A payment of which a part was given back, in the book, and by us as far as `status` says."""
+    """A payment with a refunded part in the simulator's ledger, and in ours with `status`."""
     payment = await paid(service, bank)
     key = new_key()
     assert isinstance(await bank.simulator.refund(payment, key=key, amount_minor=REFUND_MINOR), Approved)
@@ -62,8 +62,8 @@ BOOK = {"approval_against_order", "payment_against_book", "refund_against_book",
 
 
 @pytest.mark.parametrize("status", ["processed", "processing"])
-async def test_books_that_agree(service: Service, bank: Bank, status: str) -> None:
-    """Payments, refunds, what a terminal is about to report, declines and what is forbidden: nothing is found."""
+async def test_ledgers_that_agree(service: Service, bank: Bank, status: str) -> None:
+    """Payments, refunds, declines, blocked payments, and one not reported yet: no violation."""
     await _refunded(service, bank, status)
     await paid(service, bank, reported=False)
     await bank.simulator.reverse(new_payment(merchant_id=service.seller_id), key=new_key("REV"), amount_minor=1)
@@ -107,7 +107,7 @@ BREAKS = {
 
 @pytest.mark.parametrize(("sql", "rule"), BREAKS.values(), ids=BREAKS)
 async def test_a_disagreement_is_found(service: Service, bank: Bank, sql: str, rule: str) -> None:
-    """Each by its rule."""
+    """By its rule."""
     await _refunded(service, bank)
     await _run(service, sql)
     assert rule in await _broken(service)
@@ -152,8 +152,8 @@ async def _reverse(service: Service, bank: Bank, payment: Payment) -> None:
 @pytest.mark.parametrize(
     ("way", "found"), [(_nothing, True), (_inquire, False), (_begin_to_reverse, False), (_reverse, False)]
 )
-async def test_an_approval_of_an_order_that_is_over(service: Service, bank: Bank, way: Way, *, found: bool) -> None:
-    """It is found unless it is asked about, being reversed, or reversed."""
+async def test_an_approval_of_an_ended_order(service: Service, bank: Bank, way: Way, *, found: bool) -> None:
+    """It is a violation unless an inquiry or a reversal is open, or it is reversed."""
     payment = await paid(service, bank, reported=False)
     await _run(
         service,

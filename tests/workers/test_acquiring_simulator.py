@@ -1,4 +1,4 @@
-"""The simulated acquirer: one effect under one key, and only what the book allows."""
+"""The simulated acquirer: one effect per key, and only what its ledger allows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from paydesk.storage.database import Database, Unavailable
 
 @pytest.fixture
 def bank(database: Database) -> Bank:
-    """An acquirer that does what card and amount say."""
+    """An acquirer that behaves by card and amount."""
     return Bank(database)
 
 
-async def test_an_approval_is_told_again(bank: Bank) -> None:
-    """Asked again, also in another process, it tells the same: number, code, amount, card, installments."""
+async def test_a_repeated_authorization_returns_the_same_approval(bank: Bank) -> None:
+    """Also in another process: number, code, amount, card, installments."""
     payment = new_payment(installments=3)
     first = await bank.simulator.authorize(payment, card())
     assert isinstance(first, Approved)
@@ -37,8 +37,8 @@ async def test_an_approval_is_told_again(bank: Bank) -> None:
     assert await bank.simulator.inquire(payment) == first
 
 
-async def test_the_first_under_a_key_decides(bank: Bank) -> None:
-    """Another card under the same key changes nothing, and a payment of another seller is another payment."""
+async def test_the_first_request_of_a_key_decides(bank: Bank) -> None:
+    """Another card under the same key changes nothing; another seller's payment is separate."""
     payment = new_payment()
     declined = await bank.simulator.authorize(payment, card("high_risk"))
     assert declined == Declined("high_risk")
@@ -48,7 +48,7 @@ async def test_the_first_under_a_key_decides(bank: Bank) -> None:
 
 
 async def test_every_detail_has_a_card_and_an_amount(bank: Bank) -> None:
-    """Each declines with the detail, and an inquiry says so too."""
+    """Each declines with the detail, and so does an inquiry."""
     for detail in FAILED_DETAILS:
         payment = new_payment()
         assert await bank.simulator.authorize(payment, card(detail)) == Declined(detail)
@@ -57,22 +57,22 @@ async def test_every_detail_has_a_card_and_an_amount(bank: Bank) -> None:
         assert await bank.simulator.authorize(new_payment(amount), card()) == Declined(detail)
 
 
-async def test_cards_that_are_approved(bank: Bank) -> None:
-    """They are called so, and those with a script are not."""
+async def test_approved_cards(bank: Bank) -> None:
+    """Their names say so, and they have no script."""
     for name, one in CARDS.items():
         outcome = await bank.simulator.authorize(new_payment(), card(name))
         assert isinstance(outcome, Approved) == (not one.script or "delay" in one.script), name
 
 
-async def test_nothing_is_known_of_what_was_never_asked(bank: Bank) -> None:
-    """An inquiry finds nothing, and forbids nothing."""
+async def test_an_inquiry_of_an_unknown_payment_returns_not_found(bank: Bank) -> None:
+    """And blocks nothing."""
     payment = new_payment()
     assert await bank.simulator.inquire(payment) == NotFound()
     assert isinstance(await bank.simulator.authorize(payment, card()), Approved)
 
 
 async def test_refunds_never_exceed_the_payment(bank: Bank) -> None:
-    """Parts add up to what was approved and no further; a repeat takes nothing."""
+    """Parts add up to the approved amount at most; a repeat moves nothing."""
     payment, _ = await bank.approved(amount_minor=1000)
     key = new_key()
     first = await bank.simulator.refund(payment, key=key, amount_minor=600)
@@ -88,7 +88,7 @@ async def test_refunds_never_exceed_the_payment(bank: Bank) -> None:
 
 
 async def test_racing_refunds_never_exceed_the_payment(bank: Bank) -> None:
-    """Of forty refunds of a tenth at once ten are approved."""
+    """Of forty concurrent refunds of a tenth, ten are approved."""
     payment, _ = await bank.approved(amount_minor=1000)
     banks = (bank.simulator, bank.again().simulator)
     outcomes = await asyncio.gather(
@@ -100,8 +100,8 @@ async def test_racing_refunds_never_exceed_the_payment(bank: Bank) -> None:
     ) == (1000,)
 
 
-async def test_many_at_once_under_one_key(bank: Bank) -> None:
-    """One effect, one answer for all, whatever is asked."""
+async def test_concurrent_requests_of_one_key(bank: Bank) -> None:
+    """One effect and one answer, whatever the operation."""
     payment = new_payment(amount_minor=1000)
     approvals = await asyncio.gather(*(bank.simulator.authorize(payment, card()) for _ in range(50)))
     assert len(set(approvals)) == 1
@@ -116,7 +116,7 @@ async def test_many_at_once_under_one_key(bank: Bank) -> None:
 
 
 async def test_a_reversal_leaves_nothing(bank: Bank) -> None:
-    """After it the payment did not happen, and nothing of it is given back."""
+    """The payment is undone, and nothing of it can be refunded."""
     payment, approved = await bank.approved()
     key = new_key("REV")
     ask = {"key": key, "amount_minor": 2490, "reference_id": approved.reference_id}
@@ -128,7 +128,7 @@ async def test_a_reversal_leaves_nothing(bank: Bank) -> None:
 
 
 async def test_a_reversal_of_another_approval_leaves_this_one(bank: Bank) -> None:
-    """A reference that is not the approval's undoes nothing: there is none with it."""
+    """A reference other than the approval's reverses nothing."""
     payment, approved = await bank.approved()
     outcome = await bank.simulator.reverse(payment, key=new_key("REV"), amount_minor=2490, reference_id="1")
     assert isinstance(outcome, Approved)
@@ -136,7 +136,7 @@ async def test_a_reversal_of_another_approval_leaves_this_one(bank: Bank) -> Non
 
 
 async def test_a_reversal_of_another_approval_leaves_a_payment_made_elsewhere(bank: Bank) -> None:
-    """Of a payment that never came here nothing but the other approval is undone: it can still be refunded."""
+    """A payment that the simulator does not have can still be refunded."""
     payment = new_payment()
     outcome = await bank.simulator.reverse(payment, key=new_key("REV"), amount_minor=2490, reference_id="1")
     assert isinstance(outcome, Approved)
@@ -144,8 +144,8 @@ async def test_a_reversal_of_another_approval_leaves_a_payment_made_elsewhere(ba
     assert isinstance(await bank.simulator.refund(payment, key=new_key(), amount_minor=2490), Approved)
 
 
-async def test_what_is_reversed_before_it_came_is_forbidden(bank: Bank) -> None:
-    """The authorization that comes after it is declined, and so is a refund."""
+async def test_a_payment_reversed_before_its_authorization_is_blocked(bank: Bank) -> None:
+    """The authorization is declined, and so is a refund."""
     payment = new_payment()
     assert isinstance(await bank.simulator.reverse(payment, key=new_key("REV"), amount_minor=2490), Approved)
     assert await bank.simulator.inquire(payment) == Declined("processing_error")
@@ -154,7 +154,7 @@ async def test_what_is_reversed_before_it_came_is_forbidden(bank: Bank) -> None:
 
 
 async def test_a_reversal_races_the_authorization(bank: Bank) -> None:
-    """Whichever is first: nothing is left."""
+    """Whichever is first, nothing is charged."""
     for _ in range(20):
         payment = new_payment()
         await asyncio.gather(
@@ -165,14 +165,14 @@ async def test_a_reversal_races_the_authorization(bank: Bank) -> None:
 
 
 async def test_a_refund_of_a_payment_made_elsewhere(bank: Bank) -> None:
-    """The caller's word is taken for what was paid, up to the payment's amount."""
+    """Accepted up to the payment's amount."""
     payment = new_payment(amount_minor=500)
     assert isinstance(await bank.simulator.refund(payment, key=new_key(), amount_minor=500), Approved)
     assert isinstance(await bank.simulator.refund(payment, key=new_key(), amount_minor=1), Declined)
 
 
 async def test_lost_answers(bank: Bank) -> None:
-    """It happened, and whoever asks again is told."""
+    """The effect is made, and a repeat returns it."""
     payment = new_payment()
     assert isinstance(await bank.simulator.authorize(payment, card("no_answer")), Unknown)
     assert isinstance(await bank.simulator.inquire(payment), Approved)
@@ -180,7 +180,7 @@ async def test_lost_answers(bank: Bank) -> None:
 
 
 async def test_late_answers(bank: Bank) -> None:
-    """Nobody is told before it is due, and an inquiry finds nothing; then both know."""
+    """Nothing is returned before it is due, and an inquiry finds nothing."""
     payment = new_payment()
     assert isinstance(await bank.simulator.authorize(payment, card("late")), Unknown)
     assert await bank.simulator.inquire(payment) == NotFound()
@@ -192,7 +192,7 @@ async def test_late_answers(bank: Bank) -> None:
 
 
 async def test_slow_answers(bank: Bank) -> None:
-    """They take as long as they take, and one beyond the deadline is none."""
+    """A response beyond the deadline is unknown."""
     assert isinstance(await bank.simulator.authorize(new_payment(), card("slow")), Approved)
     assert bank.sleeper.slept == [5]
     slow = Bank(bank.database, "payment:delay:9s")
@@ -202,8 +202,8 @@ async def test_slow_answers(bank: Bank) -> None:
     assert isinstance(await slow.simulator.inquire(payment), Approved)
 
 
-async def test_what_is_not_sent_or_not_heard_has_not_happened(bank: Bank) -> None:
-    """The book has nothing; a repeat goes through."""
+async def test_requests_not_sent_or_not_received_have_no_effect(bank: Bank) -> None:
+    """The ledger has nothing; a repeat succeeds."""
     for amount, said in ((9_990_021, Unknown), (9_990_022, NotSent)):
         payment = new_payment(amount)
         assert isinstance(await bank.simulator.authorize(payment, card()), said)
@@ -221,7 +221,7 @@ REFUNDS: dict[int, list[type]] = {
 
 
 async def test_refunds_by_the_payments_amount(bank: Bank) -> None:
-    """What becomes of a refund is said by the payment, whichever part it gives back."""
+    """The payment's amount selects the outcome of its refunds."""
     for amount, told in REFUNDS.items():
         payment, _ = await bank.approved(amount_minor=amount)
         for part in (amount - 100, 100):
@@ -231,7 +231,7 @@ async def test_refunds_by_the_payments_amount(bank: Bank) -> None:
 
 
 async def test_refunds_that_are_decided_late(bank: Bank) -> None:
-    """Unknown for half a minute, then what it was from the beginning."""
+    """Unknown for half a minute, then decided."""
     for amount, said in ((9_990_034, Approved), (9_990_035, Declined)):
         payment, _ = await bank.approved(amount_minor=amount)
         key = new_key()
@@ -245,7 +245,7 @@ async def test_refunds_that_are_decided_late(bank: Bank) -> None:
     ("amount", "said", "undone"), [(9_990_040, Unknown, True), (9_990_041, Unknown, False), (9_990_042, NotSent, False)]
 )
 async def test_reversals_that_need_several_tries(bank: Bank, amount: int, said: type, *, undone: bool) -> None:
-    """Three go wrong, before or after the money moved; the fourth is confirmed."""
+    """Three fail, before or after the money moved; the fourth is confirmed."""
     payment, approved = await bank.approved(amount_minor=amount)
     key = new_key("REV")
     for number in range(3):
@@ -258,7 +258,7 @@ async def test_reversals_that_need_several_tries(bank: Bank, amount: int, said: 
 
 
 async def test_inquiries_that_need_several_tries(bank: Bank) -> None:
-    """The truth comes with the fourth."""
+    """The fourth has the result."""
     payment, approved = await bank.approved(amount_minor=9_990_026)
     assert [type(await bank.simulator.inquire(payment)) for _ in range(3)] == [NotSent] * 3
     assert await bank.simulator.inquire(payment) == approved
@@ -269,7 +269,7 @@ async def _fates(bank: Bank, count: int = 40) -> list[type]:
 
 
 async def test_a_seed_repeats_a_run(migrated_file: Path, tmp_path: Path) -> None:
-    """The same requests in the same order have the same fate on another database, whatever their ids are."""
+    """The same requests in the same order have the same outcomes on another database, whatever their ids."""
     fates = []
     for number, seed in enumerate((1, 1, 2)):
         database = await open_database(f"sqlite:{shutil.copy(migrated_file, tmp_path / f'{number}.db')}")
@@ -280,8 +280,8 @@ async def test_a_seed_repeats_a_run(migrated_file: Path, tmp_path: Path) -> None
     assert set(fates[0]) == {Approved, Declined, Unknown, NotSent}
 
 
-async def test_chance_is_drawn_once_for_a_key(database: Database) -> None:
-    """Whoever asks again, in another process too, has the fate of the first time."""
+async def test_a_keys_random_choice_is_drawn_once(database: Database) -> None:
+    """A repeat, also in another process, has the first outcome."""
     bank = Bank(database, "payment:decline:high_risk@50", 3)
     payments = [new_payment() for _ in range(20)]
     first = [await bank.simulator.authorize(payment, card()) for payment in payments]
@@ -290,16 +290,16 @@ async def test_chance_is_drawn_once_for_a_key(database: Database) -> None:
     assert {type(outcome) for outcome in first} == {Approved, Declined}
 
 
-async def test_a_script_is_for_what_card_and_amount_leave_open(database: Database) -> None:
-    """Card before amount before script."""
+async def test_card_precedes_amount_precedes_script(database: Database) -> None:
+    """Each rule applies only if the ones before leave the outcome open."""
     bank = Bank(database, "payment:decline:high_risk refund:decline:processing_error")
     assert await bank.simulator.authorize(new_payment(), card()) == Declined("high_risk")
     assert await bank.simulator.authorize(new_payment(9_990_002), card()) == Declined("insufficient_amount")
     assert await bank.simulator.authorize(new_payment(9_990_002), card("card_disabled")) == Declined("card_disabled")
 
 
-async def test_counted_requests_at_once(database: Database) -> None:
-    """Of many at once under one key exactly so many are lost as the script says."""
+async def test_counted_concurrent_requests(database: Database) -> None:
+    """Of many under one key exactly the script's number is lost."""
     bank = Bank(database, "payment:not_sent:2 payment:unheard:3 payment:lost:4")
     payment = new_payment()
     banks = (bank.simulator, bank.again().simulator)
@@ -307,8 +307,8 @@ async def test_counted_requests_at_once(database: Database) -> None:
     assert [sum(isinstance(one, kind) for one in outcomes) for kind in (NotSent, Unknown, Approved)] == [2, 7, 11]
 
 
-async def test_a_book_that_is_out_of_reach(database: Database) -> None:
-    """Nothing is raised: nobody knows what came of it."""
+async def test_an_unreachable_database(database: Database) -> None:
+    """The result is unknown; nothing is raised."""
     faulty = FaultyDatabase(database)
     bank = Bank(faulty)
     payment = new_payment()

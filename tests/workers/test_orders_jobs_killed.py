@@ -1,4 +1,4 @@
-"""`kill -9` between every two steps of an inquiry and of a reversal: afterwards the acquirer's book and ours agree."""
+"""`kill -9` between all steps of an inquiry and of a reversal: afterwards the acquirer's ledger and ours agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TOLD = "SELECT kind FROM operator_events WHERE seller_id = $1 ORDER BY kind"
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What the acquirer's book and ours say in the end."""
+    """The final state of the acquirer's ledger and of ours."""
 
     state: status.State
     book: tuple[str, bool]
@@ -50,14 +50,14 @@ class Books:
 
 @cache
 def _forks() -> Forks:
-    forks = Forks("asking_process")
+    forks = Forks("jobs_process")
     atexit.register(forks.end)
     return forks
 
 
 @asynccontextmanager
 async def _opened(database_url: str, desk: Desk | None = None) -> AsyncIterator[Desk]:
-    """The desk, while no worker runs: SQLite has one process."""
+    """Yield the desk while no worker runs: SQLite allows one process."""
     database = await open_database(database_url)
     try:
         if desk is not None:
@@ -73,7 +73,7 @@ async def _charged(desk: Desk, order: Order) -> None:
 
 
 async def approved_unheard(desk: Desk) -> Order:
-    """The acquirer approved it, and its terminal heard nothing."""
+    """An order that the acquirer approved while its terminal got no response."""
     order = await desk.granted()
     await _charged(desk, order)
     answered(await desk.report(order, UNKNOWN))
@@ -81,14 +81,14 @@ async def approved_unheard(desk: Desk) -> Order:
 
 
 async def never_charged(desk: Desk) -> Order:
-    """Granted, and the terminal never came to the acquirer."""
+    """A permitted order whose terminal never reached the acquirer."""
     order = await desk.granted()
     answered(await desk.report(order, UNKNOWN))
     return order
 
 
 async def approved_late(desk: Desk) -> Order:
-    """The acquirer approved it after its terminal had said that it was declined."""
+    """An order that the acquirer approved after its terminal had reported a decline."""
     order = await desk.granted()
     answered(await desk.report(order, DECLINED))
     await _charged(desk, order)
@@ -97,7 +97,7 @@ async def approved_late(desk: Desk) -> Order:
 
 
 async def approved_after_a_decline(desk: Desk) -> Order:
-    """The terminal said unknown, then declined, and the acquirer had approved it: no terminal will tell."""
+    """An order reported as unknown, then as declined, that the acquirer had approved."""
     order = await approved_unheard(desk)
     answered(await desk.report(order, DECLINED))
     return order
@@ -113,7 +113,7 @@ KILLS: list[tuple[Scene, str]] = [
 
 
 async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: str) -> Books:
-    """The scene, of whose workers one dies at the label, and what another makes of it."""
+    """Play the scene with a worker that dies at the label, then with another one."""
     async with _opened(database_url) as desk:
         order = await scene(desk)
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -142,8 +142,8 @@ async def _books(desk: Desk, order: Order) -> Books:
 
 
 @pytest.mark.parametrize(("scene", "label"), KILLS, ids=lambda value: getattr(value, "__name__", value))
-async def test_after_a_kill_the_books_agree(database_url: str, tmp_path: Path, scene: Scene, label: str) -> None:
-    """What was approved is the order's payment or given back, once; what never was is void; nobody is told twice."""
+async def test_after_a_kill_the_ledgers_agree(database_url: str, tmp_path: Path, scene: Scene, label: str) -> None:
+    """An approval is the payment or reversed once; a payment never made is blocked; one alert each."""
     books = await _until_the_end(database_url, tmp_path, scene, label)
     if scene is approved_unheard:
         assert books == Books(status.PROCESSED, ("approved", False), [], [], [])
