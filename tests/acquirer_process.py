@@ -1,7 +1,7 @@
 """The simulated acquirer as a process of its own, for tests that kill it. It starts on the same database again.
 
 `main([DATABASE_URL, OPERATION, LABEL, PAYMENT_ID, KEY])` asks once and dies at the crash point; with the operation
-`everything`, LABEL is a seed: it asks of PAYMENT_ID and others at once, for ever, and writes down what it is told.
+`everything`, LABEL is a seed: it makes requests for PAYMENT_ID and others until killed, and logs the results.
 """
 
 from __future__ import annotations

@@ -27,14 +27,14 @@ UNDONE = Approved("70000000000001", 2490)
 class FakeAcquirer:
     """An acquirer with scripted results, the last of which repeats; it records its requests."""
 
-    truths: deque[InquiryResult] = field(default_factory=lambda: deque[InquiryResult]([NotFound()]))
+    results: deque[InquiryResult] = field(default_factory=lambda: deque[InquiryResult]([NotFound()]))
     reversals: deque[Outcome] = field(default_factory=lambda: deque[Outcome]([UNDONE]))
     asked: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[], Awaitable[Any]] | None = None
 
-    def say(self, *truths: InquiryResult) -> None:
+    def say(self, *results: InquiryResult) -> None:
         """Set the next inquiry results."""
-        self.truths = deque(truths)
+        self.results = deque(results)
 
     def answer(self, *outcomes: Outcome) -> None:
         """Set the next outcomes of reversals."""
@@ -52,7 +52,7 @@ class FakeAcquirer:
         """Return the next inquiry result."""
         self.asked.append(("inquire", payment.payment_id))
         await self._meanwhile()
-        return self.truths.popleft() if len(self.truths) > 1 else self.truths[0]
+        return self.results.popleft() if len(self.results) > 1 else self.results[0]
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Return the next outcome."""

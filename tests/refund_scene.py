@@ -115,7 +115,7 @@ class Refunder:
         return word
 
     async def authorize(self, *_: Any, **__: Any) -> NoReturn:
-        """Nobody asks for that here."""
+        """Fail: nothing authorizes here."""
         raise AssertionError
 
     inquire = reverse = authorize

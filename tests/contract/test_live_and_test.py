@@ -96,8 +96,8 @@ async def simulate_order(mine: Side, other: Side) -> None:
 
 async def read_events(mine: Side, other: Side) -> None:
     """Only events of the token's mode are returned, and a cursor of the other mode is invalid."""
-    told = (await mine.service.request("GET", "/v1/events")).body
-    assert {event["data"]["id"] for event in told["data"]} == {mine.order_id}
+    events = (await mine.service.request("GET", "/v1/events")).body
+    assert {event["data"]["id"] for event in events["data"]} == {mine.order_id}
     others = (await other.service.request("GET", "/v1/events")).body["next"]
     reply = await mine.service.request("GET", f"/v1/events?after={others}")
     assert (reply.status, reply.code) == (400, "property_value")

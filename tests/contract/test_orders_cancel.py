@@ -150,8 +150,8 @@ async def test_cancel_of_a_processed_order_returns_409(service: Service) -> None
 async def test_cancel_of_another_sellers_order_returns_404(service: Service) -> None:
     """Also with a token of the other mode; another application of the seller may cancel."""
     order_id = await _created(service)
-    stranger = await other_seller(service)
-    for reply in (await stranger.cancel(order_id), await service.cancel(order_id, token=service.live_access_token)):
+    outsider = await other_seller(service)
+    for reply in (await outsider.cancel(order_id), await service.cancel(order_id, token=service.live_access_token)):
         assert (reply.status, reply.code) == (404, "order_not_found")
     assert (await service.get(order_id))["status"] == "created"
     assert (await (await other_application(service)).cancel(order_id)).status == 200

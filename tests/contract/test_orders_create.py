@@ -158,10 +158,10 @@ async def test_all_faults_are_listed(service: Service) -> None:
 
 async def test_another_sellers_terminal_returns_403(service: Service) -> None:
     """The same response as for an unknown terminal and one of the other mode."""
-    stranger = await other_seller(service)
+    outsider = await other_seller(service)
     foreign = [
         "NEWLAND_N950__NOWHERE",
-        (await stranger.terminal()).id,
+        (await outsider.terminal()).id,
         (await service.terminal(live=True)).id,
     ]
     replies = [await service.request("POST", "/v1/orders", order_body(terminal_id)) for terminal_id in foreign]

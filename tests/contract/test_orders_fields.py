@@ -247,13 +247,13 @@ async def test_an_invalid_value_is_rejected_with_its_rule(service: Service) -> N
     count = 0
     for body, code, path, words in refusals():
         reply = await service.request("POST", "/v1/orders", body)
-        told = [(error["code"], *error["details"][0].split(" - ", 1)) for error in reply.body["errors"]]
+        faults = [(error["code"], *error["details"][0].split(" - ", 1)) for error in reply.body["errors"]]
         assert reply.status == 400, (body, reply)
-        assert told[0][:2] == (code, f"'{path}'"), (body, told)
-        assert len(told) == 1, (body, told)
-        assert told[0][2].startswith(words), (path, told)
-        assert "pattern" not in told[0][2], told
-        assert "^" not in told[0][2], told
+        assert faults[0][:2] == (code, f"'{path}'"), (body, faults)
+        assert len(faults) == 1, (body, faults)
+        assert faults[0][2].startswith(words), (path, faults)
+        assert "pattern" not in faults[0][2], faults
+        assert "^" not in faults[0][2], faults
         count += 1
     assert count > 150
 
@@ -307,7 +307,7 @@ async def test_faults_are_listed_in_document_order(service: Service) -> None:
         body = {name: value for name, value, _ in order}
         reply = await service.request("POST", "/v1/orders", body)
         paths = [detail.partition("'")[2].rpartition("' - ")[0] for detail in reply.details]
-        assert paths == [path for _, _, told in order for path in told] + ["$.type"], body
+        assert paths == [path for _, _, expected in order for path in expected] + ["$.type"], body
         assert reply.body["error"] == reply.body["errors"][0]["code"]
         assert reply.body["message"] == reply.body["errors"][0]["message"]
 

@@ -32,10 +32,10 @@ async def test_every_application_of_the_seller_can_read_the_order(service: Servi
 async def test_another_sellers_order_returns_404(service: Service) -> None:
     """Also one of the other mode; byte for byte as for an unknown order."""
     order_id = (await service.create(await service.terminal())).body["id"]
-    stranger = await other_seller(service)
+    outsider = await other_seller(service)
     replies = [
         await service.request("GET", f"/v1/orders/{UNKNOWN}"),
-        await stranger.request("GET", f"/v1/orders/{order_id}"),
+        await outsider.request("GET", f"/v1/orders/{order_id}"),
         await service.request("GET", f"/v1/orders/{order_id}", token=service.live_access_token),
     ]
     assert {(reply.status, reply.code) for reply in replies} == {(404, "order_not_found")}

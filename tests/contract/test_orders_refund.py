@@ -260,9 +260,9 @@ async def test_refunds_in_a_currency_without_decimals(service: Service) -> None:
 async def test_refund_of_another_sellers_order_returns_404(service: Service) -> None:
     """Also with a token of the other mode; another application of the seller may refund."""
     order_id = await paid(service)
-    stranger = await other_seller(service)
+    outsider = await other_seller(service)
     for reply in (
-        await refund(stranger, order_id),
+        await refund(outsider, order_id),
         await refund(service, order_id, token=service.live_access_token),
         await refund(service, "ORD01J67CQQH5904WDBVZEM4JMEP3"),
     ):

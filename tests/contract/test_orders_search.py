@@ -181,10 +181,10 @@ async def test_orders_of_the_same_millisecond_are_paged_once(still: Service) -> 
 async def test_search_is_limited_to_the_seller_and_mode(service: Service) -> None:
     """It includes all of the seller's applications."""
     order_id = await canceled(service, await service.terminal())
-    colleague, stranger = await other_application(service), await other_seller(service)
+    colleague, outsider = await other_application(service), await other_seller(service)
     theirs = await canceled(colleague, await colleague.terminal())
     assert sorted(await found(service)) == sorted(await found(colleague)) == sorted([order_id, theirs])
-    assert await found(stranger) == []
+    assert await found(outsider) == []
     live = replace(service, access_token=service.live_access_token)
     assert await found(live) == []
     live_id = (await live.create(await service.terminal(live=True))).body["id"]

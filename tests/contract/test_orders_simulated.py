@@ -97,8 +97,8 @@ async def test_every_status_from_the_terminal(service: Service) -> None:
         assert (await simulate(service, order_id, status)).status == 204
         assert await state_of(service, order_id) == end
         assert await moves(service, order_id) == WAYS[status]
-        told = await device.next()
-        assert (told.status, told.body) == (200, {"type": "cancel", "lease_id": order_id[3:]}), status
+        message = await device.next()
+        assert (message.status, message.body) == (200, {"type": "cancel", "lease_id": order_id[3:]}), status
         assert (await device.next(0)).status == 204
         assert (await device.authorizing(order_id[3:])).status == 409
         assert (await device.ack(order_id[3:])).status == 409
@@ -279,19 +279,19 @@ async def test_canceled_by_api(service: Service) -> None:
 
 async def test_payment_method(service: Service) -> None:
     """As requested, else as in the order; a card has digits, a QR code has none."""
-    wish = {"default_type": "credit_card", "default_installments": 3}
-    for asked, wished, method, first_digits in (
+    configured = {"default_type": "credit_card", "default_installments": 3}
+    for asked, preference, method, first_digits in (
         ({}, None, ("visa", "credit_card", 1), "423564"),
-        ({}, wish, ("visa", "credit_card", 3), "423564"),
-        ({"payment_method_id": "master", "installments": 6}, wish, ("master", "credit_card", 6), "503143"),
-        ({"payment_method_type": "debit_card"}, wish, ("debvisa", "debit_card", 1), "400276"),
+        ({}, configured, ("visa", "credit_card", 3), "423564"),
+        ({"payment_method_id": "master", "installments": 6}, configured, ("master", "credit_card", 6), "503143"),
+        ({"payment_method_type": "debit_card"}, configured, ("debvisa", "debit_card", 1), "400276"),
         ({"payment_method_type": "qr"}, None, ("account_money", "qr", 1), None),
         ({"payment_method_type": "credit_card", "payment_method_id": "elo"}, None, ("elo", "credit_card", 1), "423564"),
     ):
         terminal = await service.terminal()
         body = order_body(terminal.id)
-        if wished is not None:
-            body["config"]["payment_method"] = wished
+        if preference is not None:
+            body["config"]["payment_method"] = preference
         order_id = (await service.request("POST", "/v1/orders", body)).body["id"]
         assert (await simulate(service, order_id, "processed", status_detail="accredited", **asked)).status == 204
         payment = (await service.get(order_id))["transactions"]["payments"][0]

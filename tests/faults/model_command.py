@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     figures, started, findings = Figures(), time.monotonic(), list[str]()
     with contextlib.ExitStack() as stack, bar("runs", chosen.runs) as tell:
         fresh = stack.enter_context(_files() if chosen.database == "sqlite" else _postgres())
-        figures.told = lambda: tell(min(figures.runs, chosen.runs))
+        figures.on_begin = lambda: tell(min(figures.runs, chosen.runs))
         try:
             run_state_machine_as_test(seed(chosen.seed)(machine_of(fresh, figures)), settings=drawn)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is what was found

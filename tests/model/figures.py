@@ -1,4 +1,4 @@
-"""What was done in all runs of the model, as it is printed."""
+"""Figures of all runs of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Figures:
-    """What was done in all runs."""
+    """Figures of all runs."""
 
     runs: int = 0
     steps: Counter[str] = field(default_factory=Counter)
@@ -18,16 +18,16 @@ class Figures:
     answers: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     worlds_max: int = 0
-    told: Callable[[], object] = lambda: None
+    on_begin: Callable[[], object] = lambda: None
     """Called when a run begins."""
 
     def begin(self) -> None:
-        """One more run."""
+        """Count a run."""
         self.runs += 1
-        self.told()
+        self.on_begin()
 
     def table(self) -> dict[str, object]:
-        """As they are printed."""
+        """Return the figures by their printed names."""
         return {
             "runs": self.runs,
             "steps": self.steps.total(),

@@ -9,7 +9,7 @@ MODEL, SQLITE = "tests/model/test_model.py", "sqlite"
 _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "An acknowledged change is never lost",
-        "a result counts, and nobody writes it down",
+        "a result counts and is not recorded",
         "device/results.py",
         "    await result_store.record(",
         "    if answer_status == 200:\n        return\n    await result_store.record(",
@@ -40,7 +40,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     (
         "One live order per terminal",
-        "an order whose outcome nobody knows is not in the way",
+        "an order with an unknown outcome does not conflict",
         "orders/handlers.py",
         "    if current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
         "    if current.state == status.CHECK_ON_TERMINAL:\n"

@@ -93,15 +93,15 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
             for operation, payment_id, key in dict.fromkeys(requests(run, seed))
         }
         reversed_ids = {payment_id for operation, payment_id, _ in final if operation == "reversal"}
-        told = 0
+        results = 0
         for line in log.read_text().splitlines():
             operation, payment_id, key, outcome = line.split(" ", 3)
             if outcome.startswith(("Unknown", "NotSent")):
                 continue
-            told += 1
+            results += 1
             if operation != "payment" or payment_id not in reversed_ids:
                 assert outcome == str(final[operation, payment_id, key]), line
-        assert told > KILLS
+        assert results > KILLS
         assert await bank.row(BOOK_AGAINST_ITSELF) is None
         refunded = await bank.row(
             "SELECT MAX(refunded_minor), SUM(refunded_minor) FROM simulator_payments WHERE seller_id = $1", SELLER
@@ -114,5 +114,5 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
 def _wait_for_a_result(log: Path, before: int) -> None:
     deadline = time.monotonic() + 30
     while not log.exists() or log.stat().st_size <= before:
-        assert time.monotonic() < deadline, "the acquirer tells nothing"
+        assert time.monotonic() < deadline, "the acquirer gives no result"
         time.sleep(0.005)  # Another process gives no sign of its own.

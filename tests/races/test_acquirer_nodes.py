@@ -68,11 +68,11 @@ async def test_everything_at_once_on_two_nodes(banks: list[Bank]) -> None:
             )
         )
         assert not [outcome for outcome in outcomes if isinstance(outcome, Unknown | NotSent)]
-        told: dict[tuple[str, str], set[object]] = {}
+        results: dict[tuple[str, str], set[object]] = {}
         for (operation, _, key), outcome in zip(asked, outcomes, strict=True):
-            told.setdefault((operation, key), set()).add(outcome)
-        # A payment is told as approved before its reversal and as declined after it; a movement never changes.
-        assert not [key for key, answers in told.items() if key[0] != "payment" and len(answers) > 1]
+            results.setdefault((operation, key), set()).add(outcome)
+        # A payment is approved before its reversal and declined after it; a movement never changes.
+        assert not [key for key, answers in results.items() if key[0] != "payment" and len(answers) > 1]
     assert await banks[0].row(BOOK_AGAINST_ITSELF) is None
     count = await banks[0].row("SELECT COUNT(*) FROM simulator_payments WHERE seller_id = $1", SELLER)
     assert count == (RUNS * PAYMENTS,)

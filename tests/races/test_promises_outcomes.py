@@ -1,4 +1,4 @@
-"""Cancel, acknowledgement, grant, result and expiry of one order race: one of two wins, and the loser is told so.
+"""Cancel, acknowledgement, permit, result and expiry of one order race: one of two wins, the other is refused.
 
 `python -m tests.faults races` runs thousands of rounds of each and prints a table.
 """

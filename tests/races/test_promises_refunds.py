@@ -1,4 +1,4 @@
-"""Refunds never exceed what was paid, a key stands for one refund, and the acquirer's book is ours: whoever races.
+"""Concurrent refunds never exceed the paid amount, a key is one refund, and the acquirer's ledger agrees.
 
 `RACE_ROUNDS=2000` plays the long form: so many rounds of each on each database, half of them with commits that are
 shared and half with one each. `-s` prints what they came to.

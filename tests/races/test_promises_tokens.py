@@ -99,6 +99,6 @@ async def test_a_replay_revokes_its_family_during_refreshes(database: Database, 
             assert (await token(nodes[1], scene.refresh(tokens["refresh_token"]))).code == "invalid_grant"
             for node in nodes:
                 async with asyncio.timeout(TOLD_SECONDS_MAX):
-                    while await lives(node, tokens["access_token"]):  # noqa: ASYNC110 - nodes are told in their time
+                    while await lives(node, tokens["access_token"]):  # noqa: ASYNC110 - nodes learn of it with a delay
                         await asyncio.sleep(0.01)
     assert await check.check(database) == []

@@ -222,12 +222,12 @@ REFUNDS: dict[int, list[type]] = {
 
 async def test_refunds_by_the_payments_amount(bank: Bank) -> None:
     """The payment's amount selects the outcome of its refunds."""
-    for amount, told in REFUNDS.items():
+    for amount, expected in REFUNDS.items():
         payment, _ = await bank.approved(amount_minor=amount)
         for part in (amount - 100, 100):
             key = new_key()
-            outcomes = [await bank.simulator.refund(payment, key=key, amount_minor=part) for _ in told]
-            assert [type(outcome) for outcome in outcomes] == told, amount
+            outcomes = [await bank.simulator.refund(payment, key=key, amount_minor=part) for _ in expected]
+            assert [type(outcome) for outcome in outcomes] == expected, amount
 
 
 async def test_refunds_that_are_decided_late(bank: Bank) -> None:

@@ -34,7 +34,7 @@ WITH_REVERSAL = ("claimed", "inquired", "intent_committed", "reversal_asked", "o
 BOOK = "SELECT outcome, reversed_ms IS NOT NULL FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
 MOVED = "SELECT movement_key FROM simulator_movements WHERE seller_id = $1 AND kind = 'reversal'"
 GIVEN_BACK = "SELECT reversal_id, status FROM reversals WHERE seller_id = $1"
-TOLD = "SELECT kind FROM operator_events WHERE seller_id = $1 ORDER BY kind"
+ALERT_KINDS = "SELECT kind FROM operator_events WHERE seller_id = $1 ORDER BY kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Books:
     state: status.State
     book: tuple[str, bool]
     reversed_under: list[str]
-    given_back: list[tuple[str, str]]
-    told: list[str]
+    reversals: list[tuple[str, str]]
+    alerts: list[str]
 
 
 @cache
@@ -137,7 +137,7 @@ async def _books(desk: Desk, order: Order) -> Books:
         (outcome, bool(is_reversed)),
         [row[0] for row in await desk.rows(MOVED, order.seller_id)],
         [(row[0], row[1]) for row in await desk.rows(GIVEN_BACK, order.seller_id)],
-        [row[0] for row in await desk.rows(TOLD, order.seller_id)],
+        [row[0] for row in await desk.rows(ALERT_KINDS, order.seller_id)],
     )
 
 
@@ -151,13 +151,13 @@ async def test_after_a_kill_the_ledgers_agree(database_url: str, tmp_path: Path,
         assert (books.state, books.book) == (status.FAILED["processing_error"], ("declined", True))
         assert len(books.reversed_under) == 1
         assert books.reversed_under[0].startswith("PAY")
-        assert (books.given_back, books.told) == ([], [])
+        assert (books.reversals, books.alerts) == ([], [])
     else:
-        ((reversal_id, how_far),) = books.given_back
+        ((reversal_id, how_far),) = books.reversals
         assert (books.state, books.book, how_far) == (
             status.FAILED["insufficient_amount"],
             ("approved", True),
             "reversed",
         )
         assert books.reversed_under == [reversal_id]
-        assert books.told == ["late_approval", "late_approval_reversed"]
+        assert books.alerts == ["late_approval", "late_approval_reversed"]

@@ -182,9 +182,9 @@ async def test_a_repeat_waits_for_a_limited_time(
 async def test_a_response_is_stored_once(
     asking: Service, refunder: Refunder, outcome: Outcome, status: str, refunded: str | None
 ) -> None:
-    """A worker that took the refund up has answered `processing`; who asked first brings no other answer.
+    """A worker has stored `processing`; the first request's later outcome does not replace it.
 
-    Neither is the order moved twice, nor the acquirer's decision lost.
+    The order moves once, and the acquirer's decision is not lost.
     """
     order_id = await paid(asking)
     refunder.closed, refunder.words = True, [outcome]
@@ -354,8 +354,8 @@ async def test_the_worker_of_a_service_is_notified(database: Database) -> None:
 
 async def test_refunds_of_several_sellers(quiet: Service) -> None:
     """The worker processes each seller's."""
-    stranger = await other_seller(quiet)
-    orders = [(one, await paid(one, LOST)) for one in (quiet, stranger)]
+    outsider = await other_seller(quiet)
+    orders = [(one, await paid(one, LOST)) for one in (quiet, outsider)]
     for one, order_id in orders:
         assert only(await refund(one, order_id))["status"] == "processing"
     assert await work(quiet) == 2
