@@ -92,11 +92,7 @@ class _Attempt:
         result = await response(acquirer.inquire(payment_of(self._order)))
         reached("inquired")
         self._log("reversal_inquiry_answered", result)
-
-        async def apply(tx: Transaction, order: Order, now_ms: int) -> bool:
-            return await self._apply(tx, order, result, now_ms)
-
-        is_confirmed = await self.commit(apply)
+        is_confirmed = await self.commit(lambda tx, order, now_ms: self._apply(tx, order, result, now_ms))
         reached("intent_committed" if is_confirmed else "outcome_committed")
         return is_confirmed
 
@@ -112,11 +108,7 @@ class _Attempt:
         )
         reached("reversal_asked")
         self._log("reversal_answered", outcome)
-
-        async def apply(tx: Transaction, order: Order, now_ms: int) -> None:
-            await self._apply_reversal(tx, order, outcome, now_ms)
-
-        await self.commit(apply)
+        await self.commit(lambda tx, order, now_ms: self._apply_reversal(tx, order, outcome, now_ms))
         reached("outcome_committed")
 
     async def wait_for_operator(self, tx: Transaction, order: Order, now_ms: int) -> None:
