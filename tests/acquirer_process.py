@@ -1,7 +1,7 @@
 """The simulated acquirer as a process of its own, for tests that kill it. It starts on the same database again.
 
 `main([DATABASE_URL, OPERATION, LABEL, PAYMENT_ID, KEY])` asks once and dies at the crash point; with the operation
-`everything`, LABEL is a seed: it asks of PAYMENT_ID and others at once, for ever, and writes down what it is told.
+`everything`, LABEL is a seed: it makes requests for PAYMENT_ID and others until killed, and logs the results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCRIPT = "payment:lost@10 payment:unheard@10 refund:not_sent:2@20 refund:decline
 
 
 async def ask(bank: Bank, operation: str, payment: Payment, key: str) -> Outcome:
-    """One request: a payment, a refund of three tenths, or a reversal."""
+    """Make one request: a payment, a refund of three tenths, or a reversal."""
     if operation == "payment":
         return await bank.simulator.authorize(payment, card())
     if operation == "refund":
@@ -30,12 +30,12 @@ async def ask(bank: Bank, operation: str, payment: Payment, key: str) -> Outcome
 
 
 def payment_of(payment_id: str) -> Payment:
-    """The payment of that id, the same in every process."""
+    """Return the payment with that id, the same in every process."""
     return new_payment(AMOUNT_MINOR, payment_id=payment_id)
 
 
 def requests(run: str, seed: int) -> list[tuple[str, str, str]]:
-    """Payments, parts of them that together are too much, a few reversals; each twice, in an order of chance."""
+    """Return payments, parts that exceed them, and reversals; each twice, in random order."""
     asked = []
     for number in range(PAYMENTS):
         payment_id = f"PAY{run}{number}"
@@ -69,7 +69,7 @@ async def _for_ever(database_url: str, seed: int, run: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Ask, until killed."""
+    """Make requests until killed."""
     database_url, operation, label, payment_id, key = arguments
     if operation == "everything":
         asyncio.run(_for_ever(database_url, int(label), payment_id))

@@ -1,4 +1,4 @@
-"""A simulated acquirer on a test's database, and payments to ask it about."""
+"""A simulated acquirer on a test's database, and its payments."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _numbers = itertools.count(1)
 
 
 class Sleeper:
-    """Sleeps no time at all, and remembers for how long it was asked to."""
+    """A sleep that returns at once and records its durations."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
 
     async def __call__(self, seconds: float) -> None:
-        """Note it."""
+        """Record the duration."""
         self.slept.append(seconds)
 
 
 class Bank:
-    """A simulator with a clock that a test moves; `again` is the same one in another process."""
+    """A simulator with a settable clock; `again` is the same one in another process."""
 
     def __init__(self, database: Database, script: str = "", seed: int = 0, clock: MovableClock | None = None) -> None:
         self.database, self.clock, self.sleeper = database, clock or MovableClock(frozen_ms=START_MS), Sleeper()
@@ -43,41 +43,41 @@ class Bank:
         self.simulator = Simulator(database, self.clock, script=rules.parse(script), seed=seed, sleep=self.sleeper)
 
     def again(self) -> Bank:
-        """Another process with the same settings, on the same database."""
+        """Return the simulator of another process with the same settings and database."""
         return Bank(self.database, self._script, self._seed, self.clock)
 
     async def approved(self, **changes: Any) -> tuple[Payment, Approved]:
-        """A payment that was approved."""
+        """Return an approved payment."""
         payment = new_payment(**changes)
         outcome = await self.simulator.authorize(payment, card())
         assert isinstance(outcome, Approved), outcome
         return payment, outcome
 
     async def row(self, sql: str, *args: Any) -> tuple[Any, ...] | None:
-        """One row."""
+        """Return one row."""
         row = await self.database.read(lambda tx: tx.one(sql, *args))
         return tuple(row) if row is not None else None
 
 
 def new_payment(amount_minor: int = 2490, **changes: Any) -> Payment:
-    """A payment that nobody has asked about."""
+    """Return a payment that the acquirer does not have."""
     payment = Payment(SELLER, "PAYDESK_VIRTUAL__1", f"PAY{ids.ulid(START_MS)}", amount_minor, "BRL")
     return replace(payment, **changes)
 
 
 def new_key(kind: str = "REF") -> str:
-    """A key that nobody has used."""
+    """Return an unused key."""
     return f"{kind}{next(_numbers):026d}"
 
 
 def card(name: str = "visa_approved") -> Card:
-    """A card of the tray, as it is presented."""
+    """Return a test card as presented."""
     one = CARDS[name]
     return Card(one.brand, one.type, one.first_digits, one.last_digits, "contactless")
 
 
 async def paid(service: Service, bank: Bank, amount: str = "24.90", *, reported: bool = True) -> Payment:
-    """An order that a terminal was granted and that its acquirer approved; with `reported` the service knows it."""
+    """Create an order, permit and approve it; with `reported` the service has the result."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     order_id = (await service.create(terminal, amount=amount)).body["id"]

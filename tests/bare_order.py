@@ -1,4 +1,4 @@
-"""An order's row with a state and nothing else, as every version of the tables takes it."""
+"""An order's row with a state and otherwise minimal values."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ INSERT = f"INSERT INTO orders ({_COLUMNS}, {_TEXTS}, {_NUMBERS}) VALUES ({_VALUE
 
 
 async def insert(tx: Transaction, order_id: str, state: tuple[str, str, str]) -> None:
-    """Insert it, on a terminal of its own; `state` is its status, its detail and its payment's."""
+    """Insert it on a terminal of its own. `state` is status, detail and payment detail."""
     await tx.run(INSERT, order_id, *state)

@@ -1,4 +1,4 @@
-"""Paid orders and what is given back of them: a till's side, the worker's, and the simulated acquirer's book."""
+"""Paid orders and their refunds: the client's requests, the worker, and the simulator's ledger."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SELECT r.refund_id FROM refunds r
 
 
 async def pay(device: Device, amount: str = "24.90", *, live: bool = False) -> str:
-    """A paid order on the terminal; its id."""
+    """Create and pay an order on the terminal; return its id."""
     service = device.service
     token = service.live_access_token if live else ""
     reply = await service.request("POST", "/v1/orders", body_of(device, amount), token=token)
@@ -59,36 +59,36 @@ async def pay(device: Device, amount: str = "24.90", *, live: bool = False) -> s
 
 
 def body_of(device: Device, amount: str) -> dict[str, Any]:
-    """The body that creates an order for the terminal."""
+    """Return the body that creates an order for the terminal."""
     point = {"terminal_id": device.terminal.id}
     return {"type": "point", "transactions": {"payments": [{"amount": amount}]}, "config": {"point": point}}
 
 
 async def paid(service: Service, amount: str = "24.90", *, live: bool = False) -> str:
-    """A paid order on a terminal of its own; its id."""
+    """Create and pay an order on a new terminal; return its id."""
     return await pay(await service.device(await service.terminal(live=live)), amount, live=live)
 
 
 def part_of(order_id: str, amount: str) -> dict[str, Any]:
-    """The body that asks for a part."""
+    """Return the body that requests a partial refund."""
     return {"transactions": [{"id": f"PAY{order_id[3:]}", "amount": amount}]}
 
 
 async def refund(service: Service, order_id: str, amount: str | None = None, **options: Any) -> Reply:
-    """Ask for a refund: of a part, or of all that is left."""
+    """Request a refund, of a part or of all that remains."""
     body = None if amount is None else part_of(order_id, amount)
     return await service.request("POST", f"/v1/orders/{order_id}/refund", body, **options)
 
 
 def only(reply: Reply) -> dict[str, Any]:
-    """The one refund of an answer."""
+    """Return the one refund of a response."""
     (shown,) = reply.body["transactions"]["refunds"]
     return dict(shown)
 
 
 @dataclass
-class Teller:
-    """An acquirer whose word a test gives, and whose answers it may hold back; without a word it approves."""
+class Refunder:
+    """An acquirer with scripted refund outcomes, which it may delay; without one it approves."""
 
     words: list[Outcome | Exception] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Teller:
 
     @property
     def acquirers(self) -> Acquirers:
-        """It, for test orders."""
+        """Return it as the acquirer of test orders."""
         return Acquirers(test=self)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
@@ -115,49 +115,53 @@ class Teller:
         return word
 
     async def authorize(self, *_: Any, **__: Any) -> NoReturn:
-        """Nobody asks for that here."""
+        """Fail: nothing authorizes here."""
         raise AssertionError
 
     inquire = reverse = authorize
 
 
 def worker(
-    service: Service, *, wall: Clock | None = None, settings: Settings | None = None, teller: Teller | None = None
+    service: Service,
+    *,
+    wall: Clock | None = None,
+    settings: Settings | None = None,
+    refunder: Refunder | None = None,
 ) -> JobWorker[Refund]:
-    """The worker of a service that runs without it."""
+    """Return the refund worker of a service that runs without it."""
     settings = settings or Settings()
-    acquirers = teller.acquirers if teller is not None else acquirers_of(settings, service.database, service.clock)
+    acquirers = refunder.acquirers if refunder is not None else acquirers_of(settings, service.database, service.clock)
     context = WorkerContext(service.database, settings, service.clock, KEYS, acquirers=acquirers)
     return JobWorker(context, JOB, wall=wall)
 
 
 async def work(service: Service, **options: Any) -> int:
-    """One turn of the worker, to its end; how many refunds it asked for."""
+    """Process the due refunds once; return their number."""
     return await worker(service, **options).step()
 
 
-async def told(service: Service, order_id: str) -> list[tuple[str, Any]]:
-    """What was told of the order: each notification's action and the refunds in it."""
+async def notifications(service: Service, order_id: str) -> list[tuple[str, Any]]:
+    """Return the action and the refunds of each of the order's notifications."""
     sql = "SELECT body FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"
     rows = await service.database.read(lambda tx: tx.all(sql, service.seller_id, order_id))
     bodies = [json.loads(row[0]) for row in rows]
     return [(body["action"], body["data"]["transactions"].get("refunds")) for body in bodies]
 
 
-async def needs_person(service: Service, order_id: str) -> list[tuple[str, dict[str, Any]]]:
-    """What operators were told of refunds of the order that stay without an outcome: each message, and the evidence."""
+async def alerts(service: Service, order_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the message and evidence of each alert about the order's refunds."""
     sql = "SELECT message, body FROM operator_events WHERE seller_id = $1 AND subject = $2 AND kind = $3"
     rows = await service.database.read(lambda tx: tx.all(sql, service.seller_id, order_id, "refund_needs_person"))
     return [(message, json.loads(body)) for message, body in rows]
 
 
-async def claims_run_out(service: Service) -> None:
-    """Whoever had claimed a refund is dead: nobody's claim holds."""
+async def expire_leases(service: Service) -> None:
+    """Expire the leases of all refunds, as after the death of their nodes."""
     await service.scene.run("UPDATE refunds SET claimed_until_ms = 0 WHERE seller_id = $1", service.seller_id)
 
 
-async def books_agree(database: Database) -> None:
-    """Ours is sound in itself, and everything that was given back was given back by the acquirer, and once."""
+async def ledgers_agree(database: Database) -> None:
+    """Check the invariants, and that the simulator's ledger has every refund once."""
 
     async def read(tx: Transaction) -> tuple[list[Any], list[Any], list[Any]]:
         return await tx.all(OURS), await tx.all(BOOK), await tx.all(MISSING)

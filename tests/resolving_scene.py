@@ -1,4 +1,4 @@
-"""What an operator ends: orders of unknown outcome and late approvals, at an acquirer that a test tells what to say."""
+"""Orders with unknown outcomes and late approvals for operators to resolve, with a scripted acquirer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from asking_scene import ToldAcquirer
 from command_line import command
+from jobs_scene import FakeAcquirer
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
@@ -23,9 +23,9 @@ REASON = "The acquirer's portal has nothing of it."
 
 @asynccontextmanager
 async def scene(
-    database: Database, clock: MovableClock, acquirer: ToldAcquirer | None
+    database: Database, clock: MovableClock, acquirer: FakeAcquirer | None
 ) -> AsyncIterator[tuple[Service, Device, Operator]]:
-    """A running service whose test orders have this acquirer, a terminal there, and an operator."""
+    """Yield a running service with the acquirer, a terminal and an operator."""
     clock.freeze()
     async with running(database, clock=clock, state={"acquirers": Acquirers(test=acquirer)}) as service:
         yield service, await service.device(await service.terminal()), await operator(service, "operator")
@@ -33,7 +33,7 @@ async def scene(
 
 
 async def unknown(service: Service, device: Device) -> str:
-    """An order of which the terminal knows no outcome; its id."""
+    """Create an order whose terminal reports an unknown outcome; return its id."""
     order_id: str = (await service.create(device.terminal)).body["id"]
     assert (await device.ack(order_id[3:])).status == 200
     assert (await device.authorizing(order_id[3:])).status == 200
@@ -42,7 +42,7 @@ async def unknown(service: Service, device: Device) -> str:
 
 
 async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any]:
-    """The order's inquiry or reversal, once it is as wanted."""
+    """Return the order's inquiry or reversal once it has the given values."""
     asking = await operator(service, "support")
     async with asyncio.timeout(20):
         while True:
@@ -54,7 +54,7 @@ async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any
 
 
 async def typed(person: Operator, folder: Path, *words: str) -> str:
-    """What the command line prints, or its exit code and what it complains of."""
+    """Return the command line's output, or its exit code and error."""
     ended = await asyncio.to_thread(
         lambda: command(
             *words, folder=folder, PAYDESK_BASE_URL=person.service.base_url, PAYDESK_OPERATOR_TOKEN=person.token

@@ -27,7 +27,7 @@ log = structlog.get_logger("workers")
 WORKERS = (
     Worker("orders.expiry", expiry.run),
     Worker("orders.unknown", expiry.run_unknown),
-    Worker("orders.silent", expiry.run_silent),
+    Worker("orders.silent", expiry.run_cancel_timeout),
     Worker("orders.refunds", refund_worker.run),
     Worker("orders.inquiries", inquiries.run),
     Worker("orders.reversals", reversals.run),

@@ -1,6 +1,6 @@
 """The official clients as they are on the shelf, on Python and on Node, take orders through their lives.
 
-None of them is changed; each is told the service's address the way it offers.
+None of them is changed; each gets the service's address by its own option.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class OnNode:
     def call(self, method: str, *given: Any, headers: Mapping[str, str] | None = None, key: str = "") -> Any:
         """It has no option for headers, but hands on what it doesn't know to `fetch`."""
         own = {"headers": {"Authorization": f"Bearer {self._access_token}", **headers}} if headers else {}
-        return self._told(method, given, {**own, **({"idempotencyKey": key} if key else {})})
+        return self._call(method, given, {**own, **({"idempotencyKey": key} if key else {})})
 
     def test_mode(self, method: str, *given: Any) -> Any:
         """Its option sends a header."""
-        return self._told(method, given, {"testToken": True})
+        return self._call(method, given, {"testToken": True})
 
-    def _told(self, method: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def _call(self, method: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
         names = {"create": ("body",), "search": ("options",)}.get(method, ("id", "body"))
         answer = node_clients.call(
             self._base_url,
@@ -133,7 +133,7 @@ def client(service: Service, make: Make) -> Client:
     return make(service, service.access_token)
 
 
-async def told(client: Client, method: str, *given: Any, **options: Any) -> Any:
+async def call(client: Client, method: str, *given: Any, **options: Any) -> Any:
     """What the client was answered."""
     return await asyncio.to_thread(client.call, method, *given, **options)
 
@@ -141,7 +141,7 @@ async def told(client: Client, method: str, *given: Any, **options: Any) -> Any:
 async def refused(client: Client, kind: ErrorKind, method: str, *given: Any, **options: Any) -> None:
     """The client raises the class that it has for the status, with the code and the sentence of this kind."""
     with pytest.raises(Refused) as raised:
-        await told(client, method, *given, **options)
+        await call(client, method, *given, **options)
     assert raised.value.args == (CLASSES[kind.status], kind.status, kind.code, kind.message)
 
 
@@ -159,21 +159,21 @@ CLASSES = {
 async def test_creates_gets_and_cancels(service: Service, client: Client) -> None:
     """What is created is what is read, and is canceled for good."""
     terminal = await service.terminal()
-    created = await told(client, "create", order_body(terminal.id))
+    created = await call(client, "create", order_body(terminal.id))
     assert (created["status"], created["status_detail"], created["live_mode"]) == ("created", "created", False)
     assert (created["total_amount"], _payment(created)["amount"]) == ("24.90", "24.90")
-    assert await told(client, "get", created["id"]) == created
-    canceled = await told(client, "cancel", created["id"])
+    assert await call(client, "get", created["id"]) == created
+    canceled = await call(client, "cancel", created["id"])
     assert (canceled["id"], canceled["status"], canceled["status_detail"]) == (created["id"], "canceled", "canceled")
     assert _payment(canceled)["status_detail"] == "canceled_by_api"
-    assert await told(client, "get", created["id"]) == canceled
+    assert await call(client, "get", created["id"]) == canceled
 
 
 @ON_SQLITE
 async def test_a_repeat_with_its_key_is_the_same_order(service: Service, client: Client) -> None:
-    """Each client can be told the key; the same key with the same request is one order, with another it is refused."""
+    """The same key with the same request is one order; with another request it is rejected."""
     terminal, key = await service.terminal(), str(uuid.uuid4())
-    first, second = [await told(client, "create", order_body(terminal.id), key=key) for _ in range(2)]
+    first, second = [await call(client, "create", order_body(terminal.id), key=key) for _ in range(2)]
     assert first == second
     other = order_body(terminal.id, "1.00")
     await refused(client, shared.IDEMPOTENCY_KEY_ALREADY_USED, "create", other, key=key)
@@ -181,17 +181,17 @@ async def test_a_repeat_with_its_key_is_the_same_order(service: Service, client:
 
 @ON_SQLITE
 async def test_cancels_at_the_terminal(service: Service, client: Client) -> None:
-    """With the extra header the terminal is asked; the order is canceled when it gives way."""
+    """With the extra header the terminal is requested to release the order, which cancels it."""
     terminal = await service.terminal()
     device = await service.device(terminal)
-    order = await told(client, "create", order_body(terminal.id))
+    order = await call(client, "create", order_body(terminal.id))
     assert (await device.ack(order["id"][3:])).status == 200
     await refused(client, errors.CANNOT_CANCEL_ORDER, "cancel", order["id"])
-    asked = await told(client, "cancel", order["id"], headers=AT_TERMINAL)
+    asked = await call(client, "cancel", order["id"], headers=AT_TERMINAL)
     assert (asked["status"], _payment(asked)["status_detail"]) == ("at_terminal", "cancellation_requested")
     done = await device.post(f"/leases/{order['id'][3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
     assert done.status == 200
-    ended = await told(client, "get", order["id"])
+    ended = await call(client, "get", order["id"])
     assert (ended["status"], _payment(ended)["status_detail"]) == ("canceled", "canceled_by_api")
 
 
@@ -200,13 +200,13 @@ async def test_too_late_to_cancel_at_the_terminal(service: Service, client: Clie
     """After the terminal was granted to authorize it is asked all the same, and the payment is what comes of it."""
     terminal = await service.terminal()
     device = await service.device(terminal)
-    order = await told(client, "create", order_body(terminal.id))
+    order = await call(client, "create", order_body(terminal.id))
     assert (await device.ack(order["id"][3:])).status == 200
     assert (await device.authorizing(order["id"][3:])).status == 200
-    asked = await told(client, "cancel", order["id"], headers=AT_TERMINAL)
+    asked = await call(client, "cancel", order["id"], headers=AT_TERMINAL)
     assert asked["status"] == "at_terminal"
     assert (await device.approve(order["id"][3:])).status == 200
-    paid_for = await told(client, "get", order["id"])
+    paid_for = await call(client, "get", order["id"])
     assert (paid_for["status"], paid_for["status_detail"]) == ("processed", "processed")
     payment = _payment(paid_for)
     assert (payment["status_detail"], payment["paid_amount"]) == ("accredited", "24.90")
@@ -218,7 +218,7 @@ async def test_reads_refusals(service: Service, make: Make, client: Client) -> N
     """Every refusal is the client's own error, with the code and the sentence."""
     terminal = await service.terminal()
     body = order_body(terminal.id)
-    order = await told(client, "create", body)
+    order = await call(client, "create", body)
     await refused(client, errors.ALREADY_QUEUED_ORDER_ON_TERMINAL, "create", body)
     await refused(client, shared.PROPERTY_VALUE, "create", order_body(terminal.id, "0.00"))
     await refused(client, shared.UNSUPPORTED_PROPERTIES, "create", {**body, "surprise": 1})
@@ -226,28 +226,28 @@ async def test_reads_refusals(service: Service, make: Make, client: Client) -> N
     await refused(client, errors.FORBIDDEN_CHECKING_TERMINAL_OWNER, "create", order_body("NEWLAND_N950__NOWHERE"))
     await refused(client, errors.ORDER_NOT_FOUND, "get", f"ORD{ulid(0)}")
     await refused(client, shared.INVALID_PATH_PARAM, "get", "no-order")
-    await told(client, "cancel", order["id"])
+    await call(client, "cancel", order["id"])
     await refused(client, errors.ORDER_ALREADY_CANCELED, "cancel", order["id"])
     asleep = await service.terminal(mode="STANDALONE")
     await refused(client, errors.TERMINAL_NOT_IN_PDV_MODE, "create", order_body(asleep.id))
-    await refused(make(service, "APP_USR-nobody"), shared.UNAUTHORIZED, "get", order["id"])
+    await refused(make(service, "APP_USR-unknown"), shared.UNAUTHORIZED, "get", order["id"])
     reader = make(service, await with_scope(service, "read"))
     with pytest.raises(Refused) as raised:
-        await told(reader, "cancel", order["id"])
+        await call(reader, "cancel", order["id"])
     assert raised.value.args[:3] == ("MPForbiddenError", 403, "insufficient_scope")
-    stranger = make(service, (await other_seller(service)).access_token)
-    await refused(stranger, errors.ORDER_NOT_FOUND, "get", order["id"])
+    outsider = make(service, (await other_seller(service)).access_token)
+    await refused(outsider, errors.ORDER_NOT_FOUND, "get", order["id"])
 
 
 @ON_SQLITE
 async def test_a_live_token_in_test_mode_is_refused(service: Service, make: Make) -> None:
-    """The client's switch for tests doesn't make a live token one for tests: nobody is charged by mistake."""
+    """The client's test switch does not turn a live token into a test token: no charge by mistake."""
     terminal = await service.terminal(live=True)
     client = make(service, service.live_access_token)
     with pytest.raises(Refused) as raised:
         await asyncio.to_thread(client.test_mode, "create", order_body(terminal.id))
     assert raised.value.args[:3] == ("MPBadRequestError", 400, "unsupported_header")
-    order = await told(client, "create", order_body(terminal.id))
+    order = await call(client, "create", order_body(terminal.id))
     assert order["live_mode"] is True
     client = make(service, service.access_token)
     test = await service.terminal()
@@ -259,15 +259,15 @@ async def test_refunds(service: Service, client: Client) -> None:
     """In parts and then all that is left; what is more than that, and what is refunded, is refused."""
     order_id = await paid(service)
     part = part_of(order_id, "4.90")
-    answer = await told(client, "refund", order_id, part)
+    answer = await call(client, "refund", order_id, part)
     refund = answer["transactions"]["refunds"][0]
     assert (answer["status_detail"], refund["status"], refund["amount"]) == ("partially_refunded", "processed", "4.90")
     await refused(client, payment_errors.REFUND_AMOUNT_EXCEEDS, "refund", order_id, part_of(order_id, "20.01"))
     await refused(client, payment_errors.TRANSACTION_NOT_FOUND, "refund", order_id, part_of(f"ORD{ulid(0)}", "1.00"))
-    rest = await told(client, "refund", order_id)
+    rest = await call(client, "refund", order_id)
     assert (rest["status"], rest["transactions"]["refunds"][0]["amount"]) == ("refunded", "20.00")
     await refused(client, payment_errors.ORDER_ALREADY_REFUNDED, "refund", order_id)
-    order = await told(client, "get", order_id)
+    order = await call(client, "get", order_id)
     assert [one["amount"] for one in order["transactions"]["refunds"]] == ["4.90", "20.00"]
 
 
@@ -275,7 +275,7 @@ async def test_refunds(service: Service, client: Client) -> None:
 async def test_refunds_the_whole(service: Service, client: Client) -> None:
     """All at once where no part is named; the order is refunded, and the payment says how much."""
     order_id = await paid(service)
-    answer = await told(client, "refund", order_id)
+    answer = await call(client, "refund", order_id)
     (refund,) = answer["transactions"]["refunds"]
     assert (answer["id"], answer["status"], answer["status_detail"]) == (order_id, "refunded", "refunded")
     assert (refund["transaction_id"], refund["status"], refund["amount"]) == (
@@ -283,7 +283,7 @@ async def test_refunds_the_whole(service: Service, client: Client) -> None:
         "processed",
         "24.90",
     )
-    order = await told(client, "get", order_id)
+    order = await call(client, "get", order_id)
     payment = _payment(order)
     assert (order["status"], payment["status_detail"], payment["refunded_amount"]) == ("refunded", "refunded", "24.90")
 
@@ -292,7 +292,7 @@ async def test_refunds_the_whole(service: Service, client: Client) -> None:
 async def test_a_repeated_refund_is_one(service: Service, client: Client) -> None:
     """With its key it is the same refund; what is not paid, and what the acquirer declines, is refused."""
     order_id, key = await paid(service), str(uuid.uuid4())
-    first, second = [await told(client, "refund", order_id, part_of(order_id, "1.00"), key=key) for _ in range(2)]
+    first, second = [await call(client, "refund", order_id, part_of(order_id, "1.00"), key=key) for _ in range(2)]
     assert first == second
     await refused(client, payment_errors.CANNOT_REFUND_ORDER, "refund", await paid(service, DECLINED))
     unpaid = (await service.create(await service.terminal())).body["id"]
@@ -304,13 +304,13 @@ async def test_searches(service: Service, client: Client) -> None:
     """By what an order says, in pages whose numbers are strings; what is asked wrongly is refused."""
     terminals = [await service.terminal() for _ in range(3)]
     first, second, _ = [
-        await told(client, "create", order_body(terminal.id, external_reference=reference))
+        await call(client, "create", order_body(terminal.id, external_reference=reference))
         for terminal, reference in zip(terminals, ("till-1", "till-1", "till-2"), strict=True)
     ]
-    found = await told(client, "search", {"external_reference": "till-1", "sort_order": "asc", "limit": 1})
+    found = await call(client, "search", {"external_reference": "till-1", "sort_order": "asc", "limit": 1})
     assert found["data"] == [first]
     assert found["paging"] == {"total": "2", "total_pages": "2", "offset": "0", "limit": "1"}
-    found = await told(client, "search", {"terminal_id": terminals[1].id, "status": "created"})
+    found = await call(client, "search", {"terminal_id": terminals[1].id, "status": "created"})
     assert found["data"] == [second]
     await refused(client, shared.PROPERTY_VALUE, "search", {"status": "open"})
     await refused(client, shared.UNSUPPORTED_PROPERTIES, "search", {"surprise": 1})

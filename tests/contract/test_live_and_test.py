@@ -1,4 +1,4 @@
-"""Live and test never meet: of every operation of applications, what a token of one kind sees and does of the other."""
+"""Test and live are separate: for every operation of applications, a token of one mode and data of the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN_TERMINAL = "NEWLAND_N950__UNKNOWN"
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two kinds: the service as its token sees it, two of its terminals, and an order on the first."""
+    """One mode: the service with its token, two of its terminals, and an order on the first."""
 
     service: Service
     terminal: Terminal
@@ -28,12 +28,12 @@ class Side:
 
     @property
     def terminal_ids(self) -> set[str]:
-        """Its terminals."""
+        """Return its terminals."""
         return {self.terminal.id, self.free_terminal.id}
 
 
 async def side(service: Service, *, live: bool) -> Side:
-    """The same seller and application with a token of this kind."""
+    """Return the same seller and application with a token of this mode."""
     seen = replace(service, access_token=service.live_access_token) if live else service
     terminal, free_terminal = [await seen.terminal(live=live) for _ in range(2)]
     created = await seen.create(terminal)
@@ -42,7 +42,7 @@ async def side(service: Service, *, live: bool) -> Side:
 
 
 async def create_order(mine: Side, other: Side) -> None:
-    """A terminal of the other kind is one that is not the seller's."""
+    """A terminal of the other mode is not the seller's."""
     for terminal_id in (other.free_terminal.id, other.terminal.id):
         reply = await mine.service.request("POST", "/v1/orders", order_body(terminal_id))
         assert_like(reply, await mine.service.request("POST", "/v1/orders", order_body(UNKNOWN_TERMINAL)))
@@ -50,14 +50,14 @@ async def create_order(mine: Side, other: Side) -> None:
 
 
 async def get_order(mine: Side, other: Side) -> None:
-    """An order of the other kind does not exist."""
+    """An order of the other mode does not exist."""
     reply = await mine.service.request("GET", f"/v1/orders/{other.order_id}")
     assert_like(reply, await mine.service.request("GET", f"/v1/orders/{UNKNOWN_ORDER}"))
     assert (reply.status, reply.code) == (404, "order_not_found")
 
 
 async def search_orders(mine: Side, other: Side) -> None:
-    """Only the orders of the token's own kind are found, counted or asked for by their terminal."""
+    """Search finds and counts only orders of the token's mode."""
     reply = await mine.service.request("GET", "/v1/orders")
     assert ([order["id"] for order in reply.body["data"]], reply.body["paging"]["total"]) == ([mine.order_id], "1")
     reply = await mine.service.request("GET", f"/v1/orders?terminal_id={other.terminal.id}")
@@ -65,7 +65,7 @@ async def search_orders(mine: Side, other: Side) -> None:
 
 
 async def cancel_order(mine: Side, other: Side) -> None:
-    """Nor can it be canceled."""
+    """An order of the other mode cannot be canceled."""
     for headers in ({}, {"X-Allow-Cancelable-Status": "at_terminal"}):
         reply = await mine.service.cancel(other.order_id, headers=headers)
         assert_like(reply, await mine.service.cancel(UNKNOWN_ORDER, headers=headers))
@@ -74,7 +74,7 @@ async def cancel_order(mine: Side, other: Side) -> None:
 
 
 async def refund_order(mine: Side, other: Side) -> None:
-    """Nor refunded, whole or in part, also when it is paid."""
+    """Nor refunded, in full or in part, even if paid."""
     order_id = await paid(other.service, live=not mine.live)
     for amount in (None, "5.00"):
         reply = await refund(mine.service, order_id, amount)
@@ -84,7 +84,7 @@ async def refund_order(mine: Side, other: Side) -> None:
 
 
 async def simulate_order(mine: Side, other: Side) -> None:
-    """Nor brought to a status; a live order is brought to none at all, whoever asks."""
+    """Nor brought to a status; a live order never is."""
     asked = {"status": "canceled"}
     reply = await mine.service.request("POST", f"/v1/orders/{other.order_id}/events", asked)
     assert_like(reply, await mine.service.request("POST", f"/v1/orders/{UNKNOWN_ORDER}/events", asked))
@@ -95,16 +95,16 @@ async def simulate_order(mine: Side, other: Side) -> None:
 
 
 async def read_events(mine: Side, other: Side) -> None:
-    """Only what happened to orders of the token's own kind is told, and a cursor of the other kind is none."""
-    told = (await mine.service.request("GET", "/v1/events")).body
-    assert {event["data"]["id"] for event in told["data"]} == {mine.order_id}
+    """Only events of the token's mode are returned, and a cursor of the other mode is invalid."""
+    events = (await mine.service.request("GET", "/v1/events")).body
+    assert {event["data"]["id"] for event in events["data"]} == {mine.order_id}
     others = (await other.service.request("GET", "/v1/events")).body["next"]
     reply = await mine.service.request("GET", f"/v1/events?after={others}")
     assert (reply.status, reply.code) == (400, "property_value")
 
 
 async def list_terminals(mine: Side, other: Side) -> None:
-    """Only the terminals of the token's own kind are there, counted or searched for."""
+    """Only terminals of the token's mode are listed, counted or found."""
     listed = (await mine.service.request("GET", "/terminals/v1/list")).body
     assert {terminal["id"] for terminal in listed["data"]["terminals"]} == mine.terminal_ids
     assert listed["paging"]["total"] == len(mine.terminal_ids)
@@ -115,7 +115,7 @@ async def list_terminals(mine: Side, other: Side) -> None:
 
 
 async def setup_terminals(mine: Side, other: Side) -> None:
-    """A terminal of the other kind is not found, alone or beside one's own, and nothing is changed."""
+    """A terminal of the other mode is not found, and nothing is changed."""
     for terminal_ids in ([other.free_terminal.id], [mine.free_terminal.id, other.free_terminal.id]):
         reply = await setup(mine, *terminal_ids)
         assert_like(reply, await setup(mine, *terminal_ids[:-1], UNKNOWN_TERMINAL))
@@ -126,7 +126,7 @@ async def setup_terminals(mine: Side, other: Side) -> None:
 
 
 async def setup(mine: Side, *terminal_ids: str) -> Reply:
-    """Ask for another mode of these terminals."""
+    """Request another mode of these terminals."""
     terminals = [{"id": terminal_id, "operating_mode": "STANDALONE"} for terminal_id in terminal_ids]
     return await mine.service.request("PATCH", "/terminals/v1/setup", {"terminals": terminals})
 
@@ -150,21 +150,21 @@ KEPT_APART: dict[str, Kept] = {
 
 
 def assert_like(reply: Reply, unknown: Reply) -> None:
-    """The answer is, byte for byte, that for something that does not exist."""
+    """Assert that the response is, byte for byte, that for an unknown object."""
     assert (reply.status, reply.raw) == (unknown.status, unknown.raw)
 
 
 @pytest.mark.parametrize("live", [False, True], ids=["test", "live"])
 @pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.surface == "application"])
-async def test_a_token_of_one_kind_never_meets_the_other(service: Service, name: str, *, live: bool) -> None:
-    """Every operation of applications has its row here; with both kinds of tokens it keeps to its own."""
+async def test_a_token_only_accesses_its_own_mode(service: Service, name: str, *, live: bool) -> None:
+    """Every operation of applications has a row here."""
     assert name in KEPT_APART, f"{name} is new: say in KEPT_APART what a token of the other kind gets"
     mine, other = await side(service, live=live), await side(service, live=not live)
     await KEPT_APART[name](mine, other)
 
 
-async def test_a_family_keeps_its_kind(service: Service) -> None:
-    """What `test_token` chose at the exchange no refresh changes, and the access tokens of the two are told apart."""
+async def test_a_token_family_keeps_its_mode(service: Service) -> None:
+    """A refresh does not change `test_token`, and the access tokens of the two modes differ."""
     scene, other_kind = service.scene, {"true": "false", "false": "true"}
     scene.clock = service.clock  # type: ignore[assignment]  # it is only asked the time
     for chosen, prefix in (("true", "TEST-"), ("false", "APP_USR-")):
@@ -179,5 +179,5 @@ async def test_a_family_keeps_its_kind(service: Service) -> None:
 
 
 async def token(service: Service, body: dict[str, Any]) -> Reply:
-    """Ask the token endpoint."""
+    """Request the token endpoint."""
     return await service.request("POST", "/oauth/token", body, token=None, key=None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asking_scene import SAID, UNDONE, ToldAcquirer
+from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.payments.acquirer import NotFound, Unknown
@@ -68,7 +68,7 @@ async def test_resolve_before_ten_minutes_returns_409(database: Database, clock:
         clock.advance(TEN_MINUTES_MS - 1)
         reply = await person.ask("POST", f"orders/{order_id}/resolve", body)
         assert (reply.status, reply.code) == (409, "cannot_resolve_order")
-        assert reply.details[0].startswith("the acquirer may still say it; an operator may end it from 20")
+        assert reply.details[0].startswith("the acquirer may still answer; an operator can resolve the order from 20")
         assert (await service.get(order_id))["version"] == 3
         clock.advance(1)
         await person.did("POST", f"orders/{order_id}/resolve", body)
@@ -97,7 +97,7 @@ async def test_invalid_resolve_request_is_refused(database: Database, clock: Mov
 
 async def test_approval_after_resolved_decline_is_reversed(database: Database, clock: MovableClock) -> None:
     """Inquiries continue; the late approval is reversed, and the order stays failed."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await unknown(service, device)
@@ -114,7 +114,7 @@ async def test_approval_after_resolved_decline_is_reversed(database: Database, c
 
 async def test_reversing_order_can_only_be_declined(database: Database, clock: MovableClock) -> None:
     """The acquirer may already have voided the payment, so `approved` returns 409."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -184,7 +184,7 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
         decline = ("orders", "resolve", order_id, "--outcome", "declined", "--reason", REASON)
         refused = await paydesk(*decline)
         assert refused.startswith("1: ")
-        assert "an operator may end it from" in refused
+        assert "an operator can resolve the order from" in refused
         clock.advance(TEN_MINUTES_MS)
         assert "failed" in await paydesk(*decline)
         assert await paydesk("inquiries", "list") == ""

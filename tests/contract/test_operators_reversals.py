@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from asking_scene import SAID, UNDONE, ToldAcquirer
+from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.payments import reversal_store
 from paydesk.payments.acquirer import Declined, NotFound, Unknown
 from paydesk.storage.database import Database
-from refund_scene import Teller, paid, refund
+from refund_scene import Refunder, paid, refund
 from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved, running
 
@@ -35,7 +35,7 @@ async def unclaimed(person: Operator, path: str, body: dict[str, str]) -> Reply:
     async with asyncio.timeout(20):
         while True:
             reply = await person.ask("POST", path, body)
-            if reply.status == 200 or "at this moment" not in reply.details[0]:
+            if reply.status == 200 or "in progress" not in reply.details[0]:
                 return reply
             await asyncio.sleep(0.02)
 
@@ -69,7 +69,7 @@ async def test_resolve_ends_the_reversal(database: Database, clock: MovableClock
 
 async def test_resolve_ends_a_reversal_that_the_acquirer_refuses(database: Database, clock: MovableClock) -> None:
     """There is one operator event, and no further attempt."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(SAID)
     acquirer.answer(Declined("processing_error"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -80,17 +80,17 @@ async def test_resolve_ends_a_reversal_that_the_acquirer_refuses(database: Datab
             for event in (await person.did("GET", "events"))["data"]
             if event["kind"] == "reversal_needs_person"
         ]
-        assert message == "The acquirer refused to give the late approval back: processing_error."
+        assert message == "The acquirer declined to reverse the late approval: processing_error."
         clock.advance(TEN_MINUTES_MS)
         assert (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).status == 200
         clock.advance(TEN_MINUTES_MS)
-        assert await database.read(lambda tx: reversal_store.DUE.sellers(tx, clock.now_ms(), 2**62)) == []
+        assert await database.read(lambda tx: reversal_store.QUEUE.sellers(tx, clock.now_ms(), 2**62)) == []
         assert (await of(person, order_id))["status"] == "reversed"
 
 
 async def test_confirmed_approval_cannot_end_as_not_found(database: Database, clock: MovableClock) -> None:
     """The acquirer confirmed the approval; the operator may resolve it as reversed."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(SAID)
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -98,7 +98,7 @@ async def test_confirmed_approval_cannot_end_as_not_found(database: Database, cl
         clock.advance(TEN_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
         reply = await unclaimed(person, path, NOTHING)
-        assert reply.details == ["the acquirer says that it is approved; it can end as reversed alone"]
+        assert reply.details == ["the acquirer has confirmed the approval; it can only end as reversed"]
         assert (await unclaimed(person, path, GONE)).status == 200
 
 
@@ -111,7 +111,7 @@ async def test_resolve_before_ten_minutes_or_twice_returns_409(database: Databas
         clock.advance(TEN_MINUTES_MS - 1)
         early = await person.ask("POST", path, GONE)
         assert (early.status, early.code) == (409, "cannot_resolve_reversal")
-        assert early.details[0].startswith("the acquirer may still confirm it; an operator may end it from 20")
+        assert early.details[0].startswith("the acquirer may still confirm it; an operator can resolve it from 20")
         assert (await of(person, order_id))["status"] == "pending"
         clock.advance(1)
         assert (await unclaimed(person, path, GONE)).status == 200
@@ -122,7 +122,7 @@ async def test_resolve_before_ten_minutes_or_twice_returns_409(database: Databas
 
 async def test_resolve_while_the_acquirer_is_asked_returns_409(database: Database, clock: MovableClock) -> None:
     """A running attempt may succeed, so the operator cannot resolve the reversal meanwhile."""
-    acquirer, answers = ToldAcquirer(), list[tuple[int, str]]()
+    acquirer, answers = FakeAcquirer(), list[tuple[int, str]]()
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await late(service, device)
@@ -139,7 +139,7 @@ async def test_resolve_while_the_acquirer_is_asked_returns_409(database: Databas
         clock.advance(TEN_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversed")
-        assert answers == [(409, "the acquirer is being asked at this moment; try again in a minute")]
+        assert answers == [(409, "an attempt at the acquirer is in progress; retry in a minute")]
         assert await audited(service) == []
 
 
@@ -160,14 +160,14 @@ async def test_resolve_beside_a_payment(database: Database, clock: MovableClock,
         if named == "another":
             assert reply.status == 200
             return
-        detail = "nothing tells it from the order's payment, which counts; it can end as not_found alone"
+        detail = "it cannot be distinguished from the order's payment; it can only end as not_found"
         assert (reply.status, reply.details) == (409, [detail])
         assert (await unclaimed(person, path, NOTHING)).status == 200
 
 
 async def test_resolve_while_the_order_is_open_returns_409(database: Database, clock: MovableClock) -> None:
     """The approval may still be the order's payment."""
-    acquirer = ToldAcquirer()
+    acquirer = FakeAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
@@ -182,7 +182,7 @@ async def test_resolve_while_the_order_is_open_returns_409(database: Database, c
         path = f"reversals/{reversal['id']}/resolve"
         reply = await person.ask("POST", path, NOTHING)
         assert (reply.status, reply.code) == (409, "cannot_resolve_reversal")
-        assert reply.details == ["nobody knows yet whether it is the order's payment; end the order first"]
+        assert reply.details == ["the approval may still be the order's payment; resolve the order first"]
         acquirer.answer(UNDONE)
         clock.advance(TEN_MINUTES_MS)
         service.database.signals.notify(["clock"])
@@ -226,9 +226,9 @@ async def test_command_of_the_operator_event_works(database: Database, clock: Mo
 
 async def test_refunds_are_listed_with_attempts(database: Database, clock: MovableClock, tmp_path: Path) -> None:
     """Open refunds have the number of attempts and the next date, ended ones the end date."""
-    teller = Teller(words=[Unknown("no answer")])
+    refunder = Refunder(words=[Unknown("no answer")])
     clock.freeze()
-    async with running(database, clock=clock, state={"acquirers": teller.acquirers}, workers=False) as service:
+    async with running(database, clock=clock, state={"acquirers": refunder.acquirers}, workers=False) as service:
         person = await operator(service, "support")
         stuck, done = await paid(service), await paid(service)
         assert (await refund(service, stuck, "5.00")).status == 201

@@ -1,4 +1,4 @@
-"""POST /v1/orders/{order_id}/cancel: what ends, and what can't be canceled any more."""
+"""POST /v1/orders/{order_id}/cancel: what it cancels, requests or refuses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def _at_terminal(service: Service) -> tuple[Device, str]:
     return device, order_id
 
 
-async def test_a_created_order(service: Service) -> None:
-    """It is canceled at once, in a new version, and its terminal is free."""
+async def test_cancel_of_a_created_order_returns_200(service: Service) -> None:
+    """The order is canceled in a new version, and its terminal is free."""
     terminal = await service.terminal()
     order = (await service.create(terminal)).body
     reply = await service.cancel(order["id"])
@@ -39,8 +39,8 @@ async def test_a_created_order(service: Service) -> None:
     assert (await service.create(terminal)).status == 201
 
 
-async def test_the_body_is_empty_or_an_empty_object(service: Service) -> None:
-    """Nothing else can be said in a cancel."""
+async def test_cancel_accepts_only_an_empty_body(service: Service) -> None:
+    """Any other body is rejected with 400, and the order is unchanged."""
     for data in (None, b"", b"{}", b" { } "):
         assert (await service.cancel(await _created(service), data=data)).status == 200, data
     order_id = await _created(service)
@@ -55,14 +55,14 @@ async def test_the_body_is_empty_or_an_empty_object(service: Service) -> None:
     assert (await service.get(order_id))["status"] == "created"
 
 
-async def test_the_case_of_an_id_does_not_matter(service: Service) -> None:
+async def test_cancel_ignores_the_case_of_the_id(service: Service) -> None:
     """As in every path."""
     order_id = await _created(service)
     assert (await service.cancel(order_id.lower())).body["id"] == order_id
 
 
-async def test_a_canceled_order(service: Service) -> None:
-    """Under a new key it is told that it is canceled already, and nothing changes."""
+async def test_cancel_of_a_canceled_order_returns_409(service: Service) -> None:
+    """`order_already_canceled` under a new key, and the order is unchanged."""
     order_id = await _created(service)
     canceled = await service.cancel(order_id)
     again = await service.cancel(order_id)
@@ -70,27 +70,27 @@ async def test_a_canceled_order(service: Service) -> None:
     assert await service.get(order_id) == canceled.body
 
 
-async def test_the_extra_header_is_ignored_while_created(service: Service) -> None:
-    """It is for orders that are at their terminal."""
+async def test_the_extra_header_is_ignored_for_a_created_order(service: Service) -> None:
+    """It only applies to orders at their terminal."""
     for value in ("at_terminal", "anything"):
         reply = await service.cancel(await _created(service), headers={"X-Allow-Cancelable-Status": value})
         assert (reply.status, reply.body["status"]) == (200, "canceled")
 
 
-async def test_an_order_at_its_terminal(service: Service) -> None:
-    """Without the extra header, or with another value, it can't be canceled."""
+async def test_cancel_at_terminal_without_the_header_returns_409(service: Service) -> None:
+    """Also with another value of the header."""
     _, order_id = await _at_terminal(service)
     for headers in ({}, {"X-Allow-Cancelable-Status": "created"}):
         reply = await service.cancel(order_id, headers=headers)
         assert (reply.status, reply.code) == (409, "cannot_cancel_order")
         assert reply.details == [
-            "the order is at_terminal; send X-Allow-Cancelable-Status: at_terminal to ask its terminal"
+            "the order is at_terminal; send X-Allow-Cancelable-Status: at_terminal to request a cancel at its terminal"
         ]
     assert (await service.get(order_id))["status"] == "at_terminal"
 
 
-async def test_an_order_at_its_terminal_is_asked_for(service: Service) -> None:
-    """With the header it is 202 and the terminal is asked; asking again changes nothing; giving it up ends it."""
+async def test_cancel_at_terminal_with_the_header_returns_202(service: Service) -> None:
+    """The terminal is requested to release the order; a further cancel changes nothing; the release cancels it."""
     device, order_id = await _at_terminal(service)
     asked = await service.cancel(order_id, headers=ASKING)
     payment = asked.body["transactions"]["payments"][0]
@@ -104,8 +104,8 @@ async def test_an_order_at_its_terminal_is_asked_for(service: Service) -> None:
     assert (order["status"], order["transactions"]["payments"][0]["status_detail"]) == ("canceled", "canceled_by_api")
 
 
-async def test_a_stored_202_is_given_again(service: Service) -> None:
-    """Under its key the answer stays what it was, whatever became of the order."""
+async def test_a_stored_202_is_replayed(service: Service) -> None:
+    """The response under its key does not change with the order."""
     device, order_id = await _at_terminal(service)
     asked = await service.cancel(order_id, key="key", headers=ASKING)
     await device.post(f"/leases/{order_id[3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
@@ -113,8 +113,8 @@ async def test_a_stored_202_is_given_again(service: Service) -> None:
     assert (again.status, again.raw, again.headers["x-idempotent-replayed"]) == (202, asked.raw, "true")
 
 
-async def test_after_the_grant_a_cancel_cannot_win(service: Service) -> None:
-    """It is 202 and recorded; the order moves no step, and the outcome rules."""
+async def test_cancel_after_authorization_is_recorded_without_effect(service: Service) -> None:
+    """202; the order does not move and ends with its outcome."""
     device, order_id = await _at_terminal(service)
     assert (await device.authorizing(order_id[3:])).status == 200
     reply = await service.cancel(order_id, headers=ASKING)
@@ -123,19 +123,21 @@ async def test_after_the_grant_a_cancel_cannot_win(service: Service) -> None:
     assert (await service.get(order_id))["status"] == "processed"
 
 
-async def test_an_order_of_unknown_outcome(service: Service) -> None:
-    """Nothing can be undone yet, and the answer says how it will end."""
+async def test_cancel_of_an_unknown_outcome_returns_409(service: Service) -> None:
+    """The details say how the order will end."""
     device, order_id = await _at_terminal(service)
     await device.authorizing(order_id[3:])
     assert (await device.result(order_id[3:], outcome="unknown")).status == 200
     for headers in ({}, ASKING):
         reply = await service.cancel(order_id, headers=headers)
         assert (reply.status, reply.code) == (409, "cannot_cancel_order")
-        assert reply.details == ["the order is at_terminal; its outcome is unknown, and it ends as processed or failed"]
+        assert reply.details == [
+            "the order is at_terminal; its outcome is unknown, and it will end as processed or failed"
+        ]
 
 
-async def test_a_processed_order(service: Service) -> None:
-    """What is paid is refunded, not canceled."""
+async def test_cancel_of_a_processed_order_returns_409(service: Service) -> None:
+    """A paid order is refunded, not canceled."""
     device, order_id = await _at_terminal(service)
     await device.authorizing(order_id[3:])
     assert (await device.approve(order_id[3:])).status == 200
@@ -145,18 +147,18 @@ async def test_a_processed_order(service: Service) -> None:
     assert (await service.get(order_id))["status"] == "processed"
 
 
-async def test_what_is_not_the_callers_does_not_exist(service: Service) -> None:
-    """Another seller, or the other kind of token, cancels nothing; another application of the seller does."""
+async def test_cancel_of_another_sellers_order_returns_404(service: Service) -> None:
+    """Also with a token of the other mode; another application of the seller may cancel."""
     order_id = await _created(service)
-    stranger = await other_seller(service)
-    for reply in (await stranger.cancel(order_id), await service.cancel(order_id, token=service.live_access_token)):
+    outsider = await other_seller(service)
+    for reply in (await outsider.cancel(order_id), await service.cancel(order_id, token=service.live_access_token)):
         assert (reply.status, reply.code) == (404, "order_not_found")
     assert (await service.get(order_id))["status"] == "created"
     assert (await (await other_application(service)).cancel(order_id)).status == 200
 
 
-async def test_many_cancels_at_once(service: Service) -> None:
-    """One of them cancels; the others are told so."""
+async def test_of_concurrent_cancels_one_succeeds(service: Service) -> None:
+    """The others get 409 `order_already_canceled`."""
     order_id = await _created(service)
     replies = await asyncio.gather(*(service.cancel(order_id) for _ in range(10)))
     assert sorted(reply.status for reply in replies) == [200] + [409] * 9

@@ -1,4 +1,4 @@
-"""POST /v1/orders: the answer, the fields' rules, and which terminals take an order."""
+"""POST /v1/orders: the response, the validation of fields, and which terminals accept orders."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ BROKEN_RULES: tuple[tuple[dict[str, Any], str, str], ...] = (
 ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
-async def test_the_whole_answer(service: Service) -> None:
-    """Everything that was sent is echoed, in the order of the documented fields."""
+async def test_create_returns_the_whole_order(service: Service) -> None:
+    """Every sent field is returned, in the documented order."""
     terminal = await service.terminal()
     point = {"terminal_id": terminal.id, **POINT}
     sent = order_body(terminal.id, **FULL, config={"point": point, "payment_method": PAYMENT_METHOD})
@@ -89,8 +89,8 @@ async def test_the_whole_answer(service: Service) -> None:
     assert list(order["config"]["point"]) == ["terminal_id", "print_on_terminal", "ticket_number", "screen_time"]
 
 
-async def test_defaults_are_written_out(service: Service) -> None:
-    """What was left out and has a default is in the answer; what has none is not there at all."""
+async def test_defaults_are_filled_in(service: Service) -> None:
+    """A field without a default is omitted."""
     terminal = await service.terminal()
     sent = {
         "type": "point",
@@ -105,7 +105,7 @@ async def test_defaults_are_written_out(service: Service) -> None:
 
 
 async def test_ids_and_times(service: Service) -> None:
-    """The payment has the order's own ULID, and times are UTC with milliseconds."""
+    """The payment has the order's ULID, and times are UTC with milliseconds."""
     order = (await service.create(await service.terminal())).body
     assert order["transactions"]["payments"][0]["id"] == f"PAY{order['id'][3:]}"
     assert _matches(f"ORD{ULID}", order["id"])
@@ -113,21 +113,21 @@ async def test_ids_and_times(service: Service) -> None:
 
 
 async def test_amounts_are_echoed_as_sent(service: Service) -> None:
-    """Not a zero is added or taken away."""
+    """No zero is added or removed."""
     for amount in ("10", "10.0", "24.90", "0.01", "007.5", "999999999999.99"):
         order = (await service.create(await service.terminal(), amount=amount)).body
         assert (order["total_amount"], order["transactions"]["payments"][0]["amount"]) == (amount, amount)
 
 
-async def test_a_live_order(service: Service) -> None:
-    """A live token makes a live order on a live terminal."""
+async def test_a_live_token_creates_a_live_order(service: Service) -> None:
+    """On a live terminal."""
     terminal = await service.terminal(live=True)
     reply = await service.request("POST", "/v1/orders", order_body(terminal.id), token=service.live_access_token)
     assert (reply.status, reply.body["live_mode"]) == (201, True)
 
 
-async def test_a_rule_that_is_broken(service: Service) -> None:
-    """The fault is named with its JSON path, and no order is made."""
+async def test_an_invalid_field_is_named(service: Service) -> None:
+    """With its JSON path, and no order is created."""
     terminal = await service.terminal()
     for change, code, path in BROKEN_RULES:
         reply = await service.create(terminal, **change)
@@ -136,8 +136,8 @@ async def test_a_rule_that_is_broken(service: Service) -> None:
     assert (await service.create(terminal)).status == 201
 
 
-async def test_all_faults_at_once(service: Service) -> None:
-    """Every fault is listed in document order, and the first one is told flat beside the list."""
+async def test_all_faults_are_listed(service: Service) -> None:
+    """In document order; the first one is also the flat error."""
     change: dict[str, Any] = {"external_reference": "!", "transactions": {"payments": [{"amount": "0", "tip": "1"}]}}
     reply = await service.create(await service.terminal(), **change)
     assert [error["code"] for error in reply.body["errors"]] == [
@@ -156,12 +156,12 @@ async def test_all_faults_at_once(service: Service) -> None:
     assert reply.body["status"] == 400
 
 
-async def test_a_terminal_that_is_not_the_sellers(service: Service) -> None:
-    """Unknown, another seller's, of the other kind: always the same 403."""
-    stranger = await other_seller(service)
+async def test_another_sellers_terminal_returns_403(service: Service) -> None:
+    """The same response as for an unknown terminal and one of the other mode."""
+    outsider = await other_seller(service)
     foreign = [
         "NEWLAND_N950__NOWHERE",
-        (await stranger.terminal()).id,
+        (await outsider.terminal()).id,
         (await service.terminal(live=True)).id,
     ]
     replies = [await service.request("POST", "/v1/orders", order_body(terminal_id)) for terminal_id in foreign]
@@ -170,19 +170,19 @@ async def test_a_terminal_that_is_not_the_sellers(service: Service) -> None:
 
 
 @pytest.mark.parametrize("mode", ["STANDALONE", "UNDEFINED"])
-async def test_a_terminal_that_takes_no_orders(service: Service, mode: Any) -> None:
-    """A terminal that works by itself, or whose mode was never set, is refused."""
+async def test_a_terminal_in_another_mode_returns_409(service: Service, mode: Any) -> None:
+    """STANDALONE, or no mode set."""
     reply = await service.create(await service.terminal(mode=mode))
     assert (reply.status, reply.code) == (409, "terminal_not_in_pdv_mode")
 
 
-async def test_a_self_service_terminal_takes_orders(service: Service) -> None:
-    """SELF_SERVICE is as good as PDV."""
+async def test_a_self_service_terminal_accepts_orders(service: Service) -> None:
+    """As in mode PDV."""
     assert (await service.create(await service.terminal(mode="SELF_SERVICE"))).status == 201
 
 
-async def test_the_order_in_the_way_is_named_to_its_maker(service: Service) -> None:
-    """A second order on a terminal is refused; only the application that made the first one learns its id."""
+async def test_the_conflicting_order_is_named_to_its_own_application(service: Service) -> None:
+    """A second order on a terminal is rejected; another application does not learn the first one's id."""
     terminal = await service.terminal()
     first = (await service.create(terminal)).body["id"]
     own = await service.create(terminal)
@@ -193,14 +193,14 @@ async def test_the_order_in_the_way_is_named_to_its_maker(service: Service) -> N
     assert first.encode() not in other.raw
 
 
-async def test_terminals_do_not_wait_for_each_other(service: Service) -> None:
-    """Each terminal has an order of its own."""
+async def test_each_terminal_has_its_own_live_order(service: Service) -> None:
+    """Two terminals accept an order each."""
     for _ in range(3):
         assert (await service.create(await service.terminal())).status == 201
 
 
-async def test_an_overdue_order_is_not_in_the_way(database: Database, clock: MovableClock) -> None:
-    """An order whose time ran out is expired first, worker or not, and the new one is made."""
+async def test_an_overdue_order_does_not_conflict(database: Database, clock: MovableClock) -> None:
+    """Create expires it first, with or without a worker."""
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
         terminal = await service.terminal()
@@ -213,10 +213,10 @@ async def test_an_overdue_order_is_not_in_the_way(database: Database, clock: Mov
         assert (order["status"], order["status_detail"], order["version"]) == ("canceled", "expired", 2)
 
 
-async def test_an_order_that_ends_meanwhile_is_not_in_the_way(
+async def test_an_order_canceled_during_create_does_not_conflict(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cancel between meeting the order and looking at it clears the way, where nodes work side by side."""
+    """A cancel between the failed insert and the read of the conflicting order, on concurrent nodes."""
     # One work a transaction: in a batch the statement is another.
     database = postgres.PostgresDatabase(postgres_url, write_units_max=1)
     async with running(database) as service:

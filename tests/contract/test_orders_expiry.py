@@ -1,4 +1,4 @@
-"""An order's time: it expires to the second, by the worker and by whoever looks at it first."""
+"""Expiry of orders: to the millisecond, by the worker or by the first request that reads the order."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from service import KEYS, Service, running
 
 @pytest.fixture
 async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
-    """A service whose clock stands still until a test moves it."""
+    """A service with a frozen clock."""
     clock.freeze()
     async with running(database, clock=clock) as service:
         yield service
 
 
 def _advance(service: Service, clock: MovableClock, by_ms: int) -> None:
-    """As `POST /dev/clock` does."""
+    """Advance the clock as `POST /dev/clock` does."""
     clock.advance(by_ms)
     service.database.signals.notify(["clock"])
 
@@ -44,8 +44,8 @@ def _seconds_between(order: dict[str, Any]) -> float:
     return (updated - created).total_seconds()
 
 
-async def test_a_created_order_expires_by_itself(service: Service, clock: MovableClock) -> None:
-    """Not a millisecond early, and without anybody asking."""
+async def test_a_created_order_expires_on_time(service: Service, clock: MovableClock) -> None:
+    """Not a millisecond early, and without a request."""
     order_id = (await service.create(await service.terminal(), expiration_time="PT1M30S")).body["id"]
     _advance(service, clock, 89_999)
     await asyncio.sleep(0.2)
@@ -57,15 +57,15 @@ async def test_a_created_order_expires_by_itself(service: Service, clock: Movabl
     assert _seconds_between(order) == 90
 
 
-async def test_the_default_is_a_quarter_of_an_hour(service: Service, clock: MovableClock) -> None:
-    """What an order that says nothing has."""
+async def test_the_default_expiration_is_15_minutes(service: Service, clock: MovableClock) -> None:
+    """For an order without `expiration_time`."""
     order_id = (await service.create(await service.terminal())).body["id"]
     _advance(service, clock, 15 * 60_000)
     assert _seconds_between(await _until_canceled(service, order_id)) == 900
 
 
-async def test_many_orders_expire_at_once(service: Service, clock: MovableClock) -> None:
-    """All of those whose time ran out, and no other."""
+async def test_all_overdue_orders_expire(service: Service, clock: MovableClock) -> None:
+    """And no others."""
     due = [(await service.create(await service.terminal(), expiration_time="PT30S")).body["id"] for _ in range(5)]
     later = (await service.create(await service.terminal(), expiration_time="PT3H")).body["id"]
     _advance(service, clock, 60_000)
@@ -75,7 +75,7 @@ async def test_many_orders_expire_at_once(service: Service, clock: MovableClock)
 
 
 async def test_an_order_at_its_terminal_expires_too(service: Service, clock: MovableClock) -> None:
-    """Before the grant there is nothing to wait for."""
+    """Before authorization is permitted."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     order_id = (await service.create(terminal, expiration_time="PT30S")).body["id"]
@@ -86,8 +86,8 @@ async def test_an_order_at_its_terminal_expires_too(service: Service, clock: Mov
     assert (late.status, late.code) == (409, "order_canceled")
 
 
-async def test_after_the_grant_the_outcome_rules(service: Service, clock: MovableClock) -> None:
-    """An order that is being paid doesn't expire; the approval that comes later counts."""
+async def test_no_expiry_after_authorization_is_permitted(service: Service, clock: MovableClock) -> None:
+    """A later approval processes the order."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     order_id = (await service.create(terminal, expiration_time="PT30S")).body["id"]
@@ -100,8 +100,8 @@ async def test_after_the_grant_the_outcome_rules(service: Service, clock: Movabl
     assert (await service.get(order_id))["status"] == "processed"
 
 
-async def test_an_overdue_order_that_is_canceled(database: Database, clock: MovableClock) -> None:
-    """Without a worker too it has expired: it can't be canceled, and it stays expired."""
+async def test_cancel_of_an_overdue_order_expires_it(database: Database, clock: MovableClock) -> None:
+    """Without a worker too; the cancel returns 409."""
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
         order_id = (await service.create(await service.terminal(), expiration_time="PT30S")).body["id"]
@@ -111,8 +111,8 @@ async def test_an_overdue_order_that_is_canceled(database: Database, clock: Mova
         assert (await service.get(order_id))["status_detail"] == "expired"
 
 
-async def test_an_order_whose_outcome_is_unknown_is_never_due(database: Database, clock: MovableClock) -> None:
-    """It waits for the acquirer's word, granted or not, and the worker for expiry looks past it."""
+async def test_an_unknown_outcome_is_never_due_for_expiry(database: Database, clock: MovableClock) -> None:
+    """Whether or not authorization was permitted."""
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
         terminal = await service.terminal()

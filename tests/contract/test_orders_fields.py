@@ -1,4 +1,4 @@
-"""Every field of POST /v1/orders by its rule: what it just takes, what it refuses, and how it is told."""
+"""Every field of POST /v1/orders: the values at the bounds that it accepts, and the faults of those beyond."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUE, TYPE, REQUIRED = "property_value", "property_type", "required_properties"
 
 @dataclass(frozen=True)
 class Rule:
-    """A field: what it takes, and the values that it refuses with the code and the words that tell of it."""
+    """A field: accepted values, and rejected ones with the code and the text of the fault."""
 
     path: Path
     good: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """As faults and documents write it."""
+        """Return the field's path as in faults and documents."""
         return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
 
 
@@ -43,14 +43,14 @@ Refused = tuple[tuple[Any, str, str], ...]
 
 
 def text(most: int, *, least: int = 0) -> tuple[tuple[Any, ...], Refused]:
-    """What a text of at most so many characters takes and refuses."""
+    """Return accepted and rejected values of a text of at most `most` characters."""
     good = ("ü" * least, "ü" * most, "emoji 🛒 and\u200d more"[:most])
     short: Refused = (("", VALUE, "must have at least 1 character"),) * least
     return good, (*short, ("x" * (most + 1), VALUE, f"must have at most {most} characters"), (1, TYPE, STRING))
 
 
 def choice(*choices: str) -> tuple[tuple[Any, ...], Refused]:
-    """What one of a few words takes and refuses."""
+    """Return accepted and rejected values of an enumeration."""
     quoted = [f"'{word}'" for word in choices]
     words = f"must be {' or '.join(filter(None, (', '.join(quoted[:-1]), quoted[-1])))}"
     return choices, (*_all(VALUE, words, choices[0].upper(), ""), *_all(TYPE, words, 1, [choices[0]]))
@@ -62,7 +62,7 @@ def _all(code: str, words: str, *values: Any) -> Refused:
 
 STRING = "must be a valid string"
 DURATION = "must be an ISO 8601 duration"
-EXPIRATION = f"{DURATION} of hours, minutes and seconds from PT30S to PT3H, such as PT15M"
+EXPIRATION = f"{DURATION} in hours, minutes and seconds, from PT30S to PT3H, such as PT15M"
 REFERENCE = "must have 1 to 64 letters, digits, _ and -"
 AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 OBJECT = "must be an object"
@@ -186,14 +186,14 @@ MISSING = object()
 
 
 def full(terminal_id: str = "NEWLAND_N950__NOWHERE") -> dict[str, Any]:
-    """A body in which every object is."""
+    """Return a body with every object."""
     body = order_body(terminal_id, integration_data={"sponsor": {}})
     body["config"]["payment_method"] = {}
     return body
 
 
 def put(body: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
-    """The body with another value there, or without the field."""
+    """Return the body with another value at the path, or without the field."""
     changed = copy.deepcopy(body)
     place: Any = changed
     for step in path[:-1]:
@@ -209,7 +209,7 @@ FORBIDDEN = "\x00\n\x7f\x85\xad\u061c\u200b\u2028\u202e\u2066\ufeff\U000e0041"
 
 
 def refusals() -> Iterator[tuple[dict[str, Any], str, str, str]]:
-    """Every body with one fault: the code, the path and the words that are to tell of it."""
+    """Yield every body with one fault, with its code, path and text."""
     for rule in RULES:
         body = full()
         body["config"]["payment_method"] |= rule.beside
@@ -242,24 +242,24 @@ def refusals() -> Iterator[tuple[dict[str, Any], str, str, str]]:
     yield alone, VALUE, "$.config.payment_method.default_installments", "is only for the default_type credit_card"
 
 
-async def test_what_breaks_a_rule(service: Service) -> None:
-    """One fault, told by its code, its path and its rule; never by a regular expression."""
+async def test_an_invalid_value_is_rejected_with_its_rule(service: Service) -> None:
+    """One fault, with its code, path and rule; never a regular expression."""
     count = 0
     for body, code, path, words in refusals():
         reply = await service.request("POST", "/v1/orders", body)
-        told = [(error["code"], *error["details"][0].split(" - ", 1)) for error in reply.body["errors"]]
+        faults = [(error["code"], *error["details"][0].split(" - ", 1)) for error in reply.body["errors"]]
         assert reply.status == 400, (body, reply)
-        assert told[0][:2] == (code, f"'{path}'"), (body, told)
-        assert len(told) == 1, (body, told)
-        assert told[0][2].startswith(words), (path, told)
-        assert "pattern" not in told[0][2], told
-        assert "^" not in told[0][2], told
+        assert faults[0][:2] == (code, f"'{path}'"), (body, faults)
+        assert len(faults) == 1, (body, faults)
+        assert faults[0][2].startswith(words), (path, faults)
+        assert "pattern" not in faults[0][2], faults
+        assert "^" not in faults[0][2], faults
         count += 1
     assert count > 150
 
 
-async def test_what_keeps_a_rule(service: Service) -> None:
-    """The field is taken, and echoed as it was sent."""
+async def test_a_valid_value_is_accepted(service: Service) -> None:
+    """And returned as sent."""
     terminal = await service.terminal()
     count = 0
     for rule in RULES:
@@ -278,8 +278,8 @@ async def test_what_keeps_a_rule(service: Service) -> None:
     assert count > 50
 
 
-def test_every_field_has_its_rule() -> None:
-    """A field that is new to the model is new here too."""
+def test_every_field_of_the_model_is_tested() -> None:
+    """A new field needs a rule here."""
     schema = OrderRequest.model_json_schema()
     assert {rule.name for rule in RULES if rule.path[-1] != 0} == set(_fields(schema, schema["$defs"], ""))
 
@@ -293,8 +293,8 @@ def _fields(schema: dict[str, Any], named: dict[str, Any], path: str) -> Iterato
                 yield from _fields(named[choice["$ref"].rpartition("/")[2]], named, f"{path}.{name}{inner}")
 
 
-async def test_all_faults_in_document_order(service: Service) -> None:
-    """However the fields are ordered: each fault where its field stands, what is missing at the end of its object."""
+async def test_faults_are_listed_in_document_order(service: Service) -> None:
+    """Each at its field's position; a missing field at the end of its object."""
     method, payment = "$.config.payment_method.default_type", "$.transactions.payments[0]"
     faults: list[tuple[str, Any, list[str]]] = [
         ("capture_mode", "manual", ["$.capture_mode"]),
@@ -307,14 +307,14 @@ async def test_all_faults_in_document_order(service: Service) -> None:
         body = {name: value for name, value, _ in order}
         reply = await service.request("POST", "/v1/orders", body)
         paths = [detail.partition("'")[2].rpartition("' - ")[0] for detail in reply.details]
-        assert paths == [path for _, _, told in order for path in told] + ["$.type"], body
+        assert paths == [path for _, _, expected in order for path in expected] + ["$.type"], body
         assert reply.body["error"] == reply.body["errors"][0]["code"]
         assert reply.body["message"] == reply.body["errors"][0]["message"]
 
 
 @pytest.mark.parametrize("code", CURRENCIES)
 async def test_every_currency(database: Database, code: str) -> None:
-    """Amounts have the decimals of the seller's currency, and are not below the smallest that is set."""
+    """Amounts have the decimals of the seller's currency and respect the configured minimum."""
     currency = CURRENCIES[code]
     least_minor = 150
     least, below = ("1.50", "1.49") if currency.decimals else ("150", "149")

@@ -1,4 +1,4 @@
-"""POST /v1/orders/{order_id}/refund: what is given back, what is refused, and what a key stands for."""
+"""POST /v1/orders/{order_id}/refund: what is refunded, what is refused, and what its idempotency key covers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from accounts import other_application, other_seller
 from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from refund_scene import DECLINED, books_agree, only, paid, part_of, refund, told
+from refund_scene import DECLINED, ledgers_agree, notifications, only, paid, part_of, refund
 from service import Service, running
 
 DAY_MS = 86_400_000
 
 
-async def test_the_whole_order(service: Service) -> None:
-    """Without a body all of it goes back: 201 with this refund alone, and the order is refunded in a new version."""
+async def test_refund_without_a_body_refunds_all(service: Service) -> None:
+    """201 with this refund alone, and the order is refunded in a new version."""
     order_id = await paid(service)
     before = await service.get(order_id)
     reply = await refund(service, order_id)
@@ -38,12 +38,12 @@ async def test_the_whole_order(service: Service) -> None:
     )
     assert after["transactions"]["refunds"] == [shown]
     assert "refunds" not in before["transactions"]
-    assert (await told(service, order_id))[-1] == ("order.refunded", [shown])
-    await books_agree(service.database)
+    assert (await notifications(service, order_id))[-1] == ("order.refunded", [shown])
+    await ledgers_agree(service.database)
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b" { } "])
-async def test_no_body_and_an_empty_one_are_the_same(service: Service, data: bytes) -> None:
+async def test_an_empty_body_equals_no_body(service: Service, data: bytes) -> None:
     """Also under one key."""
     order_id = await paid(service)
     first = await service.request("POST", f"/v1/orders/{order_id}/refund", data=data, key="key")
@@ -51,8 +51,8 @@ async def test_no_body_and_an_empty_one_are_the_same(service: Service, data: byt
     assert (first.status, again.status, again.raw) == (201, 201, first.raw)
 
 
-async def test_parts(service: Service) -> None:
-    """Each is echoed as it was sent; the order is processed until the last of them, and each is told."""
+async def test_partial_refunds(service: Service) -> None:
+    """Amounts are returned as sent; the order is processed until the last part; each is notified."""
     order_id = await paid(service, "10")
     first = await refund(service, order_id, "3.5")
     assert (first.status, first.body["status"], first.body["status_detail"]) == (201, "processed", "partially_refunded")
@@ -66,12 +66,14 @@ async def test_parts(service: Service) -> None:
     order = await service.get(order_id)
     assert order["transactions"]["refunds"] == [only(first), only(second), only(third)]
     shown = [only(reply) for reply in (first, second, third)]
-    assert (await told(service, order_id))[-3:] == [("order.refunded", shown[: count + 1]) for count in range(3)]
-    await books_agree(service.database)
+    assert (await notifications(service, order_id))[-3:] == [
+        ("order.refunded", shown[: count + 1]) for count in range(3)
+    ]
+    await ledgers_agree(service.database)
 
 
-async def test_a_whole_refund_shows_the_amount_as_the_order_has_it(service: Service) -> None:
-    """`"10"` stays `"10"`; a part that is all of the order ends it too."""
+async def test_a_full_refund_has_the_orders_spelling_of_the_amount(service: Service) -> None:
+    """`"10"` stays `"10"`; a part of the whole amount ends the order too."""
     assert only(await refund(service, await paid(service, "10")))["amount"] == "10"
     order_id = await paid(service, "10")
     assert (await refund(service, order_id, "10.0")).body["status"] == "refunded"
@@ -79,16 +81,16 @@ async def test_a_whole_refund_shows_the_amount_as_the_order_has_it(service: Serv
 
 @pytest.mark.parametrize("part", [None, "999999999999.99", "999999999999.98"])
 async def test_the_largest_amount(service: Service, part: str | None) -> None:
-    """What can be paid can be given back, on either database."""
+    """It can be paid and refunded on both databases."""
     order_id = await paid(service, "999999999999.99")
     reply = await refund(service, order_id, part)
     assert (reply.status, only(reply)["status"]) == (201, "processed")
     assert (await service.get(order_id))["transactions"]["payments"][0]["refunded_amount"] == only(reply)["amount"]
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
-async def test_what_was_sent_twice_is_answered_twice_and_done_once(service: Service) -> None:
-    """Byte for byte, and it says so; the same key with another request is refused, another key is a refund."""
+async def test_a_repeated_request_is_replayed(service: Service) -> None:
+    """Byte for byte, with the header; the same key with another body is rejected; another key is another refund."""
     order_id = await paid(service)
     first = await refund(service, order_id, "5.00", key="key")
     again = await refund(service, order_id, "5.00", key="key")
@@ -100,8 +102,8 @@ async def test_what_was_sent_twice_is_answered_twice_and_done_once(service: Serv
     assert order["transactions"]["payments"][0]["refunded_amount"] == "10.00"
 
 
-async def test_a_decline_is_an_effect(service: Service) -> None:
-    """409 with the acquirer's word, under this key for ever; the order is as it was, and another key asks anew."""
+async def test_a_decline_is_stored_under_its_key(service: Service) -> None:
+    """409 with the acquirer's reason; the order is unchanged, and another key asks again."""
     order_id = await paid(service, DECLINED)
     before = await service.get(order_id)
     reply = await refund(service, order_id, "5.00", key="key")
@@ -113,11 +115,11 @@ async def test_a_decline_is_an_effect(service: Service) -> None:
     assert await service.get(order_id) == before
     whole = await refund(service, order_id, key="another")
     assert (whole.status, whole.code, "x-idempotent-replayed" in whole.headers) == (409, "cannot_refund_order", False)
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
-async def test_orders_that_are_not_paid(service: Service) -> None:
-    """created, at its terminal, canceled, expired: each is told what the order is, and no key is bound."""
+async def test_refund_of_an_unpaid_order_returns_409(service: Service) -> None:
+    """created, at_terminal, canceled, expired: the details name the status, and no key is stored."""
     terminal = await service.terminal()
     order_id = (await service.create(terminal)).body["id"]
     device = await service.device(terminal)
@@ -132,8 +134,8 @@ async def test_orders_that_are_not_paid(service: Service) -> None:
         assert "x-idempotent-replayed" not in reply.headers
 
 
-async def test_an_order_that_is_refunded(service: Service) -> None:
-    """There is nothing left, whatever is asked for."""
+async def test_refund_of_a_refunded_order_returns_409(service: Service) -> None:
+    """Whatever the amount."""
     order_id = await paid(service)
     assert (await refund(service, order_id)).status == 201
     for amount in (None, "0.01", "24.90", "99.00"):
@@ -141,8 +143,8 @@ async def test_an_order_that_is_refunded(service: Service) -> None:
         assert (reply.status, reply.code) == (409, "order_already_refunded")
 
 
-async def test_more_than_is_left(service: Service) -> None:
-    """400, with what is left; the same key is good for what there is."""
+async def test_more_than_the_remaining_amount_returns_400(service: Service) -> None:
+    """With the remaining amount; the same key then works for that."""
     order_id = await paid(service)
     for amount, left in (("24.91", "24.90"), ("100", "24.90")):
         reply = await refund(service, order_id, amount, key=f"key-{amount}")
@@ -157,8 +159,8 @@ async def test_more_than_is_left(service: Service) -> None:
     assert (await refund(service, order_id, "4.90")).body["status"] == "refunded"
 
 
-async def test_ninety_days(database: Database) -> None:
-    """To the millisecond; a key that was used before the end is still answered after it."""
+async def test_the_refund_period_is_90_days(database: Database) -> None:
+    """To the millisecond; a key used within it is still replayed after it."""
     clock = MovableClock()
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
@@ -173,8 +175,8 @@ async def test_ninety_days(database: Database) -> None:
         assert (await refund(service, order_id, "1.00", key="key")).raw == first.raw
 
 
-async def test_an_order_with_a_tip(service: Service) -> None:
-    """It goes back as a whole, tip included, or not at all."""
+async def test_an_order_with_a_tip_is_refunded_only_in_full(service: Service) -> None:
+    """Including the tip."""
     order_id = await paid(service)
     tipped = "UPDATE orders SET tip_minor = 300, paid_minor = 2790 WHERE seller_id = $1 AND order_id = $2"
     await service.scene.run(tipped, service.seller_id, order_id)
@@ -185,8 +187,8 @@ async def test_an_order_with_a_tip(service: Service) -> None:
     assert (whole.status, only(whole)["amount"], whole.body["status"]) == (201, "27.90", "refunded")
 
 
-async def test_a_payment_of_another_order(service: Service) -> None:
-    """It is not found in this one; what is no payment's id at all is a fault of the field."""
+async def test_another_orders_payment_returns_404(service: Service) -> None:
+    """A malformed payment id is a fault of the field."""
     order_id, other = await paid(service), await paid(service)
     reply = await service.request("POST", f"/v1/orders/{order_id}/refund", part_of(other, "1.00"))
     assert (reply.status, reply.code) == (404, "transaction_not_found")
@@ -194,15 +196,15 @@ async def test_a_payment_of_another_order(service: Service) -> None:
     assert (await service.request("POST", f"/v1/orders/{order_id}/refund", body)).code == "property_value"
 
 
-async def test_live_orders_without_an_acquirer(service: Service) -> None:
-    """The refusal names the setting, and nothing is reserved."""
+async def test_a_live_refund_without_an_acquirer_returns_409(service: Service) -> None:
+    """The message names the setting, and nothing is reserved."""
     order_id = await paid(service, live=True)
     reply = await refund(service, order_id, token=service.live_access_token, key="key")
     assert (reply.status, reply.code) == (409, "cannot_refund_order")
     assert "`acquirer`" in reply.body["message"]
     again = await refund(service, order_id, token=service.live_access_token, key="key")
     assert "x-idempotent-replayed" not in again.headers
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
 FAULTS: tuple[tuple[Any, list[str]], ...] = (
@@ -222,29 +224,29 @@ FAULTS: tuple[tuple[Any, list[str]], ...] = (
 )
 
 
-async def test_faults_of_the_body(service: Service) -> None:
-    """All at once, in document order, before the order is looked at."""
+async def test_faults_of_the_body_are_listed(service: Service) -> None:
+    """All at once, in document order, before the order is read."""
     for body, codes in FAULTS:
         reply = await service.request("POST", "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3/refund", body)
         assert reply.status == 400
         assert [error["code"] for error in reply.body["errors"]] == codes, body
 
 
-async def test_two_parts_in_one_request(service: Service) -> None:
-    """There is one payment, and one part of it at a time."""
+async def test_two_parts_in_one_request_return_400(service: Service) -> None:
+    """One request refunds one part."""
     order_id = await paid(service)
     body = {"transactions": part_of(order_id, "1.00")["transactions"] * 2}
     assert (await service.request("POST", f"/v1/orders/{order_id}/refund", body)).code == "maximum_items"
 
 
-async def test_a_part_may_be_smaller_than_any_order(database: Database) -> None:
-    """The smallest amount of an order is none of refunds."""
+async def test_a_part_may_be_below_the_minimum_of_orders(database: Database) -> None:
+    """The minimum applies to payments alone."""
     async with running(database, settings=Settings(order_amount_minor_min=1000), workers=False) as service:
         assert (await refund(service, await paid(service), "0.01")).status == 201
 
 
-async def test_a_currency_without_decimals(service: Service) -> None:
-    """Its parts have none either, and sums are shown so."""
+async def test_refunds_in_a_currency_without_decimals(service: Service) -> None:
+    """Parts and sums have no decimals."""
     chile = await other_seller(service)
     await chile.scene.run("UPDATE sellers SET currency = 'CLP', country = 'CHL' WHERE seller_id = $1", chile.seller_id)
     order_id = await paid(chile, "2490")
@@ -255,12 +257,12 @@ async def test_a_currency_without_decimals(service: Service) -> None:
     assert only(await refund(chile, order_id))["amount"] == "2400"
 
 
-async def test_whose_order_it_is(service: Service) -> None:
-    """Another seller, or the other kind of token, finds none; another application of the seller refunds it."""
+async def test_refund_of_another_sellers_order_returns_404(service: Service) -> None:
+    """Also with a token of the other mode; another application of the seller may refund."""
     order_id = await paid(service)
-    stranger = await other_seller(service)
+    outsider = await other_seller(service)
     for reply in (
-        await refund(stranger, order_id),
+        await refund(outsider, order_id),
         await refund(service, order_id, token=service.live_access_token),
         await refund(service, "ORD01J67CQQH5904WDBVZEM4JMEP3"),
     ):
@@ -271,16 +273,16 @@ async def test_whose_order_it_is(service: Service) -> None:
     assert (mine.status, "x-idempotent-replayed" in mine.headers) == (201, False)
 
 
-async def test_the_case_of_an_id_does_not_matter(service: Service) -> None:
-    """In the path; it is the same order for a key too."""
+async def test_refund_ignores_the_case_of_the_id(service: Service) -> None:
+    """In the path, and for the idempotency key."""
     order_id = await paid(service)
     first = await refund(service, order_id, key="key")
     again = await service.request("POST", f"/v1/orders/{order_id.lower()}/refund", key="key")
     assert (first.body["id"], again.raw) == (order_id, first.raw)
 
 
-async def test_a_canceled_order_keeps_no_key(service: Service) -> None:
-    """A refusal binds no key: once the order is paid, the same key refunds it."""
+async def test_a_refusal_stores_no_key(service: Service) -> None:
+    """Once the order is paid, the same key refunds it."""
     device = await service.device(await service.terminal())
     order_id = (await service.create(device.terminal)).body["id"]
     assert (await refund(service, order_id, key="key")).code == "cannot_refund_order"
@@ -290,10 +292,10 @@ async def test_a_canceled_order_keeps_no_key(service: Service) -> None:
     assert (await refund(service, order_id, key="key")).status == 201
 
 
-async def test_parts_side_by_side(service: Service) -> None:
-    """All that fit are given back, whatever order they come in."""
+async def test_concurrent_parts(service: Service) -> None:
+    """All that fit are refunded, in any order."""
     order_id = await paid(service, "8.00")
     replies = await asyncio.gather(*(refund(service, order_id, "1.00") for _ in range(8)))
     assert {reply.status for reply in replies} == {201}
     assert (await service.get(order_id))["status"] == "refunded"
-    await books_agree(service.database)
+    await ledgers_agree(service.database)

@@ -1,4 +1,4 @@
-"""GET /v1/orders: what is found, how it is paged, and every parameter's rule."""
+"""GET /v1/orders: filters, paging, and the validation of every parameter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MINUTE_MS, DAY_MS = 60_000, 86_400_000
 
 @pytest.fixture
 async def still(database: Database) -> AsyncIterator[Service]:
-    """A service whose clock stands still."""
+    """A service with a frozen clock."""
     clock = MovableClock()
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
@@ -27,12 +27,12 @@ async def still(database: Database) -> AsyncIterator[Service]:
 
 
 async def search(service: Service, **query: Any) -> Reply:
-    """What the service answers."""
+    """Search, and return the response."""
     return await service.request("GET", f"/v1/orders?{urllib.parse.urlencode(query)}")
 
 
 async def found(service: Service, **query: Any) -> list[str]:
-    """The ids of what is found, in order; how many it says to be must be how many there are."""
+    """Return the ids found, in order, after comparing their number with the total."""
     reply = await search(service, **query)
     assert reply.status == 200, reply
     if not {"limit", "page_size"} & set(query):
@@ -41,14 +41,14 @@ async def found(service: Service, **query: Any) -> list[str]:
 
 
 async def canceled(service: Service, terminal: Terminal, **fields: Any) -> str:
-    """An order that doesn't stand in the way any more."""
+    """Create and cancel an order, so that its terminal is free."""
     order_id: str = (await service.create(terminal, **fields)).body["id"]
     assert (await service.cancel(order_id)).status == 200
     return order_id
 
 
 async def paid(service: Service, terminal: Terminal, **content: Any) -> str:
-    """An order that was approved."""
+    """Create an order and approve it."""
     device = await service.device(terminal)
     order_id: str = (await service.create(terminal)).body["id"]
     for step in (device.ack, device.authorizing, lambda lease: device.approve(lease, **content)):
@@ -56,8 +56,8 @@ async def paid(service: Service, terminal: Terminal, **content: Any) -> str:
     return order_id
 
 
-async def test_an_order_is_shown_as_get_shows_it(service: Service) -> None:
-    """The whole order, and paging that says so in strings."""
+async def test_search_returns_orders_as_get_does(service: Service) -> None:
+    """The whole order, and paging in strings."""
     order = (await service.create(await service.terminal())).body
     reply = await search(service)
     assert reply.body == {
@@ -66,14 +66,14 @@ async def test_an_order_is_shown_as_get_shows_it(service: Service) -> None:
     }
 
 
-async def test_nothing_is_found(service: Service) -> None:
+async def test_an_empty_result(service: Service) -> None:
     """No orders, no pages."""
     reply = await search(service, external_reference="nobodys")
     assert reply.body == {"data": [], "paging": {"total": "0", "total_pages": "0", "offset": "0", "limit": "50"}}
 
 
-async def test_a_write_is_found_by_the_next_read(service: Service) -> None:
-    """Created, canceled: whoever was answered finds it, however soon."""
+async def test_search_finds_the_latest_write(service: Service) -> None:
+    """Created, canceled: found by the next search."""
     terminal = await service.terminal()
     for number in range(1, 21):
         order_id = (await service.create(terminal)).body["id"]
@@ -83,8 +83,8 @@ async def test_a_write_is_found_by_the_next_read(service: Service) -> None:
         assert len(await found(service)) == number
 
 
-async def test_by_what_the_order_has(service: Service) -> None:
-    """Each filter finds what has the value, all together what has all of them."""
+async def test_filters(service: Service) -> None:
+    """Each finds the orders with its value; combined, those with all values."""
     first, second = [await service.terminal() for _ in range(2)]
     canceled_id = await canceled(service, first, external_reference="A-1")
     visa = await paid(service, first, reference_id="1001")
@@ -122,8 +122,8 @@ async def test_by_what_the_order_has(service: Service) -> None:
         assert sorted(await found(service, **query)) == sorted(expected), query
 
 
-async def test_by_date(still: Service) -> None:
-    """Both ends count; a day begins and ends at midnight UTC; offsets are understood, escaped or not."""
+async def test_dates_are_inclusive(still: Service) -> None:
+    """A day begins and ends at midnight UTC; offsets may be escaped or not."""
     clock: Any = still.clock
     clock.advance(DAY_MS - clock.now_ms() % DAY_MS)
     terminal = await still.terminal()
@@ -157,8 +157,8 @@ async def test_by_date(still: Service) -> None:
     assert await found(still) == [later, second]
 
 
-async def test_orders_of_one_instant_have_one_order(still: Service) -> None:
-    """Page after page in either style and direction, each order stands once."""
+async def test_orders_of_the_same_millisecond_are_paged_once(still: Service) -> None:
+    """In both styles of paging and both directions."""
     clock: Any = still.clock
     terminal = await still.terminal()
     made = []
@@ -178,13 +178,13 @@ async def test_orders_of_one_instant_have_one_order(still: Service) -> None:
     assert paging == {"total": "7", "total_pages": "1", "offset": "2", "limit": "100"}
 
 
-async def test_only_the_sellers_own(service: Service) -> None:
-    """Of all its applications, but of no other seller and not of the other kind."""
+async def test_search_is_limited_to_the_seller_and_mode(service: Service) -> None:
+    """It includes all of the seller's applications."""
     order_id = await canceled(service, await service.terminal())
-    colleague, stranger = await other_application(service), await other_seller(service)
+    colleague, outsider = await other_application(service), await other_seller(service)
     theirs = await canceled(colleague, await colleague.terminal())
     assert sorted(await found(service)) == sorted(await found(colleague)) == sorted([order_id, theirs])
-    assert await found(stranger) == []
+    assert await found(outsider) == []
     live = replace(service, access_token=service.live_access_token)
     assert await found(live) == []
     live_id = (await live.create(await service.terminal(live=True))).body["id"]
@@ -192,8 +192,8 @@ async def test_only_the_sellers_own(service: Service) -> None:
     assert live_id not in await found(service)
 
 
-async def test_a_token_that_may_not_read(service: Service) -> None:
-    """The scope is `read`."""
+async def test_search_requires_the_scope_read(service: Service) -> None:
+    """A token without it gets 403."""
     reply = await service.request("GET", "/v1/orders", token=await with_scope(service, "write"))
     assert (reply.status, reply.code) == (403, "insufficient_scope")
 
@@ -240,27 +240,27 @@ BROKEN: tuple[tuple[str, str, str], ...] = (
     (
         "begin_date=2020-01-01",
         "property_value",
-        "'begin_date' - must be at most one month before end_date, which is now",
+        "'begin_date' - must be at most one month before end_date, which defaults",
     ),
 )
 
 
-async def test_a_rule_that_is_broken(service: Service) -> None:
-    """The parameter is named, with what it must be."""
+async def test_an_invalid_parameter_is_named(service: Service) -> None:
+    """With its rule."""
     for query, code, detail in BROKEN:
         reply = await service.request("GET", f"/v1/orders?{query}")
         assert (reply.status, reply.code, len(reply.details)) == (400, code, 1), (query, reply)
         assert reply.details[0].startswith(detail), reply.details
 
 
-async def test_so_many_faults_are_told(service: Service) -> None:
-    """No more than of a body, however many parameters there are."""
+async def test_faults_are_limited_in_number(service: Service) -> None:
+    """As for a body, whatever the number of parameters."""
     reply = await service.request("GET", f"/v1/orders?{'&'.join(f'p{number}' for number in range(60))}")
     assert (reply.status, reply.code, len(reply.details)) == (400, "unsupported_properties", 50)
 
 
-async def test_all_faults_at_once(service: Service) -> None:
-    """In the order in which the parameters were sent; the first one is told flat beside the list."""
+async def test_all_faults_are_listed(service: Service) -> None:
+    """In the order of the parameters; the first one is also the flat error."""
     reply = await service.request("GET", "/v1/orders?limit=0&surprise=1&status=open&begin_date=x&page=1")
     assert [(error["code"], error["details"][0].split(" - ")[0]) for error in reply.body["errors"]] == [
         ("property_value", "'limit'"),
@@ -271,8 +271,8 @@ async def test_all_faults_at_once(service: Service) -> None:
     assert (reply.body["error"], reply.body["status"]) == ("property_value", 400)
 
 
-async def test_the_bounds_are_within(service: Service) -> None:
-    """What a rule just allows is taken."""
+async def test_values_at_the_bounds_are_accepted(service: Service) -> None:
+    """For every parameter."""
     for query in (
         "limit=100",
         "limit=1&offset=10000000",

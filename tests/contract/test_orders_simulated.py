@@ -1,4 +1,4 @@
-"""POST /v1/orders/{order_id}/events: a test order is brought to a status without its terminal."""
+"""POST /v1/orders/{order_id}/events: brings a test order to a status without its terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paydesk.payments.acquirer import Approved, Card, Declined, Payment
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from refund_scene import books_agree
+from refund_scene import ledgers_agree
 from service import Device, Reply, Service, order_body, running
 
 CREATED = ("created", "created", "created")
@@ -36,31 +36,31 @@ ENDS: dict[str, tuple[str, str, str]] = {
 }
 
 
-async def bring(service: Service, order_id: str, status: str, **fields: Any) -> Reply:
-    """Bring it there."""
+async def simulate(service: Service, order_id: str, status: str, **fields: Any) -> Reply:
+    """Bring the order to a status."""
     body = {"status": status, **fields}
     return await service.request("POST", f"/v1/orders/{order_id}/events", body, key=None)
 
 
-async def standing(service: Service, order_id: str) -> tuple[str, str, str]:
-    """Status, detail, the payment's detail."""
+async def state_of(service: Service, order_id: str) -> tuple[str, str, str]:
+    """Return status, detail and the payment's detail."""
     order = await service.get(order_id)
     return order["status"], order["status_detail"], order["transactions"]["payments"][0]["status_detail"]
 
 
 async def moves(service: Service, order_id: str) -> list[str]:
-    """The names of its moves."""
+    """Return the names of the order's moves."""
     sql = "SELECT move FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"
     return [row[0] for row in await service.database.read(lambda tx: tx.all(sql, service.seller_id, order_id))]
 
 
 async def created(service: Service) -> str:
-    """An order on a terminal of its own."""
+    """Create an order on a new terminal."""
     return str((await service.create(await service.terminal())).body["id"])
 
 
 async def at_terminal(service: Service) -> tuple[str, Device]:
-    """An order that its terminal has acknowledged."""
+    """Create an order that its terminal has acknowledged."""
     terminal = await service.terminal()
     device = await service.device(terminal)
     order_id = (await service.create(terminal)).body["id"]
@@ -79,26 +79,26 @@ WAYS = {
 
 
 async def test_every_status_from_created(service: Service) -> None:
-    """204 without a body, by way of the terminal; each move is a version of its own, with its event, in order."""
+    """204 without a body, through the terminal's states; each move is a version with its event."""
     for status, end in ENDS.items():
         order_id = await created(service)
-        reply = await bring(service, order_id, status)
+        reply = await simulate(service, order_id, status)
         assert (reply.status, reply.raw) == (204, b""), reply
-        assert await standing(service, order_id) == end
+        assert await state_of(service, order_id) == end
         assert await moves(service, order_id) == WAYS[status]
         assert (await service.get(order_id))["version"] == 3
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
 async def test_every_status_from_the_terminal(service: Service) -> None:
-    """The terminal that has the order is told `cancel`, once; what it asks for afterwards is refused."""
+    """The terminal is sent `cancel` once; its later requests are refused."""
     for status, end in ENDS.items():
         order_id, device = await at_terminal(service)
-        assert (await bring(service, order_id, status)).status == 204
-        assert await standing(service, order_id) == end
+        assert (await simulate(service, order_id, status)).status == 204
+        assert await state_of(service, order_id) == end
         assert await moves(service, order_id) == WAYS[status]
-        told = await device.next()
-        assert (told.status, told.body) == (200, {"type": "cancel", "lease_id": order_id[3:]}), status
+        message = await device.next()
+        assert (message.status, message.body) == (200, {"type": "cancel", "lease_id": order_id[3:]}), status
         assert (await device.next(0)).status == 204
         assert (await device.authorizing(order_id[3:])).status == 409
         assert (await device.ack(order_id[3:])).status == 409
@@ -108,10 +108,10 @@ async def test_every_status_from_the_terminal(service: Service) -> None:
         assert await service.scene.value(ended_by, service.seller_id, order_id[3:]) == "detached"
 
 
-async def test_a_terminal_is_granted_nothing_while_it_is_paid(
+async def test_a_detached_terminal_gets_no_authorization_permit(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is fenced before the acquirer is asked, and not only when that has answered."""
+    """From before the acquirer is asked."""
     order_id, device = await at_terminal(service)
     approve, replies = Simulator.approve, list[Reply]()
 
@@ -119,16 +119,16 @@ async def test_a_terminal_is_granted_nothing_while_it_is_paid(
         replies.append(await device.authorizing(order_id[3:]))
         return await approve(simulator, payment, card)
 
-    monkeypatch.setattr(Simulator, "approve", meanwhile)
-    assert (await bring(service, order_id, "processed")).status == 204
+    monkeypatch.setattr(Simulator, "settle", meanwhile)
+    assert (await simulate(service, order_id, "processed")).status == 204
     assert [(reply.status, reply.code) for reply in replies] == [(409, "order_canceled")]
 
 
-async def test_what_a_fenced_terminal_reports_is_evidence(service: Service) -> None:
-    """The order does not change; an approval is recorded, and on its way back."""
+async def test_results_of_a_detached_terminal_are_recorded(service: Service) -> None:
+    """The order does not change; an approval is recorded and reversed."""
     for status in ("action_required", "processed", "canceled"):
         order_id, device = await at_terminal(service)
-        assert (await bring(service, order_id, status)).status == 204
+        assert (await simulate(service, order_id, status)).status == 204
         before = await service.get(order_id)
         for content in ({"outcome": "declined", "status_detail": "high_risk"}, {"outcome": "unknown"}):
             reply = await device.result(order_id[3:], **content)
@@ -140,19 +140,19 @@ async def test_what_a_fenced_terminal_reports_is_evidence(service: Service) -> N
         assert await service.scene.value(reversals, service.seller_id, order_id) == 1
 
 
-async def test_a_terminal_that_starts_again_forgets_the_order(service: Service) -> None:
-    """Also while its outcome is unknown for ever."""
+async def test_a_restarted_terminal_drops_a_detached_order(service: Service) -> None:
+    """Also while its outcome is unknown."""
     order_id, device = await at_terminal(service)
-    assert (await bring(service, order_id, "action_required")).status == 204
+    assert (await simulate(service, order_id, "action_required")).status == 204
     entry = {"lease_id": order_id[3:], "last_step": "card_presented"}
     again = Device(service, device.terminal, "7f7b3b0e-7a0c-4d8e-9a53-1d2f0c9b8a77")
     reply = await again.post("/hello", {"boot_id": again.boot_id, "app_version": "1", "journal": [entry]})
     assert reply.body["leases"] == [{"lease_id": order_id[3:], "verdict": "forget"}]
-    assert await standing(service, order_id) == CHECK
+    assert await state_of(service, order_id) == CHECK
 
 
-async def test_after_the_grant_it_is_too_late(database: Database) -> None:
-    """400 for every status, and nothing changes; once the outcome is unknown it can be processed, or failed."""
+async def test_simulation_after_authorization_is_permitted_returns_400(database: Database) -> None:
+    """The order is unchanged; once its outcome is unknown, it can be processed or failed."""
     clock = MovableClock()
     clock.freeze()
     async with running(database, clock=clock, settings=Settings(unknown_after_seconds=40)) as service:
@@ -160,29 +160,29 @@ async def test_after_the_grant_it_is_too_late(database: Database) -> None:
             order_id, device = await at_terminal(service)
             assert (await device.authorizing(order_id[3:])).status == 200
             for every in ENDS:
-                refused = await bring(service, order_id, every)
+                refused = await simulate(service, order_id, every)
                 assert (refused.status, refused.code) == (400, "bad_request")
-                assert refused.details == ["the order is at_terminal (at_terminal), authorization permitted"]
-            assert await standing(service, order_id) == AT_TERMINAL
+                assert refused.details == ["the order is at_terminal (at_terminal), granted to its terminal"]
+            assert await state_of(service, order_id) == AT_TERMINAL
             assert (await device.result(order_id[3:], outcome="unknown")).status == 200
             for every in ("canceled", "expired", "action_required", "refunded"):
-                refused = await bring(service, order_id, every)
+                refused = await simulate(service, order_id, every)
                 assert (refused.status, refused.code) == (400, "bad_request"), every
-            assert (await bring(service, order_id, status)).status == 204
-            assert await standing(service, order_id) == end
+            assert (await simulate(service, order_id, status)).status == 204
+            assert await state_of(service, order_id) == end
             open_inquiries = "SELECT COUNT(*) FROM inquiries WHERE ended_ms IS NULL"
             assert await service.scene.value(open_inquiries) == 0
-        await books_agree(database)
+        await ledgers_agree(database)
 
 
-async def test_the_acquirer_knows_of_the_payment(service: Service) -> None:
-    """An approval stands in its book under the payment's id; what is to have failed is undone and forbidden there."""
+async def test_the_simulated_acquirer_has_the_payment(service: Service) -> None:
+    """An approval has the payment's id; a payment to fail is reversed and blocked."""
     paid = await created(service)
-    await bring(service, paid, "processed")
+    await simulate(service, paid, "processed")
     doubtful, device = await at_terminal(service)
     await device.authorizing(doubtful[3:])
     await device.result(doubtful[3:], outcome="unknown")
-    await bring(service, doubtful, "failed")
+    await simulate(service, doubtful, "failed")
     sql = "SELECT payment_id, outcome, reference_id, reversed_ms FROM simulator_payments ORDER BY created_ms"
     rows = {row[0]: row[1:] for row in await service.database.read(lambda tx: tx.all(sql))}
     reference = (await service.get(paid))["transactions"]["payments"][0]["reference_id"]
@@ -190,69 +190,69 @@ async def test_the_acquirer_knows_of_the_payment(service: Service) -> None:
     assert rows[f"PAY{doubtful[3:]}"][2] is not None
 
 
-async def test_no_inquiry_is_made_after_action_required(service: Service) -> None:
-    """It waits for a further request, which ends it."""
+async def test_no_inquiry_after_action_required(service: Service) -> None:
+    """The order waits for a further request."""
     for status, end in (("processed", PROCESSED), ("failed", FAILED)):
         order_id = await created(service)
-        await bring(service, order_id, "action_required")
+        await simulate(service, order_id, "action_required")
         assert await service.scene.value("SELECT COUNT(*) FROM inquiries WHERE ended_ms IS NULL") == 0
-        assert (await bring(service, order_id, status)).status == 204
-        assert await standing(service, order_id) == end
+        assert (await simulate(service, order_id, status)).status == 204
+        assert await state_of(service, order_id) == end
         assert await moves(service, order_id) == [*WAYS["action_required"], WAYS[status][2]]
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
-async def test_refunded(service: Service) -> None:
-    """Only what is processed; all that is left of it goes back, as a refund, in one move."""
+async def test_refunded_requires_a_processed_order(service: Service) -> None:
+    """All that remains is refunded, in one move."""
     order_id = await created(service)
-    refused = await bring(service, order_id, "refunded")
+    refused = await simulate(service, order_id, "refunded")
     assert (refused.status, refused.code) == (400, "bad_request")
-    await bring(service, order_id, "processed")
+    await simulate(service, order_id, "processed")
     part = {"transactions": [{"id": f"PAY{order_id[3:]}", "amount": "4.90"}]}
     assert (await service.request("POST", f"/v1/orders/{order_id}/refund", part)).status == 201
-    assert (await bring(service, order_id, "refunded")).status == 204
-    assert await standing(service, order_id) == REFUNDED
+    assert (await simulate(service, order_id, "refunded")).status == 204
+    assert await state_of(service, order_id) == REFUNDED
     order = await service.get(order_id)
     assert [one["amount"] for one in order["transactions"]["refunds"]] == ["4.90", "20.00"]
     assert order["transactions"]["payments"][0]["refunded_amount"] == "24.90"
     assert (await moves(service, order_id))[3:] == ["refund_part", "refund_whole"]
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
-async def test_a_refund_that_the_acquirer_declines(service: Service) -> None:
-    """By a test amount: 400, and the order is as it was."""
+async def test_a_declined_refund_returns_400(service: Service) -> None:
+    """By a test amount; the order is unchanged."""
     order_id = (await service.create(await service.terminal(), amount="99900.30")).body["id"]
-    await bring(service, order_id, "processed")
+    await simulate(service, order_id, "processed")
     before = await service.get(order_id)
-    refused = await bring(service, order_id, "refunded")
+    refused = await simulate(service, order_id, "refunded")
     assert (refused.status, refused.code) == (400, "bad_request")
     assert await service.get(order_id) == before
-    await books_agree(service.database)
+    await ledgers_agree(service.database)
 
 
-async def test_cancellation_requested(service: Service) -> None:
-    """Canceled as the API asked, or at the terminal; expired; failed; unknown. Not processed: cancel excludes it."""
+async def test_statuses_from_cancellation_requested(service: Service) -> None:
+    """Canceled, expired, failed or unknown, but not processed."""
     ends = {**{status: end for status, end in ENDS.items() if status != "processed"}, "canceled": BY_API}
     for status, end in ends.items():
         order_id, _ = await at_terminal(service)
         await service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
-        assert await standing(service, order_id) == ASKED
-        refused = await bring(service, order_id, "processed")
+        assert await state_of(service, order_id) == ASKED
+        refused = await simulate(service, order_id, "processed")
         assert (refused.status, refused.code) == (400, "bad_request")
-        assert (await bring(service, order_id, status)).status == 204
-        assert await standing(service, order_id) == end
+        assert (await simulate(service, order_id, status)).status == 204
+        assert await state_of(service, order_id) == end
 
 
-async def test_what_has_ended_stays(service: Service) -> None:
-    """No status follows failed, canceled, expired, refunded; the details say how the order stands."""
+async def test_an_ended_order_returns_400(service: Service) -> None:
+    """failed, canceled, expired, refunded; the details name the order's status."""
     for end in ("failed", "canceled", "expired", "refunded"):
         order_id = await created(service)
         if end == "refunded":
-            await bring(service, order_id, "processed")
-        await bring(service, order_id, end)
+            await simulate(service, order_id, "processed")
+        await simulate(service, order_id, end)
         before = await service.get(order_id)
         for status in (*ENDS, "refunded"):
-            refused = await bring(service, order_id, status)
+            refused = await simulate(service, order_id, status)
             assert (refused.status, refused.code) == (400, "bad_request"), (end, status)
             assert refused.body["errors"][0]["message"] == f"The order cannot be moved to {status}."
             assert refused.details[0].startswith(f"the order is {before['status']} (")
@@ -260,40 +260,40 @@ async def test_what_has_ended_stays(service: Service) -> None:
 
 
 async def test_failed_with_each_detail(service: Service) -> None:
-    """As a real failure shows it, with where it broke."""
+    """As in a real failure, with its origin."""
     for detail in FAILED_DETAILS:
         order_id = await created(service)
-        assert (await bring(service, order_id, "failed", status_detail=detail)).status == 204
-        assert await standing(service, order_id) == ("failed", "failed", detail)
+        assert (await simulate(service, order_id, "failed", status_detail=detail)).status == 204
+        assert await state_of(service, order_id) == ("failed", "failed", detail)
         payment = (await service.get(order_id))["transactions"]["payments"][0]
         assert payment["origin"] in ("customer", "terminal", "acquirer")
 
 
 async def test_canceled_by_api(service: Service) -> None:
-    """As if it had been asked for while the order was at its terminal, each move of which is told."""
+    """As a cancel request at the terminal, with each move notified."""
     order_id = await created(service)
-    assert (await bring(service, order_id, "canceled", status_detail="canceled_by_api")).status == 204
-    assert await standing(service, order_id) == BY_API
+    assert (await simulate(service, order_id, "canceled", status_detail="canceled_by_api")).status == 204
+    assert await state_of(service, order_id) == BY_API
     assert await moves(service, order_id) == ["create", "acknowledge", "request_cancel", "confirm_cancel"]
 
 
-async def test_what_it_is_paid_with(service: Service) -> None:
-    """As is asked for; else as the order wished; a card shows digits, a code to be scanned none."""
-    wish = {"default_type": "credit_card", "default_installments": 3}
-    for asked, wished, method, first_digits in (
+async def test_payment_method(service: Service) -> None:
+    """As requested, else as in the order; a card has digits, a QR code has none."""
+    configured = {"default_type": "credit_card", "default_installments": 3}
+    for asked, preference, method, first_digits in (
         ({}, None, ("visa", "credit_card", 1), "423564"),
-        ({}, wish, ("visa", "credit_card", 3), "423564"),
-        ({"payment_method_id": "master", "installments": 6}, wish, ("master", "credit_card", 6), "503143"),
-        ({"payment_method_type": "debit_card"}, wish, ("debvisa", "debit_card", 1), "400276"),
+        ({}, configured, ("visa", "credit_card", 3), "423564"),
+        ({"payment_method_id": "master", "installments": 6}, configured, ("master", "credit_card", 6), "503143"),
+        ({"payment_method_type": "debit_card"}, configured, ("debvisa", "debit_card", 1), "400276"),
         ({"payment_method_type": "qr"}, None, ("account_money", "qr", 1), None),
         ({"payment_method_type": "credit_card", "payment_method_id": "elo"}, None, ("elo", "credit_card", 1), "423564"),
     ):
         terminal = await service.terminal()
         body = order_body(terminal.id)
-        if wished is not None:
-            body["config"]["payment_method"] = wished
+        if preference is not None:
+            body["config"]["payment_method"] = preference
         order_id = (await service.request("POST", "/v1/orders", body)).body["id"]
-        assert (await bring(service, order_id, "processed", status_detail="accredited", **asked)).status == 204
+        assert (await simulate(service, order_id, "processed", status_detail="accredited", **asked)).status == 204
         payment = (await service.get(order_id))["transactions"]["payments"][0]
         assert tuple(payment["payment_method"].values()) == method
         assert payment.get("card", {}).get("first_digits") == first_digits
@@ -321,47 +321,47 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-async def test_a_body_with_a_fault(service: Service) -> None:
-    """Is refused with the field and its rule, and nothing changes."""
+async def test_an_invalid_body_returns_400(service: Service) -> None:
+    """With the field and its rule; the order is unchanged."""
     order_id = await created(service)
     for body, code, detail in FAULTS:
         reply = await service.request("POST", f"/v1/orders/{order_id}/events", body, key=None)
         assert (reply.status, reply.code) == (400, code), body
         assert reply.details[0].startswith(detail), body
-    assert await standing(service, order_id) == CREATED
+    assert await state_of(service, order_id) == CREATED
 
 
-async def test_a_live_order_is_paid_at_its_terminal(service: Service) -> None:
-    """403 for its own token; for a test token it does not exist. Nor does what nobody made."""
+async def test_a_live_order_returns_403(service: Service) -> None:
+    """404 with a test token, and for an unknown order."""
     terminal = await service.terminal(live=True)
     order = await service.request("POST", "/v1/orders", order_body(terminal.id), token=service.live_access_token)
     path = f"/v1/orders/{order.body['id']}/events"
     own = await service.request("POST", path, {"status": "processed"}, token=service.live_access_token, key=None)
     assert (own.status, own.code) == (403, "forbidden")
-    assert (await bring(service, order.body["id"], "processed")).code == "order_not_found"
-    assert (await bring(service, "ORD01J67CQQH5904WDBVZEM4JMEP3", "processed")).code == "order_not_found"
+    assert (await simulate(service, order.body["id"], "processed")).code == "order_not_found"
+    assert (await simulate(service, "ORD01J67CQQH5904WDBVZEM4JMEP3", "processed")).code == "order_not_found"
 
 
 async def test_an_overdue_order_is_expired(database: Database) -> None:
-    """It can't be brought anywhere, though no worker has met it yet."""
+    """It cannot be brought to another status, even without a worker."""
     clock = MovableClock()
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
         order_id = await created(service)
         clock.advance(16 * 60 * 1000)
-        assert (await bring(service, order_id, "processed")).status == 400
-        assert await standing(service, order_id) == EXPIRED
+        assert (await simulate(service, order_id, "processed")).status == 400
+        assert await state_of(service, order_id) == EXPIRED
 
 
-async def test_many_at_once(service: Service) -> None:
-    """Of all that are asked for at once, one end is reached, by a path of the table, and the books agree."""
+async def test_concurrent_simulations_reach_one_end(service: Service) -> None:
+    """By a path of the table of moves, and the simulator's ledger agrees."""
     for _ in range(3):
         order_id, device = await at_terminal(service)
-        asked = [bring(service, order_id, status) for status in ("processed", "failed", "canceled", "expired") * 3]
+        asked = [simulate(service, order_id, status) for status in ("processed", "failed", "canceled", "expired") * 3]
         replies = await asyncio.gather(*asked, device.authorizing(order_id[3:]), service.cancel(order_id))
         assert {reply.status for reply in replies} <= {200, 204, 400, 409}
         if (await service.get(order_id))["status"] == "at_terminal":
             assert replies[-2].status == 200, "only the grant keeps all the others away"
             assert (await device.approve(order_id[3:])).status == 200
         assert len(await moves(service, order_id)) == (await service.get(order_id))["version"] == 3
-    await books_agree(service.database)
+    await ledgers_agree(service.database)

@@ -1,4 +1,4 @@
-"""Who is unknown and who is wrong cost the same statements and the same hashes. Time itself: `bench.refusals`."""
+"""Unknown credentials and wrong ones cost the same statements and hashes. Timing: `bench.refusals`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN = "1234567890123456"
 
 @dataclass
 class Cost:
-    """What was asked of the database, in order, and how often Argon2 ran with which parameters."""
+    """The statements, in order, and the parameters of each Argon2 hash."""
 
     statements: list[str] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
@@ -32,19 +32,19 @@ class Cost:
 
 @dataclass
 class Scene:
-    """A service whose costs are counted."""
+    """A service whose costs are recorded."""
 
     service: Service
     monkeypatch: pytest.MonkeyPatch
 
     async def has_password(self, stored: str) -> None:
-        """The seller's password is kept as this hash."""
+        """Store this hash as the seller's password."""
         seller_id = self.service.seller_id
         await self.service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", seller_id, stored)
 
     @contextmanager
     def cost(self) -> Iterator[Cost]:
-        """The cost of what is done within."""
+        """Record the cost of the block."""
         cost, ask, verify = Cost(), RecordingTransaction.one, PasswordHasher.verify
         ask_all = RecordingTransaction.all
 
@@ -69,13 +69,13 @@ class Scene:
 
 @pytest.fixture
 async def scene(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    """A service on a database that counts."""
+    """A service on a recording database."""
     async with running(RecordingDatabase(database), workers=False) as service:
         yield Scene(service, monkeypatch)
 
 
 async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -> None:
-    """The same statements and the same answer, also where the client has just proven who it is."""
+    """The same statements and response, also right after a successful authentication."""
     loop = asyncio.get_running_loop()
     service, costs, answers = scene.service, list[list[str]](), list[bytes]()
     good = {**service.scene.refresh("TG-1"), **service.scene.credentials()}
@@ -95,7 +95,7 @@ async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -
 
 
 async def test_an_unknown_e_mail_costs_what_a_wrong_password_costs(scene: Scene) -> None:
-    """The same statements, one Argon2 of today's parameters each, and the same page but for the address typed in."""
+    """The same statements, one Argon2 hash with the current parameters, and the same page except for the address."""
     seller = await browser(scene.service)
     await scene.has_password(await hash_password(PASSWORD))
     email, costs, pages = scene.service.scene.seller.email, list[Cost](), list[str]()
@@ -111,8 +111,8 @@ async def test_an_unknown_e_mail_costs_what_a_wrong_password_costs(scene: Scene)
     assert pages[0] == pages[1]
 
 
-async def test_an_old_hash_is_told_no_sooner(scene: Scene) -> None:
-    """A seller whose hash has cheaper parameters waits as long for the refusal, and gets in with the right password."""
+async def test_an_old_hash_is_rejected_no_sooner(scene: Scene) -> None:
+    """A seller with cheaper hash parameters waits as long for the rejection, and can sign in."""
     seller = await browser(scene.service)
     old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
     await scene.has_password(old)
@@ -123,8 +123,8 @@ async def test_an_old_hash_is_told_no_sooner(scene: Scene) -> None:
     assert (await seller.sign_in("/applications")).status == 303
 
 
-def test_the_measure_of_what_time_tells() -> None:
-    """One half where nobody can tell, one or zero where everybody can, ties in the middle."""
+def test_the_measure_of_timing_differences() -> None:
+    """One half for equal distributions, one or zero for disjoint ones, ties in the middle."""
     assert auc([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == 0.5
     assert auc([4.0, 5.0], [1.0, 2.0, 3.0]) == 1.0
     assert auc([1.0], [2.0, 3.0]) == 0.0

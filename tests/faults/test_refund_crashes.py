@@ -18,7 +18,7 @@ from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
 from paydesk.core.crash_points import LABELS, STEP_LABELS
 from paydesk.storage.connect import open_database
-from refund_scene import DECLINED, LOST, UNHEARD, books_agree, claims_run_out, only, pay, refund
+from refund_scene import DECLINED, LOST, UNHEARD, expire_leases, ledgers_agree, only, pay, refund
 from service import Device, Reply, Service, access_token
 from webhooks_scene import subscribe
 
@@ -65,7 +65,7 @@ class Scenario:
         """Start the node when all claims have run out; it may die again, of its worker's doing."""
         database = await open_database(self.database_url)
         self.service.scene.database = database
-        await claims_run_out(self.service)
+        await expire_leases(self.service)
         await database.close()
         await asyncio.to_thread(self.node.start, crash_at=crash_at)
         if crash_at:
@@ -98,7 +98,7 @@ async def _scenario(database_url: str, folder: Path) -> AsyncIterator[Scenario]:
         await asyncio.to_thread(node.end)
     database = await open_database(database_url)
     try:
-        await books_agree(database)
+        await ledgers_agree(database)
     finally:
         await database.close()
 

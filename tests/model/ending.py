@@ -1,4 +1,4 @@
-"""The end of a run: all comes to rest, every order is looked at once more, and every promise is held to account."""
+"""The end of a run: all work settles, every order is read once more, and every promise is checked."""
 
 from __future__ import annotations
 
@@ -16,34 +16,33 @@ from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 
 LATE_MS, SETTLE_MS, FURTHER_MS = 31_000, 240_000, 270_000
-"""Answers that are late arrive, then all comes due, also what a node that died had claimed, and what was asked for in
-vain is asked for again."""
+"""Late responses arrive; then all work is due, including expired leases and retries."""
 LAST_SALES = (
-    # Nobody tells of the charge: the acquirer must be asked.
+    # The charge is not reported: the acquirer must be asked.
     (0, USUAL_MINOR, 900, ("result", "create", "ack", "authorizing", "charge")),
-    # All of it is under way for a while: no more can be had.
+    # The full amount is reserved for a while: a further refund is rejected.
     (1, 9_990_034, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part", "refund")),
-    # The charge is told of when the order has expired: it must go back.
+    # The charge is reported after the expiry: it must be reversed.
     (1, USUAL_MINOR, 30, ("result", "create", "ack", "charge")),
-    # The acquirer does not want to give it back.
+    # The acquirer declines the refund.
     (2, 9_990_030, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part")),
 )
-"""So that every run has these: which terminal, the price, the seconds that there are, and what happens."""
+"""Sales of every run: the terminal, the amount, the expiration in seconds, and the requests."""
 SETTLE_SECONDS_MAX, PATIENCE_SECONDS = 40.0, 0.7
 PAGES_MAX = 50
 
 Seen = dict[str, tuple[str, ...]]
-"""Orders as they were shown: status and version."""
+"""Status and version by order id."""
 
 
 async def settle(shop: Shop) -> None:
-    """Let everything come due and be done; then nothing may be left that a worker should have moved."""
+    """Make all work due and wait for it; then no order may be overdue."""
     for terminal, price, seconds, kinds in LAST_SALES:
         for kind in kinds:
             await shop.perform([shop.op(kind, terminal, price=price, seconds=seconds)])
     shop.receiver.calm()
     await shop.pass_time(LATE_MS)
-    await _tell_of_charges(shop)
+    await _report_charges(shop)
     await shop.pass_time(SETTLE_MS)
     deadline, patience = time.monotonic() + SETTLE_SECONDS_MAX, time.monotonic() + PATIENCE_SECONDS
     while (left := await final_state.unsettled(shop.database_url)) != (0, 0):
@@ -54,15 +53,15 @@ async def settle(shop: Shop) -> None:
             patience = time.monotonic() + PATIENCE_SECONDS
         await asyncio.sleep(0.05)
     for terminal in range(len(shop.orders)):
-        await _look_at_all(shop, terminal, deadline)
+        await _read_all(shop, terminal, deadline)
     await shop.refresh(1)
     shop.family.works_at_the_end = True
 
 
-async def _tell_of_charges(shop: Shop) -> None:
-    """Whoever charged a card and was never let do so says it at last."""
+async def _report_charges(shop: Shop) -> None:
+    """Report the charges that only terminals can report."""
     for terminal, orders in enumerate(shop.orders):
-        for order_id in set(orders) & set(shop.purse.missed_wakeups()):
+        for order_id in set(orders) & set(shop.purse.unreported()):
             number = shop.next_number()
             amount_minor = shop.notes.amounts[order_id]
             await shop.perform(
@@ -70,8 +69,8 @@ async def _tell_of_charges(shop: Shop) -> None:
             )
 
 
-async def _look_at_all(shop: Shop, terminal: int, deadline: float) -> None:
-    # One after the other: at once there would be too many ways in which it may have been.
+async def _read_all(shop: Shop, terminal: int, deadline: float) -> None:
+    # Sequentially: concurrent requests would have too many possible orders.
     for back in range(len(shop.orders[terminal])):
         await shop.perform([shop.op("get", terminal, back=back)])
     while any(overdue(world, shop.now_ms) for world in shop.worlds[terminal]):
@@ -80,10 +79,10 @@ async def _look_at_all(shop: Shop, terminal: int, deadline: float) -> None:
         await shop.perform([shop.op("get", terminal)])
 
 
-async def hold_to_account(shop: Shop) -> list[str]:
-    """Every promise, read off the answers, the notifications, the log, and the database that nobody serves."""
+async def violations(shop: Shop) -> list[str]:
+    """Return the violations found in responses, notifications, the log, and the database of the stopped node."""
     found_by_search = await _searched(shop)
-    told = await _told(shop)
+    feeds = await _feeds(shop)
     await shop.stop()
     log = await asyncio.to_thread(shop.node.log.read_text)
     found = [*checker.defects("the node", log), *shop.records.violations]
@@ -91,8 +90,8 @@ async def hold_to_account(shop: Shop) -> list[str]:
     try:
         facts = await final_state.read(database, shop.records)
         found += checker.violations(shop.records, facts)
-        found += _other_than_searched(facts, found_by_search)
-        found += _other_than_told(facts, told)
+        found += _search_differences(facts, found_by_search)
+        found += _feed_differences(facts, feeds)
         found += [f"ledger: {finding}" for finding in await check.check(database, shop.now_ms)]
     finally:
         await database.close()
@@ -103,7 +102,7 @@ async def hold_to_account(shop: Shop) -> list[str]:
 
 
 async def _searched(shop: Shop) -> Seen:
-    """All orders, as searching by their terminals shows them."""
+    """Return all orders as found by their terminals."""
     seen: Seen = {}
     for seed in shop.seeds:
         path, page = f"/v1/orders?terminal_id={seed.terminal_id}&limit=100", 0
@@ -118,8 +117,8 @@ async def _searched(shop: Shop) -> Seen:
     return seen
 
 
-def _other_than_searched(facts: Facts, seen: Seen) -> list[str]:
-    """Promise 10 and a write is found by the next read: a search shows every order, as it is."""
+def _search_differences(facts: Facts, seen: Seen) -> list[str]:
+    """Return violations of promise 10 and of "a write is found by the next read" in searches."""
     kept = {one.order_id: (one.shown[0], str(one.version)) for one in facts.orders.values()}
     return [
         f"{order_id} is {kept.get(order_id)}, and searching shows {seen.get(order_id)}"
@@ -129,11 +128,11 @@ def _other_than_searched(facts: Facts, seen: Seen) -> list[str]:
 
 
 Feeds = dict[tuple[int, bool], list[tuple[str, int]]]
-"""Of each seller, live or test, the order and version of every event of the feed, as they came."""
+"""The order id and version of each feed's events, in order, by seller and mode."""
 
 
-async def _told(shop: Shop) -> Feeds:
-    """Every feed of events from its beginning to its end."""
+async def _feeds(shop: Shop) -> Feeds:
+    """Read every feed of events completely."""
     feeds: Feeds = {}
     for seed in shop.seeds:
         feed: list[tuple[str, int]] = []
@@ -150,22 +149,22 @@ async def _told(shop: Shop) -> Feeds:
     return feeds
 
 
-def _other_than_told(facts: Facts, feeds: Feeds) -> list[str]:
-    """Promises 7 and 10: a feed tells of every event of its seller's, live or test, once, an order's in their order."""
-    found, told = [], Counter(event for feed in feeds.values() for event in feed)
+def _feed_differences(facts: Facts, feeds: Feeds) -> list[str]:
+    """Return violations of promises 7 and 10: a feed has every event of its seller and mode once, in order."""
+    found, counts = [], Counter(event for feed in feeds.values() for event in feed)
     for order in facts.orders.values():
         found += [
-            f"version {event.version} of {order.order_id} is told {told[order.order_id, event.version]} times"
+            f"version {event.version} of {order.order_id} is in the feeds {counts[order.order_id, event.version]} times"
             for event in order.events
-            if told[order.order_id, event.version] != 1
+            if counts[order.order_id, event.version] != 1
         ]
     for (seller, live), feed in feeds.items():
         latest: dict[str, int] = {}
         for order_id, version in feed:
             if version != latest.get(order_id, 0) + 1:
-                found.append(f"version {version} of {order_id} is told after {latest.get(order_id)}")
+                found.append(f"version {version} of {order_id} follows {latest.get(order_id)}")
             if order_id in facts.orders and facts.orders[order_id].live != live:
-                found.append(f"{order_id} is told to seller {seller} as {'live' if live else 'test'}")
+                found.append(f"{order_id} is in the feed of seller {seller} as {'live' if live else 'test'}")
             latest[order_id] = version
     return found
 

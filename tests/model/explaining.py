@@ -1,40 +1,39 @@
-"""Which worlds explain what was answered: every order in which the requests may have happened is tried."""
+"""Which worlds explain the responses: all orders of concurrent requests are tried."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.world import Moment, Op, Told, World, drifted, outcomes, refunding
+from model.world import Moment, Op, Response, World, drifted, outcomes, refunding
 
 DECIDED = (("processed",), ("declined",))
-"""What a refund is told that is not under way any more."""
+"""The `names` of responses to refunds that have an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A request and its answer, and when it was sent and answered.
+    """A request and its response, with the times of both.
 
-    Without an answer it is an attempt that nobody heard of again: it may have happened, but only before the event at
-    place `repeat`, which is the same request once more.
+    An attempt without a response may have been handled, but only before the event at place `repeat`, its repeat.
     """
 
     op: Op
-    told: Told | None
+    response: Response | None
     after_ms: int
     until_ms: int
     repeat: int = -1
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        """What the clock may have shown, as far as it makes a difference."""
+        """Return the possible times of handling that matter."""
         return tuple(Moment(self.after_ms, now_ms) for now_ms in {self.after_ms, self.until_ms})
 
 
 def explained(worlds: Iterable[World], events: tuple[Event, ...], latest_ms: int) -> set[World]:
-    """The worlds that may be now, after all events, in any order; none where nothing explains the answers."""
+    """Return the possible worlds after all events in any order; empty if none explains the responses."""
     found: set[World] = set()
-    done = [event.op.number for event in events if event.told is not None and event.told.names in DECIDED]
+    done = [event.op.number for event in events if event.response is not None and event.response.names in DECIDED]
     seen: set[tuple[World, frozenset[int]]] = set()
     ahead = [(world, frozenset(range(len(events)))) for world in worlds]
     while ahead:
@@ -49,8 +48,8 @@ def explained(worlds: Iterable[World], events: tuple[Event, ...], latest_ms: int
         for one in reached:
             for number in remaining:
                 event = events[number]
-                came_to = {one} if event.told is None else set[World]()
-                if event.told is not None or event.repeat in remaining:
+                came_to = {one} if event.response is None else set[World]()
+                if event.response is not None or event.repeat in remaining:
                     came_to |= _after(one, event)
                 ahead += [(after, remaining - {number}) for after in came_to]
     return found
@@ -60,12 +59,12 @@ def _after(world: World, event: Event) -> set[World]:
     return {
         after
         for at in event.moments
-        for after, told in outcomes(world, event.op, at, event.told)
-        if event.told is None or is_like(told, event.told)
+        for after, response in outcomes(world, event.op, at, event.response)
+        if event.response is None or is_like(response, event.response)
     }
 
 
-def is_like(expected: Told, told: Told) -> bool:
-    """Whether the answer is the one that was expected."""
-    same = (expected.status, expected.code, expected.names) == (told.status, told.code, told.names)
-    return same and told.shown[: len(expected.shown)] == expected.shown
+def is_like(expected: Response, response: Response) -> bool:
+    """Return whether the response is as expected."""
+    same = (expected.status, expected.code, expected.names) == (response.status, response.code, response.names)
+    return same and response.shown[: len(expected.shown)] == expected.shown

@@ -1,4 +1,4 @@
-"""What was done in all runs of the model, as it is printed."""
+"""Figures of all runs of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Figures:
-    """What was done in all runs."""
+    """Figures of all runs."""
 
     runs: int = 0
     steps: Counter[str] = field(default_factory=Counter)
@@ -22,12 +22,12 @@ class Figures:
     """Called when a run begins."""
 
     def begin(self) -> None:
-        """One more run."""
+        """Count a run."""
         self.runs += 1
         self.report()
 
     def table(self) -> dict[str, object]:
-        """As they are printed."""
+        """Return the figures by their printed names."""
         return {
             "runs": self.runs,
             "steps": self.steps.total(),

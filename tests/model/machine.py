@@ -1,4 +1,4 @@
-"""The rules of a run: what clients may do next, drawn by Hypothesis, one after the other and at once."""
+"""The rules of a run: the next actions, drawn by Hypothesis, sequential and concurrent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from model import ending, strangers
+from model import ending, outsiders
 from model.figures import Figures
 from model.shop import TERMINALS, Death, Shop, opened
 from model.world import Op
@@ -28,17 +28,17 @@ terminals = st.integers(0, TERMINALS - 1)
 kinds = st.sampled_from(
     (
         *("next",) * 8,
-        *("create", "get", "cancel", "ask_back", "ask_back", "ack", "step"),
-        *("authorizing", "result", "result", "give_back", "refund", "refund_part", "refund_part", "charge"),
+        *("create", "get", "cancel", "cancel_at_terminal", "cancel_at_terminal", "ack", "step"),
+        *("authorizing", "result", "result", "release", "refund", "refund_part", "refund_part", "charge"),
     )
 )
-wishes = st.tuples(
+requests = st.tuples(
     kinds,
     st.sampled_from((0, 0, 0, 1)),
     st.sampled_from(("approved", "approved", "declined", "canceled", "unknown", "approved_less")),
     st.sampled_from((30, 170, 900)),
 )
-"""A request: its kind, of the newest order or the one before, what a result says, how many seconds an order lives."""
+"""A request: its kind, the latest order or the one before, a result's content, an order's expiration in seconds."""
 deaths = st.one_of(
     st.builds(Death, label=st.sampled_from(LABELS + STEP_LABELS), times=st.integers(1, 3)),
     st.builds(Death, after_ms=st.integers(0, 12)),
@@ -48,50 +48,58 @@ places = st.integers(0, 50)
 LIKELY: dict[str, tuple[str, ...]] = {
     "over": ("create",),
     "created": ("ack", "ack", "cancel", "ack", "ack"),
-    "taken": ("authorizing", "ask_back", "authorizing", "authorizing", "charge", "ask_back", "authorizing"),
-    "canceling": ("authorizing", "give_back", "authorizing", "result"),
-    "granted": ("result", "ask_back", "charge", "result", "authorizing", "cancel", "result"),
-    "unknown": ("authorizing", "charge", "create", "result", "ask_back"),
+    "taken": (
+        "authorizing",
+        "cancel_at_terminal",
+        "authorizing",
+        "authorizing",
+        "charge",
+        "cancel_at_terminal",
+        "authorizing",
+    ),
+    "canceling": ("authorizing", "release", "authorizing", "result"),
+    "granted": ("result", "cancel_at_terminal", "charge", "result", "authorizing", "cancel", "result"),
+    "unknown": ("authorizing", "charge", "create", "result", "cancel_at_terminal"),
     "paid": ("refund_part", "create", "refund_part", "refund", "result"),
 }
-"""What comes next on a terminal, more often than other things, by how its newest order stands."""
+"""The likely next requests by the state of the terminal's latest order."""
 
 ACTIONS: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
-    "asks": (30, {"terminal": terminals, "wish": wishes}),
+    "asks": (30, {"terminal": terminals, "request": requests}),
     "ask_at_once": (
         20,
         {
             "terminal": terminals,
-            "drawn": st.lists(wishes, min_size=2, max_size=4),
-            "elsewhere": st.tuples(terminals, wishes),
+            "drawn": st.lists(requests, min_size=2, max_size=4),
+            "other": st.tuples(terminals, requests),
         },
     ),
-    "node_dies": (8, {"terminal": terminals, "drawn": st.lists(wishes, min_size=1, max_size=3), "death": deaths}),
+    "node_dies": (8, {"terminal": terminals, "drawn": st.lists(requests, min_size=1, max_size=3), "death": deaths}),
     "terminal_starts": (
         6,
         {
             "terminal": terminals,
             "last_step": st.sampled_from((None, "", "acknowledged", "authorizing")),
-            "wish": wishes,
+            "request": requests,
         },
     ),
     "time_passes": (10, {"seconds": st.sampled_from((31, 41, 7, 31, -5, 41, 91, 300))}),
     "clock_jumps": (2, {"hours": st.sampled_from((-1, 1, 24 * 40))}),
     "key_is_repeated": (6, {"place": places}),
     "result_is_repeated": (6, {"place": places, "contradict": st.booleans()}),
-    "stranger_looks": (3, {"terminal": terminals}),
+    "outsider_tries": (3, {"terminal": terminals}),
     "tokens_are_refreshed": (3, {"times": st.integers(1, 3)}),
 }
-"""What may come next: how often among a hundred, and what is drawn with it."""
+"""The actions with their weights in percent and their drawn arguments."""
 
-# Of rules of its own Hypothesis would draw the simplest ones most of the time.
+# With one rule per action Hypothesis would mostly draw the simplest ones.
 actions = st.sampled_from([name for name, (weight, _) in ACTIONS.items() for _ in range(weight)]).flatmap(
     lambda name: st.tuples(st.just(name), st.fixed_dictionaries(ACTIONS[name][1]))
 )
 
 
 class Background:
-    """An event loop of its own thread: the clients' and the receiver's, also while Hypothesis draws."""
+    """An event loop in a thread, for the clients and the receiver, also while Hypothesis draws."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -99,11 +107,11 @@ class Background:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do it there, and wait for it."""
+        """Run the coroutine there and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_SECONDS_MAX)
 
     def end(self) -> None:
-        """Stop it, and whatever still runs there."""
+        """Cancel its tasks and stop it."""
         self.run(self._cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -117,10 +125,10 @@ class Background:
 
 
 class Orders(RuleBasedStateMachine):
-    """Orders of three terminals, from their creation to their end, whoever acts on them and whenever the node dies."""
+    """Orders of several terminals, from creation to end, with concurrent actors and crashes of the node."""
 
     fresh: Callable[[], AbstractContextManager[str]]
-    """A fresh, migrated database, gone when the block ends."""
+    """Provides a fresh, migrated database."""
     figures: Figures
 
     def __init__(self) -> None:
@@ -137,7 +145,7 @@ class Orders(RuleBasedStateMachine):
 
     @rule(action=actions)
     def step(self, action: tuple[str, dict[str, Any]]) -> None:
-        """One thing after the other; some of them are many at once."""
+        """Run one action; some make concurrent requests."""
         name, drawn = action
         self.figures.steps[name] += 1
         work: Coroutine[Any, Any, None] = getattr(self, name)(**drawn)
@@ -147,8 +155,8 @@ class Orders(RuleBasedStateMachine):
             self.failed = True
             raise
 
-    def _op(self, terminal: int, wish: tuple[Any, ...]) -> Op:
-        kind, back, content, seconds = wish
+    def _op(self, terminal: int, request: tuple[Any, ...]) -> Op:
+        kind, back, content, seconds = request
         if kind == "next":
             kind = self._next(terminal)
         if kind in ("refund", "refund_part"):
@@ -156,11 +164,11 @@ class Orders(RuleBasedStateMachine):
         return self.shop.op(kind, terminal, back=back, content=content, seconds=seconds)
 
     def _next(self, terminal: int) -> str:
-        """What usually comes next there."""
-        likely = LIKELY[self._standing(terminal)]
+        """Return a likely next request."""
+        likely = LIKELY[self._situation(terminal)]
         return likely[self.shop.number % len(likely)]
 
-    def _standing(self, terminal: int) -> str:
+    def _situation(self, terminal: int) -> str:
         world = max(self.shop.worlds[terminal], key=repr)
         live = world.live
         if live is None:
@@ -173,55 +181,55 @@ class Orders(RuleBasedStateMachine):
             return "granted"
         return "canceling" if live.state == status.CANCELLATION_REQUESTED else "taken"
 
-    async def asks(self, terminal: int, wish: tuple[Any, ...]) -> None:
-        """One request."""
-        await self.shop.perform([self._op(terminal, wish)])
+    async def asks(self, terminal: int, request: tuple[Any, ...]) -> None:
+        """Make one request."""
+        await self.shop.perform([self._op(terminal, request)])
 
-    async def ask_at_once(self, terminal: int, drawn: list[tuple[Any, ...]], elsewhere: tuple[int, Any]) -> None:
-        """Several clients at once, most of them about one terminal."""
-        await self.shop.perform([*(self._op(terminal, wish) for wish in drawn), self._op(*elsewhere)])
+    async def ask_at_once(self, terminal: int, drawn: list[tuple[Any, ...]], other: tuple[int, Any]) -> None:
+        """Make concurrent requests, most of them about one terminal."""
+        await self.shop.perform([*(self._op(terminal, request) for request in drawn), self._op(*other)])
 
     async def node_dies(self, terminal: int, drawn: list[tuple[Any, ...]], death: Death) -> None:
-        """`kill -9` in the midst of requests, each of which is repeated."""
-        await self.shop.perform([self._op(terminal, wish) for wish in drawn], death)
+        """Kill the node during requests, which are then repeated."""
+        await self.shop.perform([self._op(terminal, request) for request in drawn], death)
 
-    async def terminal_starts(self, terminal: int, last_step: str | None, wish: tuple[Any, ...]) -> None:
-        """A terminal starts again, with its journal or without, beside a request."""
-        beside = self._op(terminal, wish)
+    async def terminal_starts(self, terminal: int, last_step: str | None, request: tuple[Any, ...]) -> None:
+        """Restart a terminal, with or without its journal, during a request."""
+        beside = self._op(terminal, request)
         await self.shop.perform([self.shop.hello(terminal, last_step), beside])
 
     async def time_passes(self, seconds: int) -> None:
-        """A clock may go back a little, too. Over five minutes the node is stopped in order, and started again."""
+        """Move the clocks, also back a little. Beyond five minutes the node is restarted."""
         await self.shop.pass_time(seconds * 1000)
 
     async def clock_jumps(self, hours: int) -> None:
-        """For a moment the clock is off by hours, or by weeks."""
+        """Make the clock wrong by hours or weeks for a while."""
         await self.shop.jump(hours * 3_600_000)
 
     async def key_is_repeated(self, place: int) -> None:
-        """Long after it was answered."""
+        """Repeat a request long after its response."""
         if self.shop.notes.sent:
             await self.shop.repeat_a_key(place)
 
     async def result_is_repeated(self, place: int, *, contradict: bool) -> None:
-        """As it was, or otherwise."""
+        """Repeat a result, identical or contradicting."""
         if self.shop.notes.results:
             await self.shop.repeat_a_result(place, contradict=contradict)
 
-    async def stranger_looks(self, terminal: int) -> None:
-        """Somebody who has no business with the order."""
-        await strangers.look(self.shop, terminal)
+    async def outsider_tries(self, terminal: int) -> None:
+        """Access the order with credentials of another seller or mode."""
+        await outsiders.try_all(self.shop, terminal)
 
     async def tokens_are_refreshed(self, times: int) -> None:
-        """By one process or several at once."""
+        """Refresh tokens, once or concurrently."""
         await self.shop.refresh(times)
 
     def teardown(self) -> None:
-        """All comes to rest; then every promise is checked from outside."""
+        """Settle all work, then check every promise from outside."""
         try:
             if not self.failed:
                 self.loop.run(ending.settle(self.shop))
-                found = self.loop.run(ending.hold_to_account(self.shop))
+                found = self.loop.run(ending.violations(self.shop))
                 assert not found, "\n".join(found)
         finally:
             self.loop.run(self._open.__aexit__(None, None, None))
@@ -229,5 +237,5 @@ class Orders(RuleBasedStateMachine):
 
 
 def machine_of(fresh: Callable[[], AbstractContextManager[str]], figures: Figures) -> type[Orders]:
-    """The machine on databases of this kind, which adds to these figures."""
+    """Return the machine for this kind of database, which adds to the figures."""
     return type("OrdersThere", (Orders,), {"fresh": staticmethod(fresh), "figures": figures})

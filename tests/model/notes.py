@@ -13,7 +13,7 @@ from model.world import Op
 OPERATIONS: dict[str, Operation] = {
     "create": "create",
     "cancel": "cancel",
-    "ask_back": "cancel",
+    "cancel_at_terminal": "cancel",
     "refund": "refund",
     "refund_part": "refund",
 }
@@ -58,8 +58,8 @@ class Notes:
 
     def _keep_order(self, op: Op, answer: Answer) -> None:
         record = self.records.order(op.order_id, self.seeds[op.terminal].terminal_id)
-        record.cancel_asked = record.cancel_asked or op.kind in ("cancel", "ask_back")
-        if op.kind in ("cancel", "ask_back") and answer.status == 200:
+        record.cancel_asked = record.cancel_asked or op.kind in ("cancel", "cancel_at_terminal")
+        if op.kind in ("cancel", "cancel_at_terminal") and answer.status == 200:
             record.canceled_answer = True
         if op.kind == "authorizing" and answer.status == 200:
             record.granted = True

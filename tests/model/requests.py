@@ -1,4 +1,4 @@
-"""The requests of the model: what is sent for each kind of them, and what its answer says as far as the model knows."""
+"""The requests of the model, and their responses as far as the model predicts them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from datetime import datetime
 from typing import Any
 
 from faults.scene import TerminalSeed
-from model.world import Op, Told
+from model.world import Op, Response
 from paydesk.core.money import minor_units
 from service import approved, order_body
 
 NO_ANSWER = 0
-BY_APPLICATIONS = ("create", "get", "cancel", "ask_back", "refund", "refund_part")
+BY_APPLICATIONS = ("create", "get", "cancel", "cancel_at_terminal", "refund", "refund_part")
 CARDS = {"approved": "visa_approved", "declined": "insufficient_amount", "canceled": "late", "unknown": "no_answer"}
-"""What a terminal takes to the acquirer, by what is drawn; the last two are approved, and nobody hears of it."""
+"""The card for each drawn content; the last two are approved without a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came: the status, 0 where nothing came, the headers that matter, and the body."""
+    """A response: the status, 0 without one, the relevant header, and the body."""
 
     status: int = NO_ANSWER
     raw: bytes = b""
@@ -29,17 +29,17 @@ class Answer:
 
     @property
     def unknown(self) -> bool:
-        """Whether it happened or not is not known."""
+        """Return whether it is unknown that the request was handled."""
         return self.status in (NO_ANSWER, 423) or self.status >= 500
 
     @property
     def body(self) -> Any:
-        """The document."""
+        """Return the parsed body."""
         return json.loads(self.raw) if self.raw else {}
 
 
 def request_of(op: Op, seed: TerminalSeed) -> tuple[str, str, Any, str]:
-    """Its method, path, body and token."""
+    """Return the method, path, body and token."""
     if op.kind in BY_APPLICATIONS:
         return *_of_application(op, seed), seed.access_token
     method, path, body = _of_terminal(op, {"boot_id": uuid_of(op.terminal, op.session)})
@@ -66,24 +66,24 @@ def _of_terminal(op: Op, boot: dict[str, Any]) -> tuple[str, str, Any]:
         return "PUT", f"{lease}/results/{uuid_of(9, op.number)}", {**boot, **content_of(op)}
     if op.kind == "ack":
         return "POST", f"{lease}/ack", boot
-    if op.kind == "give_back":
+    if op.kind == "release":
         return "POST", f"{lease}/cancel-result", {**boot, "done": True}
     step = "card_requested" if op.kind == "step" else "authorizing"
     return "POST", f"{lease}/progress", {**boot, "seq": op.number, "step": step}
 
 
 def amount_of(amount_minor: int) -> str:
-    """As it is written."""
+    """Return the decimal string."""
     return f"{amount_minor / 100:.2f}"
 
 
 def uuid_of(kind: int, number: int) -> str:
-    """An id of its own for each of a kind."""
+    """Return a distinct id for each number of a kind."""
     return str(uuid.UUID(int=(kind << 64) + number + 1))
 
 
 def content_of(op: Op) -> dict[str, Any]:
-    """What a result says."""
+    """Return the content of a result."""
     match op.content:
         case "approved" | "approved_less":
             paid_minor = op.amount_minor - (0 if op.content == "approved" else 90)
@@ -96,28 +96,28 @@ def content_of(op: Op) -> dict[str, Any]:
             return {"outcome": "unknown"}
 
 
-def told_by(op: Op, answer: Answer) -> Told:
-    """What the model makes of the answer."""
+def response_of(op: Op, answer: Answer) -> Response:
+    """Return the response as the model predicts it."""
     body = answer.body
     if answer.status >= 400:
         return _refused(op, answer)
     if "config" in body:
         shown = shown_in(body)
         if op.kind != "create":
-            return Told(answer.status, shown=shown)
+            return Response(answer.status, shown=shown)
         created_ms = round(datetime.fromisoformat(body["created_date"]).timestamp() * 1000)
-        return Told(answer.status, shown=shown, names=(body["id"],), created_ms=created_ms)
+        return Response(answer.status, shown=shown, names=(body["id"],), created_ms=created_ms)
     if "leases" in body:
         verdicts = tuple(f"{lease['lease_id'].upper()}:{lease['verdict']}" for lease in body["leases"])
-        return Told(answer.status, names=verdicts)
+        return Response(answer.status, names=verdicts)
     if "transactions" in body:
-        return Told(answer.status, names=(body["transactions"]["refunds"][0]["status"],))
+        return Response(answer.status, names=(body["transactions"]["refunds"][0]["status"],))
     order = body.get("order", {})
-    return Told(answer.status, shown=(order["status"], order["status_detail"]) if order else ())
+    return Response(answer.status, shown=(order["status"], order["status_detail"]) if order else ())
 
 
-def _refused(op: Op, answer: Answer) -> Told:
-    """Whose order is in the way is told, and whether it was the acquirer who did not want to."""
+def _refused(op: Op, answer: Answer) -> Response:
+    """Return the refusal, with the conflicting order's id or whether the acquirer declined."""
     body = answer.body
     details = [detail for error in body["errors"] for detail in error["details"]]
     names: tuple[str, ...] = ()
@@ -125,16 +125,16 @@ def _refused(op: Op, answer: Answer) -> Told:
         names = (details[0].split()[0],)
     elif was_declined(op, answer):
         names = ("declined",)
-    return Told(answer.status, body["error"], names=names)
+    return Response(answer.status, body["error"], names=names)
 
 
 def was_declined(op: Op, answer: Answer) -> bool:
-    """Whether the acquirer declined the refund, which is an effect of its key."""
+    """Return whether the acquirer declined the refund, which is stored under its key."""
     return op.kind in ("refund", "refund_part") and b"the acquirer declined the refund" in answer.raw
 
 
 def shown_in(document: dict[str, Any]) -> tuple[str, ...]:
-    """The order in an answer: its status and details, its version, and what was given back."""
+    """Return the order in a response: status, details, version and refunded amount."""
     payment = document["transactions"]["payments"][0]
     refunded = str(minor_units(payment.get("refunded_amount", "0"), 2))
     return document["status"], document["status_detail"], payment["status_detail"], str(document["version"]), refunded

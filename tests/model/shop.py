@@ -1,4 +1,4 @@
-"""A running service in a process of its own, its clients, and what the model makes of their answers."""
+"""A running service in its own process, its clients, and the check of their responses by the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from model.explaining import Event, explained
 from model.figures import Figures
 from model.notes import Notes
 from model.purse import Purse
-from model.requests import NO_ANSWER, Answer, request_of, told_by
+from model.requests import NO_ANSWER, Answer, request_of, response_of
 from model.world import USUAL_MINOR, Op, World, charged
 from node_process import MOVES_ALL_CLOCKS, NodeProcess
 
@@ -36,14 +36,14 @@ ATTEMPTS_MAX = 40
 AT_TERMINAL = {"X-Allow-Cancelable-Status": "at_terminal"}
 PARTS_MINOR = (1_000, 245, 1_245, 2_490, 2_491)
 SPECIAL_MINOR = (*range(9_990_030, 9_990_036), 9_990_030, 9_990_035, 9_990_025, 9_990_026, *range(9_990_040, 9_990_044))
-"""Amounts that the acquirer declines to give back, or whose answers it loses, delays or never gets the question of."""
+"""Amounts whose refunds the acquirer declines, or whose requests or responses are lost or delayed."""
 TRUSTED_MS = 280_000
-"""A node's clock may go ahead by so much while it runs; more would be a jump."""
+"""How far a running node's clock may move ahead; more is a jump."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How the node dies while requests are under way: at a labelled place, or after so many milliseconds."""
+    """How the node dies during requests: at a crash point, or after some milliseconds."""
 
     label: str = ""
     times: int = 1
@@ -51,7 +51,7 @@ class Death:
 
 
 class Shop:
-    """One run: the node, three terminals of two sellers, an application's tokens, and all that could be so far."""
+    """One run: the node, the terminals of two sellers, an application's tokens, and the possible worlds."""
 
     def __init__(self, database_url: str, folder: Path, figures: Figures) -> None:
         self.database_url, self.figures = database_url, figures
@@ -71,7 +71,7 @@ class Shop:
         self.node.arguments.append(str(self._clock))
 
     async def begin(self, receiver: Inbox, chance: Any) -> None:
-        """Everybody is known, the node serves, and each terminal has said hello."""
+        """Seed the sellers, start the node, and send each terminal's hello."""
         self.receiver = receiver
         everybody = await scene.cast(
             self.database_url, receiver, chance, devices=TEST_TERMINALS + 1, applications=2, live_devices=2
@@ -90,12 +90,12 @@ class Shop:
         await self.perform([self.hello(place) for place in range(TERMINALS)])
 
     def next_number(self) -> int:
-        """The number of the next request."""
+        """Return the number of the next request."""
         self.number += 1
         return self.number
 
     def op(self, kind: Any, terminal: int, *, back: int = 0, price: int = 0, **details: Any) -> Op:
-        """A request of this kind about the terminal's newest order, or the one so many before."""
+        """Return a request of this kind about the terminal's latest order, or the one `back` before."""
         self.next_number()
         orders = self.orders[terminal]
         order_id = orders[max(len(orders) - 1 - back, 0)] if orders else ""
@@ -111,7 +111,7 @@ class Shop:
         return Op(kind, terminal, self.number, order_id, self.sessions[terminal], **details)
 
     def refund(self, kind: Any, terminal: int, back: int) -> Op:
-        """Of the newest order that may be paid, or the one so many of these before; of the newest where none is."""
+        """Return a refund of the latest order that may be paid, or the one `back` before; else of the latest."""
         paid = {
             one.order_id for world in self.worlds[terminal] for one in world.orders if one.state.status == "processed"
         }
@@ -123,7 +123,7 @@ class Shop:
         return USUAL_MINOR if is_usual else SPECIAL_MINOR[self.number // 2 % len(SPECIAL_MINOR)]
 
     def hello(self, terminal: int, last_step: str | None = None) -> Op:
-        """A new start of the terminal, which remembers its newest order if there is a `last_step`."""
+        """Return the hello of a restarted terminal; with `last_step`, its journal has the latest order."""
         self.next_number()
         self.sessions[terminal] += 1
         orders = self.orders[terminal]
@@ -132,11 +132,11 @@ class Shop:
 
     @property
     def now_ms(self) -> int:
-        """What the node's clock shows."""
+        """Return the time of the node's clock."""
         return time.time_ns() // 1_000_000 + self.offset_ms
 
     def see_the_time(self) -> int:
-        """The latest that any worker may have seen; a clock that goes back undoes nothing."""
+        """Return the latest time that a worker may have seen, even if the clock went back since."""
         self.latest_ms = max(self.latest_ms, self.now_ms)
         return self.latest_ms
 
@@ -157,7 +157,7 @@ class Shop:
         for op, first in zip(ops, answers, strict=True):
             answer = await self._known(op, first)
             self.notes.keep(op, answer, repeated=first.unknown)
-            events.append(Event(op, told_by(op, answer), after_ms, self.now_ms))
+            events.append(Event(op, response_of(op, answer), after_ms, self.now_ms))
             if first.unknown and not op.keyed:
                 events.append(Event(op, None, after_ms, self.now_ms, repeat=len(events) - 1))
         await self.up()
@@ -169,7 +169,7 @@ class Shop:
             of_terminal = by_terminal.setdefault(event.op.terminal, [])
             # Places are counted among the terminal's own.
             repeat = len(of_terminal) - 1 if event.repeat >= 0 else -1
-            of_terminal.append(Event(event.op, event.told, event.after_ms, event.until_ms, repeat))
+            of_terminal.append(Event(event.op, event.response, event.after_ms, event.until_ms, repeat))
         for terminal, of_terminal in by_terminal.items():
             before = self.worlds[terminal]
             after = explained(before, tuple(of_terminal), self.see_the_time())
@@ -181,7 +181,7 @@ class Shop:
         return answer if not answer.unknown else await self.repeated(lambda: self._attempt(op, {}))
 
     async def repeated(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Attempts until one is known; a node that died is started again, also where it dies of an earlier arming."""
+        """Retry until the outcome is known; a dead node is restarted."""
         for _ in range(ATTEMPTS_MAX):
             await self.up()
             answer = await attempt()
@@ -190,13 +190,13 @@ class Shop:
         raise AssertionError(f"never became known: {answer}")
 
     async def up(self) -> None:
-        """The node serves; where it died it is started again."""
+        """Start the node again if it has died."""
         if not await asyncio.to_thread(self.node.runs):
             self.figures.crashes += 1
             await self.start()
 
     async def start(self) -> None:
-        """Start the node; a process that starts trusts the clock that it finds."""
+        """Start the node; a new process trusts its clock."""
         self.trusted_ms = self.offset_ms
         await asyncio.to_thread(self.node.start)
 
@@ -209,12 +209,12 @@ class Shop:
         sent = {"Authorization": f"Bearer {token}", **headers}
         if op.keyed:
             sent["X-Idempotency-Key"] = f"key-{op.number}"
-        if op.kind == "ask_back":
+        if op.kind == "cancel_at_terminal":
             sent |= AT_TERMINAL
         return await self.ask(method, path, body, sent)
 
     async def ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Answer:
-        """One attempt of any request."""
+        """Make one attempt of any request."""
         self.figures.requests += 1
         try:
             async with self._http.request(method, self.node.base_url + path, json=body, headers=headers) as reply:
@@ -227,18 +227,18 @@ class Shop:
     # What is no request about an order of one's own.
 
     async def _after_charging(self, op: Op) -> Op:
-        """A result as an honest terminal reports it; what was reported before is repeated as it was."""
+        """Return a result consistent with the acquirer's outcome; a repeated one is unchanged."""
         if op.kind != "result" or self.seeds[op.terminal].live or op in self.notes.results or op.reference_id:
             return op
-        if self.purse.wanted(op):
+        if self.purse.card_for(op):
             await self._charge(op)
         return self.purse.honest(op)
 
     async def _charge(self, op: Op) -> bool:
-        """Let the terminal go to its acquirer, who knows of it from then on; no request of ours comes of it."""
+        """Let the terminal authorize at its acquirer, without a request to us."""
         if not self.seeds[op.terminal].live:
             before_ms = self.now_ms
-            done = await self.purse.presented(op, self.purse.wanted(op))
+            done = await self.purse.presented(op, self.purse.card_for(op))
             if done is not None:
                 known = before_ms + done.late_ms, self.now_ms + done.late_ms
                 worlds = self.worlds[op.terminal]
@@ -250,14 +250,14 @@ class Shop:
         return await self.repeated(partial(self.ask, method, path, body, {}))
 
     async def repeat_a_key(self, place: int) -> None:
-        """A request that was answered long ago, once more: the very same bytes, and nothing happens."""
+        """Repeat a request with its key: the same bytes, and no effect."""
         one = self.notes.sent[place % len(self.notes.sent)]
         again = await self.repeated(lambda: self._attempt(one.op, {}))
         one.record.answers.add((again.status, again.raw))
         assert (again.status, again.raw, again.replayed) == (one.answer.status, one.answer.raw, True), one.op
 
     async def repeat_a_result(self, place: int, *, contradict: bool) -> None:
-        """A result that was reported before, or another one under its id."""
+        """Repeat a reported result, or report another one under its id."""
         op = self.notes.results[place % len(self.notes.results)]
         if contradict:
             other: Any = {"approved": "declined", "declined": "approved"}.get(op.content, op.content)
@@ -265,7 +265,7 @@ class Shop:
         await self.perform([op])
 
     async def refresh(self, times: int) -> None:
-        """The application's next tokens, asked for as often at once: all are the same."""
+        """Refresh the application's tokens, concurrently `times` times: all responses are the same."""
         token = self.family.newest_refresh_token
         body = {**self.application.credentials, "grant_type": "refresh_token", "refresh_token": token}
         attempt = partial(self.ask, "POST", "/oauth/token", body, {})
@@ -284,7 +284,7 @@ class Shop:
         return await self.repeated(partial(self.ask, "GET", path, None, headers))
 
     async def pass_time(self, by_ms: int) -> None:
-        """All clocks go ahead, or a little back; a node that would not trust that is started anew."""
+        """Move all clocks, and restart a node that would take this for a jump."""
         is_trusted = abs(self.offset_ms + by_ms - self.trusted_ms) <= TRUSTED_MS
         if not is_trusted:
             await self.stop()
@@ -296,7 +296,7 @@ class Shop:
             await self.start()
 
     async def jump(self, by_ms: int) -> None:
-        """The clock is off by hours for a while: nothing is served, and nothing happens by it."""
+        """Make the clock wrong for a while: nothing is served, and nothing expires."""
         await self.up()
         write_offset(self._clock, self.offset_ms + by_ms)
         answer = await self.ask("GET", "/readyz", None, {})
@@ -306,26 +306,26 @@ class Shop:
         write_offset(self._clock, self.offset_ms)
 
     async def stop(self) -> None:
-        """SIGTERM, when nobody holds a connection any more: for those it would wait a little."""
+        """Stop the node by SIGTERM, with all connections closed: it would wait for them."""
         await self.up()
         await self._http.close()
         await asyncio.to_thread(self.node.end, is_armed=True)
         self._http = _session()
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Stop all processes and remove all files."""
         await self._http.close()
         self.node.close()
 
 
 def listed(worlds: Iterable[World]) -> str:
-    """Some of them, one a line."""
+    """Return some worlds, one per line."""
     return "\n".join(str(world) for world in list(worlds)[:10])
 
 
 @asynccontextmanager
 async def opened(database_url: str, folder: Path, figures: Figures, chance: Any) -> AsyncIterator[Shop]:
-    """A shop that is open until the block ends; nothing of it is left behind."""
+    """Yield a shop and clean up after it."""
     shop = Shop(database_url, folder, figures)
     try:
         async with inbox.listening(shop.records, chance) as receiver:

@@ -35,18 +35,18 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "A history is a path in the table of moves",
         "a partial refund leaves the order processed",
         "orders/status.py",
-        '"a part is given back", _PAID, (PARTIALLY_REFUNDED,)',
-        '"a part is given back", _PAID, (PROCESSED,)',
+        '"a part is refunded", _PAID, (PARTIALLY_REFUNDED,)',
+        '"a part is refunded", _PAID, (PROCESSED,)',
     ),
     (
         "One live order per terminal",
         "an order with an unknown outcome does not block a new one",
         "orders/handlers.py",
-        "    if cleared.status in status.LIVE:\n        raise _in_the_way(call, standing)\n",
-        "    if cleared.state == status.CHECK_ON_TERMINAL:\n"
+        "    if current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
+        "    if current.state == status.CHECK_ON_TERMINAL:\n"
         "        failed = status.FAILED['processing_error']\n"
-        "        await store.move(call.tx, status.DECLINE, cleared, call.now_ms, to=failed)\n"
-        "    elif cleared.status in status.LIVE:\n        raise _in_the_way(call, standing)\n",
+        "        await store.move(call.tx, status.DECLINE, current, call.now_ms, to=failed)\n"
+        "    elif current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
     ),
     (
         "Cancel and the grant exclude each other",
@@ -73,7 +73,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "a reversal counts as confirmed before the acquirer was asked",
         "payments/reversals.py",
-        "        outcome = await answer_of(\n            acquirer.reverse(",
+        "        outcome = await response(\n            acquirer.reverse(",
         '        outcome: Outcome = Approved("1", 1)\n        _ = lambda: (\n            acquirer.reverse(',
     ),
     (

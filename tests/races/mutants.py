@@ -142,8 +142,8 @@ MUTANTS = (
         "A write is found by the next read",
         "a node keeps orders as it showed them first",
         "orders/handlers.py",
-        "    return Answer(200, shown(await found(call)))\n",
-        "    order = shown(await found(call))\n"
+        "    return Answer(200, order_document(await requested_order(call)))\n",
+        "    order = order_document(await requested_order(call))\n"
         '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
         CHAOS,
         "are_killed",
@@ -218,7 +218,7 @@ MUTANTS = (
     Mutant(
         "An acquirer's number is one order's",
         "the number is looked up instead of claimed",
-        "payments/references.py",
+        "payments/outcomes.py",
         "    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):\n",
         "    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)\n"
         "    if row is None:\n"
@@ -256,7 +256,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is granted",
-        "orders/permits.py",
+        "orders/store.py",
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
         OUTCOMES,
@@ -266,8 +266,8 @@ MUTANTS = (
         "The grant and expiry exclude each other",
         "an order expires after its grant",
         "orders/status.py",
-        '(EXPIRED,), "order.canceled", before_authorization=True',
-        '(EXPIRED,), "order.canceled", before_authorization=False',
+        '    (EXPIRED,),\n    "order.canceled",\n    before_authorization=True,\n',
+        '    (EXPIRED,),\n    "order.canceled",\n    before_authorization=False,\n',
         OUTCOMES,
         "granted_since_it_was_read",
     ),
@@ -386,7 +386,7 @@ MUTANTS = (
         "tests/unit/test_oauth_lifecycle.py",
     ),
     Mutant(
-        "A node that lacks a key refuses nobody",
+        "A node that lacks a key rejects no client",
         "a key of the same version is taken for the same key",
         "oauth/tokens.py",
         "generation.digest is not None and generation.digest != digest(access_token)",
@@ -395,8 +395,8 @@ MUTANTS = (
         "another_key and sqlite",
     ),
     Mutant(
-        "Nobody ends another application's token",
-        "any client may revoke a refresh token",
+        "No application revokes another one's token",
+        "any client with a refresh token may revoke it",
         "oauth/presented.py",
         "    if found is None or found.authorization.application_id != application.application_id:\n",
         "    if found is None:\n",
@@ -450,7 +450,7 @@ MUTANTS = (
     ),
     Mutant(
         "What a seller withdraws is dead",
-        "withdrawing does not notify the caches of tokens",
+        "withdrawing does not notify the token caches",
         "oauth/consent/withdrawal.py",
         "    tx.notify(authorizations.topic(authorization_id))\n",
         "",
@@ -467,7 +467,7 @@ MUTANTS = (
         "refreshing and sqlite",
     ),
     Mutant(
-        "What a seller withdraws is told once",
+        "A withdrawal is notified once",
         "withdrawing does not look whether it was done",
         "oauth/consent/withdrawal.py",
         'WHERE seller_id = $1 AND authorization_id = $2 AND {lifecycle.WITHDRAW.guard("authorizations")}',
@@ -476,7 +476,7 @@ MUTANTS = (
         "many_times and postgres",
     ),
     Mutant(
-        "That a seller has withdrawn is told",
+        "A withdrawal is notified",
         "who may hear nothing more does not hear of that either",
         "webhooks/store.py",
         "              OR (topic = 'orders'\n                  AND EXISTS",
@@ -699,10 +699,10 @@ def passes(test: str, which: str, folder: Path) -> bool:
     finished = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
-    told = finished.stdout + finished.stderr
-    assert finished.returncode in (0, 1), told[-2000:]
-    # Whoever failed may fail to tidy up too; what can't even begin notices nothing.
-    assert "\nFAILED tests" in told or "\nERROR tests" not in told, told[-2000:]
+    output = finished.stdout + finished.stderr
+    assert finished.returncode in (0, 1), output[-2000:]
+    # A failed test may also fail to clean up; an error without a failure detects nothing.
+    assert "\nFAILED tests" in output or "\nERROR tests" not in output, output[-2000:]
     return finished.returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""The mutants of unknown outcomes and late approvals: what would charge for nothing, give away, or forget."""
+"""Mutants of unknown outcomes and late approvals."""
 
 from __future__ import annotations
 
@@ -7,69 +7,69 @@ from mutant import Mutant
 UNKNOWN = "tests/races/test_promises_unknown.py"
 INQUIRIES = "tests/workers/test_orders_inquiries.py"
 REVERSALS = "tests/workers/test_orders_reversals.py"
-KILLED = "tests/workers/test_orders_asking_killed.py"
+KILLED = "tests/workers/test_orders_jobs_killed.py"
 RESOLVE = "tests/contract/test_operators_resolve.py"
 REVERSALS_RESOLVED = "tests/contract/test_operators_reversals.py"
-LOST = "An approved payment is never lost: processed, or given back"
+LOST = "An approved payment is never lost: processed, or reversed"
 
 OUTCOME_MUTANTS = (
     Mutant(
         LOST,
-        "An approval that an ended order gets from the acquirer is not given back",
+        "An approval inquired for an ended order is not reversed",
         "payments/inquiries.py",
-        "        await give_back(tx, order, said, now_ms)\n",
+        "        await _reverse_late_approval(tx, order, approved, now_ms)\n",
         "        pass\n",
         UNKNOWN,
         "decline_against",
     ),
     Mutant(
         LOST,
-        "A terminal's approval is taken while the payment is being undone",
+        "A terminal's approval processes the order while its payment is being reversed",
         "device/results.py",
         'report.outcome == "approved" and await _is_being_reversed(call, order)',
         "False",
         UNKNOWN,
-        "being_undone",
+        "being_reversed",
     ),
     Mutant(
         LOST,
-        "That a payment is to be undone is not written down before it is",
+        "The intent to reverse a payment is not committed first",
         "payments/inquiry_store.py",
         "SET reversing_ms = COALESCE(reversing_ms, $3)",
         "SET reversing_ms = CASE WHEN $3 < 0 THEN $3 END",
         INQUIRIES,
-        "while_it_is_undone or asked_for_again",
+        "while_reversing or is_retried",
     ),
     Mutant(
         LOST,
-        "An answer that comes after another attempt came further is taken",
+        "An answer is applied after a later attempt",
         "payments/inquiries.py",
-        'if await inquiry_store.standing(tx, order) != "asking":',
+        'if await inquiry_store.status_of(tx, order) != "asking":',
         "if False:",
         INQUIRIES,
         "overtake or too_late",
     ),
     Mutant(
         LOST,
-        "What is not found fails at once, without being undone first",
-        "payments/inquiry_results.py",
-        '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case Unknown',
+        "A payment not found fails at once, without a reversal",
+        "payments/inquiries.py",
+        '            return "reverse" if waited_ms >= not_found_ms else "retry"\n        case Unknown',
         '            return "reverse"\n        case Unknown',
         INQUIRIES,
         "not_found_for_ten_minutes",
     ),
     Mutant(
         LOST,
-        "An approval of another amount is the order's payment",
-        "payments/inquiry_results.py",
-        "truth.amount_minor == order.amount_minor",
-        "truth.amount_minor > 0",
+        "An approval of another amount processes the order",
+        "payments/inquiries.py",
+        "result.amount_minor == order.amount_minor",
+        "result.amount_minor > 0",
         INQUIRIES,
         "another_amount",
     ),
     Mutant(
         LOST,
-        "A reversal ends as done when the acquirer gave no answer",
+        "A reversal ends as reversed without the acquirer's answer",
         "payments/reversals.py",
         "        elif isinstance(outcome, Approved):\n",
         "        elif not isinstance(outcome, Declined):\n",
@@ -78,16 +78,16 @@ OUTCOME_MUTANTS = (
     ),
     Mutant(
         LOST,
-        "The order's own payment is given back as a late approval",
-        "payments/inquiry_results.py",
-        'return "unfounded" if reference_id in ("", order.reference_id or known) else "reverse"',
+        "The order's own payment is reversed as a late approval",
+        "payments/reversals.py",
+        'return "unfounded" if reference_id in ("", paid_reference) else "reverse"',
         'return "reverse"',
         REVERSALS,
-        "never_given_back",
+        "never_reversed",
     ),
     Mutant(
         LOST,
-        "Of two approvals whatever the acquirer has is given back",
+        "Of two approvals the acquirer's is reversed without a reference",
         "payments/reversals.py",
         'self._reversal.reference_id if self._order.paid_ms is not None else ""',
         '""',
@@ -96,7 +96,7 @@ OUTCOME_MUTANTS = (
     ),
     Mutant(
         LOST,
-        "That the acquirer confirmed an approval is forgotten by a crash",
+        "The acquirer's confirmation of an approval is not committed",
         "payments/reversals.py",
         "return await reversal_store.confirm(tx, self._reversal)",
         "return True",
@@ -105,7 +105,7 @@ OUTCOME_MUTANTS = (
     ),
     Mutant(
         "One outcome",
-        "An operator ends an order whose outcome is not unknown for long",
+        "An operator resolves an order too early",
         "payments/resolving.py",
         "    if now_ms < from_ms:\n        raise CANNOT_RESOLVE_ORDER",
         "    if now_ms < 0:\n        raise CANNOT_RESOLVE_ORDER",
@@ -114,7 +114,7 @@ OUTCOME_MUTANTS = (
     ),
     Mutant(
         LOST,
-        "An operator ends a reversal while the acquirer is giving it back",
+        "An operator resolves a reversal during an attempt",
         "payments/reversal_store.py",
         " AND claimed_until_ms <= $5",
         " AND $5 > 0",
@@ -123,7 +123,7 @@ OUTCOME_MUTANTS = (
     ),
     Mutant(
         LOST,
-        "A reversal is said to be done that may be the order's own payment",
+        "A reversal that may be of the order's own payment is resolved as reversed",
         "payments/resolving.py",
         'if ending == "reversed" and order.paid_ms is not None and reversal.reference_id in ("", order.reference_id):',
         "if False:",
@@ -133,7 +133,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         "One outcome",
         "Two nodes claim the same inquiry",
-        "payments/job_queue.py",
+        "payments/jobs.py",
         "{is_open} AND next_ms <= $2 AND claimed_until_ms <= $3",
         "{is_open} AND next_ms <= $2 AND claimed_until_ms < $3 + 900000000",
         INQUIRIES,
@@ -141,7 +141,7 @@ OUTCOME_MUTANTS = (
     ),
     Mutant(
         LOST,
-        "Nobody asks after the unknown outcome of an order that has ended",
+        "No inquiry follows an unknown result of an ended order",
         "device/results.py",
         "if order.status in status.FINAL and order.paid_ms is None:",
         "if False:",

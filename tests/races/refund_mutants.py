@@ -1,4 +1,4 @@
-"""The deliberate defects of refunds: what is reserved, what a key stands for, and whom the acquirer is asked for."""
+"""Mutants of refunds: of reservations, of idempotency keys, and of requests to the acquirer."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from mutant import Mutant
 
 RACES = "tests/races/test_promises_refunds.py"
 STEPS = "tests/workers/test_orders_refunds.py"
-TOLD = "tests/workers/test_orders_refunds_told.py"
+ALERTS = "tests/workers/test_orders_refund_alerts.py"
 REFUND = "tests/contract/test_orders_refund.py"
 NEVER_MORE = "Refunds never exceed what was paid"
-STAYS = "What stays without an outcome is told to operators, once"
+STAYS = "Operators are alerted once about a refund without an outcome"
 ONE_ANSWER = "One idempotency key, one effect, one answer"
 
 REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
-        "what is left is summed first, and then reserved",
+        "the remaining amount is summed first, and then reserved",
         "payments/refund_store.py",
         "    row = await tx.one(RESERVE, ",
         "    sql = (\n"
@@ -34,27 +34,24 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "a reservation stays when its refund fails",
-        "payments/refund_outcomes.py",
-        "        status.REFUND_FAILED,\n"
-        "        order,\n"
-        "        now_ms,\n"
-        "        refunding_minor=order.refunding_minor - refund.amount_minor,\n",
-        "        status.REFUND_FAILED,\n        order,\n        now_ms,\n",
+        "payments/refund_store.py",
+        "status.REFUND_FAILED, order, refund, now_ms",
+        "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0), now_ms",
         STEPS,
-        "comes_late_is_told",
+        "late_decline",
     ),
     Mutant(
         NEVER_MORE,
-        "a refund is confirmed by everybody who hears of it",
+        "a refund is confirmed more than once",
         "payments/refund_store.py",
         ' WHERE seller_id = $1 AND refund_id = $2 AND status = \'processing\'"""\n\n# The reservation',
         ' WHERE seller_id = $1 AND refund_id = $2"""\n\n# The reservation',
         STEPS,
-        "answer_is_fixed_once",
+        "response_is_stored_once",
     ),
     Mutant(
         ONE_ANSWER,
-        "a worker fixes the answer of a refund that has one",
+        "a worker overwrites a stored response",
         "core/idempotency.py",
         " AND answer IS NULL",
         "",
@@ -63,7 +60,7 @@ REFUND_MUTANTS = (
     ),
     Mutant(
         ONE_ANSWER,
-        "a declined refund gives its key back",
+        "a declined refund releases its key",
         "http/three_phase.py",
         "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
@@ -71,11 +68,11 @@ REFUND_MUTANTS = (
         "                return reply\n"
         "            completed = await complete(tx, key, reply.status, reply.body)\n",
         REFUND,
-        "decline_is_an_effect",
+        "decline_is_stored",
     ),
     Mutant(
         ONE_ANSWER,
-        "a repeat does not wait for the answer",
+        "a repeat does not wait for the response",
         "http/three_phase.py",
         "refusal.kind is not RESOURCE_LOCKED or left <= 0",
         "left <= REPEAT_WAITS_SECONDS_MAX",
@@ -85,55 +82,55 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "every attempt of a refund has a key of its own at the acquirer",
-        "payments/refund_outcomes.py",
+        "payments/refunds.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
         STEPS,
-        "nobody_heard_of",
+        "lost_response",
     ),
     Mutant(
         "An acknowledged change is never lost",
         "an acquirer that does not answer in time has declined",
-        "payments/requests.py",
+        "payments/acquirer.py",
         '        return Unknown(f"no answer within {seconds_max:g} s")\n',
-        '        from paydesk.payments.acquirer import Declined\n\n        return Declined("processing_error")\n',
+        '        return Declined("processing_error")  # type: ignore\n',
         STEPS,
-        "takes_its_time",
+        "slow_acquirer",
     ),
     Mutant(
         "An acknowledged change is never lost",
-        "what may have reached the acquirer is given up after a day",
-        "payments/refund_outcomes.py",
-        "    return refund.attempts == refund.unsent + 1\n",
-        "    return refund.attempts > refund.unsent\n",
+        "a refund that may have been sent fails after a day",
+        "payments/refund.py",
+        "        return self.attempts == self.unsent + 1\n",
+        "        return self.attempts > self.unsent\n",
         STEPS,
-        "never_left",
+        "never_sent",
     ),
     Mutant(
         STAYS,
-        "operators are told of a refund at each of its attempts",
+        "operators are alerted at each attempt of a refund",
         "payments/refund_store.py",
         "'processing' AND alerted_ms IS NULL",
         "'processing'",
-        TOLD,
-        "is_told_once",
+        ALERTS,
+        "alerted_once",
     ),
     Mutant(
         STAYS,
-        "operators are told of a refund only where no acquirer is configured",
+        "operators are alerted only if no acquirer is configured",
         "payments/refund_worker.py",
-        "if not self.can_ask or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
-        "if not self.can_ask:",
-        TOLD,
-        "is_told_once",
+        "if not self.has_acquirer or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
+        "if not self.has_acquirer:",
+        ALERTS,
+        "alerted_once",
     ),
     Mutant(
         STAYS,
-        "operators are told of a refund that has ended meanwhile",
+        "operators are alerted about a refund that has ended",
         "payments/refund_store.py",
         " AND status = 'processing' AND alerted_ms IS NULL",
         " AND alerted_ms IS NULL",
-        TOLD,
-        "needs_nobody",
+        ALERTS,
+        "gets_no_alert",
     ),
 )

@@ -1,4 +1,4 @@
-"""`kill -9` of the simulated acquirer: asked again, it tells the same, and its book has each thing once."""
+"""`kill -9` of the simulated acquirer: repeated requests get the same results, and its ledger has each once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simu
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    """The parent of the processes that are killed."""
+    """The parent of the killed processes."""
     forks = Forks("acquirer_process")
     yield forks
     forks.end()
@@ -40,8 +40,8 @@ async def _bank(database_url: str) -> AsyncIterator[Bank]:
     await database.close()
 
 
-async def _told(bank: Bank, operation: str, payment_id: str, key: str) -> Outcome:
-    """What it is told in the end."""
+async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Outcome:
+    """Return the final result of the request."""
     for _ in range(10):
         outcome = await ask(bank, operation, payment_of(payment_id), key)
         if not isinstance(outcome, Unknown | NotSent):
@@ -50,8 +50,10 @@ async def _told(bank: Bank, operation: str, payment_id: str, key: str) -> Outcom
 
 
 @pytest.mark.parametrize("operation", ["payment", "refund", "reversal"])
-async def test_before_and_after_the_commit(database_url: str, forks: Forks, tmp_path: Path, operation: str) -> None:
-    """Killed at either side of it and asked again, it has charged, refunded or reversed once."""
+async def test_killed_before_or_after_the_commit(
+    database_url: str, forks: Forks, tmp_path: Path, operation: str
+) -> None:
+    """After a repeat it has charged, refunded or reversed once."""
     for label in ("before_commit", "after_commit"):
         payment_id, key = new_payment().payment_id, new_key()
         if operation != "payment":
@@ -65,15 +67,15 @@ async def test_before_and_after_the_commit(database_url: str, forks: Forks, tmp_
                 sql = sql.replace("payments", "movements")
             there = await bank.row(sql, SELLER, payment_id)
             assert there == (int(label == "after_commit"),)
-            outcome = await _told(bank, operation, payment_id, key)
+            outcome = await _result(bank, operation, payment_id, key)
             assert isinstance(outcome, Approved)
-            assert await _told(bank.again(), operation, payment_id, key) == outcome
+            assert await _result(bank.again(), operation, payment_id, key) == outcome
             assert await bank.row(sql, SELLER, payment_id) == (1,)
             assert await bank.row(BOOK_AGAINST_ITSELF) is None
 
 
-async def test_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) -> None:
-    """Whatever was told stays told, refunds stay within the payment, and the book agrees with itself."""
+async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) -> None:
+    """Results stay the same, refunds stay within the payment, and the ledger is consistent."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     moments, log, run = random.Random(seed), tmp_path / "log", str(seed)
@@ -81,25 +83,25 @@ async def test_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) ->
         arguments = [database_url, "everything", str(seed + number), run, ""]
         before = log.stat().st_size if log.exists() else 0
         fork = forks.start(arguments, environment(), log)
-        _wait_until_it_tells(log, before)
+        _wait_for_a_result(log, before)
         time.sleep(moments.uniform(0, 0.15))  # noqa: ASYNC251 - nothing else runs here
         fork.send_signal(signal.SIGKILL)
         assert fork.wait() == SIGKILLED, log.read_text()
     async with _bank(database_url) as bank:
         final = {
-            (operation, payment_id, key): await _told(bank, operation, payment_id, key)
+            (operation, payment_id, key): await _result(bank, operation, payment_id, key)
             for operation, payment_id, key in dict.fromkeys(requests(run, seed))
         }
         reversed_ids = {payment_id for operation, payment_id, _ in final if operation == "reversal"}
-        told = 0
+        results = 0
         for line in log.read_text().splitlines():
             operation, payment_id, key, outcome = line.split(" ", 3)
             if outcome.startswith(("Unknown", "NotSent")):
                 continue
-            told += 1
+            results += 1
             if operation != "payment" or payment_id not in reversed_ids:
                 assert outcome == str(final[operation, payment_id, key]), line
-        assert told > KILLS
+        assert results > KILLS
         assert await bank.row(BOOK_AGAINST_ITSELF) is None
         refunded = await bank.row(
             "SELECT MAX(refunded_minor), SUM(refunded_minor) FROM simulator_payments WHERE seller_id = $1", SELLER
@@ -109,8 +111,8 @@ async def test_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) ->
         assert refunded[1] > 0
 
 
-def _wait_until_it_tells(log: Path, before: int) -> None:
+def _wait_for_a_result(log: Path, before: int) -> None:
     deadline = time.monotonic() + 30
     while not log.exists() or log.stat().st_size <= before:
-        assert time.monotonic() < deadline, "the acquirer tells nothing"
+        assert time.monotonic() < deadline, "the acquirer gives no result"
         time.sleep(0.005)  # Another process gives no sign of its own.

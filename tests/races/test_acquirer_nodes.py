@@ -1,4 +1,4 @@
-"""The simulated acquirer on two nodes of one PostgreSQL: whoever is first under a key decides for both."""
+"""The simulated acquirer on two nodes of one PostgreSQL: the first request of a key decides for both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simu
 
 @pytest.fixture
 async def banks(postgres_url: str) -> AsyncIterator[list[Bank]]:
-    """The acquirer as two nodes have it, each with connections of its own."""
+    """The acquirer on two nodes, each with its own connections."""
     async with AsyncExitStack() as stack:
         databases = [await open_database(postgres_url) for _ in range(2)]
         for database in databases:
@@ -30,7 +30,7 @@ async def banks(postgres_url: str) -> AsyncIterator[list[Bank]]:
 
 
 async def test_one_key_on_two_nodes(banks: list[Bank]) -> None:
-    """One effect, one answer, whichever node was asked, and with whichever card."""
+    """One effect and one result, on either node and with any card."""
     for _ in range(10):
         payment = new_payment(1000)
         names = ("visa_approved", "high_risk", "card_disabled", "amex_approved")
@@ -46,7 +46,7 @@ async def test_one_key_on_two_nodes(banks: list[Bank]) -> None:
 
 
 async def test_parts_on_two_nodes(banks: list[Bank]) -> None:
-    """Refunds that are together too much, from both at once, take exactly what there is."""
+    """Concurrent refunds that together exceed the payment refund exactly its amount."""
     for _ in range(5):
         payment = new_payment(1000)
         assert isinstance(await banks[0].simulator.authorize(payment, card()), Approved)
@@ -58,7 +58,7 @@ async def test_parts_on_two_nodes(banks: list[Bank]) -> None:
 
 
 async def test_everything_at_once_on_two_nodes(banks: list[Bank]) -> None:
-    """Payments, parts and reversals in an order of chance: every answer is an answer, and the same for its key."""
+    """Payments, parts and reversals in random order: the same key always has the same result."""
     for run in range(RUNS):
         asked = requests(f"N{run}", random.randrange(10**9))
         outcomes = await asyncio.gather(
@@ -68,11 +68,11 @@ async def test_everything_at_once_on_two_nodes(banks: list[Bank]) -> None:
             )
         )
         assert not [outcome for outcome in outcomes if isinstance(outcome, Unknown | NotSent)]
-        told: dict[tuple[str, str], set[object]] = {}
+        results: dict[tuple[str, str], set[object]] = {}
         for (operation, _, key), outcome in zip(asked, outcomes, strict=True):
-            told.setdefault((operation, key), set()).add(outcome)
-        # A payment is told as approved before its reversal and as declined after it; a movement never changes.
-        assert not [key for key, answers in told.items() if key[0] != "payment" and len(answers) > 1]
+            results.setdefault((operation, key), set()).add(outcome)
+        # A payment is approved before its reversal and declined after it; a movement never changes.
+        assert not [key for key, answers in results.items() if key[0] != "payment" and len(answers) > 1]
     assert await banks[0].row(BOOK_AGAINST_ITSELF) is None
     count = await banks[0].row("SELECT COUNT(*) FROM simulator_payments WHERE seller_id = $1", SELLER)
     assert count == (RUNS * PAYMENTS,)

@@ -23,7 +23,7 @@ from paydesk.events.store import Feed, number
 from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Row
-from refund_scene import books_agree
+from refund_scene import ledgers_agree
 from service import Reply, Service, Terminal, access_token, order_body, running
 
 WRITERS = 16
@@ -141,7 +141,7 @@ async def _events(database_url: str, scene: Scene) -> list[Row]:
     database = await open_database(database_url)
     try:
         assert await check.check(database) == []
-        await books_agree(database)
+        await ledgers_agree(database)
         return await database.read(lambda tx: tx.all(ALL, scene.seller.seller_id))
     finally:
         await database.close()

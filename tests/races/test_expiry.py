@@ -1,4 +1,4 @@
-"""A thousand orders run out of time: to the second, at once, over nodes that die, under a clock that goes back."""
+"""A thousand orders expire: to the second, on nodes that die, and with clocks that jump."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SELECT (SELECT COUNT(*) FROM order_events), (SELECT COUNT(*) FROM idempotency_ke
 
 
 async def _terminals(service: Service, count: int) -> list[Terminal]:
-    """So many terminals in one transaction."""
+    """Create terminals in one transaction."""
 
     async def work(tx: Transaction) -> list[Terminal]:
         now_ms, seller_id = service.clock.now_ms(), service.seller_id
@@ -76,7 +76,7 @@ async def _terminals(service: Service, count: int) -> list[Terminal]:
 
 
 async def _orders(service: Service, at: list[Terminal], expiration_time: str, *, taken: int = 0) -> None:
-    """An order for each of the terminals, of which the first ones take theirs; a number of them at a time."""
+    """Create an order for each terminal, of which the first `taken` are acknowledged."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int, terminal: Terminal) -> None:
@@ -95,7 +95,7 @@ async def _rows(database: Database, sql: str) -> list[Row]:
 
 
 async def _until_live(database: Database, orders: int) -> float:
-    """Wait until no more orders live than so many; the seconds that it took."""
+    """Wait until at most `orders` are live; return the seconds it took."""
     started = time.monotonic()
     async with asyncio.timeout(SECONDS_MAX):
         while (await _rows(database, LIVE))[0][0] > orders:  # noqa: ASYNC110 - another process ends them
@@ -104,7 +104,7 @@ async def _until_live(database: Database, orders: int) -> float:
 
 
 async def test_a_thousand_expire_at_once_to_the_second(database: Database, database_url: str) -> None:
-    """None a millisecond early, each once, on two nodes; who lives a second longer is left alone until then."""
+    """None a millisecond early, each once, on two nodes; orders with a second more remain."""
     clock = MovableClock()
     clock.freeze()
     async with two_nodes(database, database_url, clock=clock) as (service, _):
@@ -134,7 +134,7 @@ async def test_a_thousand_expire_at_once_to_the_second(database: Database, datab
 
 @asynccontextmanager
 async def _seeded(database_url: str, base_url: str) -> AsyncIterator[tuple[Service, list[Terminal]]]:
-    """A seller with a thousand terminals, whose database is closed before a node opens it."""
+    """Yield a seller with a thousand terminals, whose database is closed before a node opens it."""
     database, clock = await open_database(database_url), MovableClock()
     scene = await make_scene(database)
     scene.clock = clock
@@ -146,8 +146,8 @@ async def _seeded(database_url: str, base_url: str) -> AsyncIterator[tuple[Servi
         yield service, at
 
 
-async def test_what_runs_out_while_nobody_serves_expires_afterwards(database_url: str, tmp_path: Path) -> None:
-    """The node is killed before the time comes, and again and again while it makes up for it: once each, all told."""
+async def test_orders_overdue_while_no_node_runs_expire_afterwards(database_url: str, tmp_path: Path) -> None:
+    """The node is killed before the time, and repeatedly while it expires them: once each, all notified."""
     clock_file = tmp_path / "clock"
     write_offset(clock_file, 0)
     node = NodeProcess(database_url, tmp_path, module="faults.clocked_node", **{MOVES_ALL_CLOCKS: "yes"})
@@ -187,18 +187,18 @@ async def _until_none_lives(database_url: str) -> None:
 
 
 class Wall:
-    """A wall clock that somebody sets."""
+    """A settable wall clock."""
 
     def __init__(self) -> None:
         self.offset_ms = 0
 
     def ns(self) -> int:
-        """What it shows."""
+        """Return the time."""
         return time.time_ns() + self.offset_ms * 1_000_000
 
 
-async def test_a_clock_that_jumps_ends_nothing(database: Database) -> None:
-    """Back or ahead by hours the node is not ready, and nothing expires or is purged; once it is back all goes on."""
+async def test_a_clock_jump_expires_nothing(database: Database) -> None:
+    """Off by hours the node is not ready, and nothing expires or is purged; it continues once the clock is right."""
     wall = Wall()
     async with running(database, clock=WatchedClock(wall.ns)) as service:
         at = await _terminals(service, 40)
@@ -216,12 +216,12 @@ async def test_a_clock_that_jumps_ends_nothing(database: Database) -> None:
             assert [tuple(row) for row in await _rows(database, EVERYTHING)] == before
         wall.offset_ms = 0
         assert (await service.request("GET", "/readyz", token=None)).status == 200
-        await _goes_on(service, at[0])
+        await _continues(service, at[0])
     assert await check.check(database) == []
 
 
-async def _goes_on(service: Service, terminal: Terminal) -> None:
-    """An order that was there before the jump is still its terminal's, and is paid."""
+async def _continues(service: Service, terminal: Terminal) -> None:
+    """Pay an order that was created before the jump."""
     standing = await service.create(terminal)
     assert standing.code == "already_queued_order_on_terminal"
     lease_id = standing.details[0].split()[0][3:]

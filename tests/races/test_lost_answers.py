@@ -1,8 +1,4 @@
-"""The client is cut off after it has sent its refresh: whatever the moment, it gets on with the token that it has.
-
-`PAYDESK_TEST_LOST_ANSWERS=20000` loses so many on each database instead of 200; `PAYDESK_TEST_SEED` repeats the same
-random choices.
-"""
+"""A client disconnects after sending its refresh: at any moment, it can continue with the token it has."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ TOKENS = "SELECT generation FROM refresh_tokens WHERE seller_id = $1 ORDER BY ge
 
 
 class Till:
-    """An application with one family of tokens, which now and then hears no answer. `held` is what it has stored."""
+    """An application with one token family that loses responses. `held` is what it has stored."""
 
     def __init__(self, nodes: tuple[Service, Service], scene: Scene, choices: random.Random) -> None:
         self._nodes, self._scene, self._choices = nodes, scene, choices
@@ -44,15 +40,15 @@ class Till:
         self._seconds: list[float] = []
 
     async def begin(self) -> None:
-        """The first tokens, and how long a refresh takes that nobody disturbs."""
+        """Get the first tokens, and measure an undisturbed refresh."""
         self.held = (await self._ask(self._scene.exchange(await self._scene.code()))).body
         for _ in range(5):
             began = time.monotonic()
-            await self.get_on()
+            await self.continue_()
             self._seconds.append(time.monotonic() - began)
 
-    async def loses_an_answer(self) -> None:
-        """Send a refresh, and go without a word: before the answer was sent, or after."""
+    async def lose_a_response(self) -> None:
+        """Send a refresh and disconnect, before or after the response was sent."""
         node, body = self._choices.choice(self._nodes), json.dumps(self._refresh()).encode()
         fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         async with wire(node) as connection:
@@ -60,8 +56,8 @@ class Till:
             await asyncio.sleep(self._choices.uniform(0, 2 * statistics.median(self._seconds)))
             connection.cut()
 
-    async def get_on(self) -> None:
-        """Refresh with the token that it has until it is answered: there must be tokens that it has not had before."""
+    async def continue_(self) -> None:
+        """Refresh with the stored token until there is a response with new tokens."""
         async with asyncio.timeout(BACK_SECONDS_MAX):
             while (reply := await self._ask(self._refresh())).status == 503:  # noqa: ASYNC110 - nothing signals it
                 await asyncio.sleep(0.01)
@@ -70,8 +66,8 @@ class Till:
         self.held = reply.body
         self.answered += 1
 
-    async def has_one_line(self) -> None:
-        """No answer was lost for good and none was given twice: one successor for each token that it had."""
+    async def has_one_successor_each(self) -> None:
+        """Return whether each token had exactly one successor."""
         generations = list(range(1, self.answered + 2))
         assert await self._generation() == (len(generations), None)
         rows = await self._scene.database.read(lambda tx: tx.all(TOKENS, self._scene.seller.seller_id))
@@ -80,7 +76,7 @@ class Till:
         assert reply.status == 200
 
     async def made_one_more(self) -> bool:
-        """Whether its refresh was done, although it has heard nothing of it."""
+        """Return whether a refresh without a response was made."""
         return (await self._generation())[0] > self.answered + 1
 
     async def _generation(self) -> tuple[int, int | None]:
@@ -96,28 +92,28 @@ class Till:
 
 
 def seeded() -> random.Random:
-    """Random choices that can be repeated."""
+    """Return reproducible random choices."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     return random.Random(seed)
 
 
-async def test_a_client_that_hears_nothing_gets_on(database: Database, database_url: str) -> None:
-    """Cut off 200 times, beside others, also several times in a row, on any node, with pauses of up to a day."""
+async def test_a_client_without_responses_continues(database: Database, database_url: str) -> None:
+    """Disconnected 200 times, also several times in a row, on any node, with pauses of up to a day."""
     clock, choices = MovableClock(frozen_ms=MovableClock().now_ms()), seeded()
 
     async def loses(till: Till, times: int) -> int:
         await till.begin()
         lost = 0
         for _ in range(times):
-            await till.loses_an_answer()
+            await till.lose_a_response()
             if choices.random() < 0.3:
                 continue
             lost += await till.made_one_more()
             if choices.random() < 0.1:
                 clock.advance(choices.randrange(DAY_MS))
-            await till.get_on()
-        await till.get_on()
+            await till.continue_()
+        await till.continue_()
         return lost
 
     async with two_nodes(database, database_url, clock=clock) as nodes:
@@ -127,14 +123,14 @@ async def test_a_client_that_hears_nothing_gets_on(database: Database, database_
         tills = [Till(nodes, scene, choices) for scene in scenes]
         lost = sum(await asyncio.gather(*(loses(till, TIMES // TILLS) for till in tills)))
         for till in tills:
-            await till.has_one_line()
+            await till.has_one_successor_each()
     print(f"{lost} refreshes were done whose answer was lost")  # noqa: T201 - the figure of a run with -s
     assert lost > 0, "of no refresh was the answer lost"
     assert await check.check(database, clock.now_ms()) == []
 
 
-async def test_a_node_that_loses_its_database_gets_on(postgres_url: str, tmp_path: Path) -> None:
-    """Nor does it matter where between the node and PostgreSQL the answer is lost."""
+async def test_a_node_that_loses_its_database_continues(postgres_url: str, tmp_path: Path) -> None:
+    """Wherever between node and PostgreSQL the response is lost."""
     choices = seeded()
     async with CutWire(postgres_url, tmp_path).laid() as cut:
         database = await open_database(cut.url, timeout_seconds=5)
@@ -145,10 +141,10 @@ async def test_a_node_that_loses_its_database_gets_on(postgres_url: str, tmp_pat
             await till.begin()
             for _ in range(TIMES // 10):
                 cut.plan(choices.choice(CUTS), choices.choice((b"token_families", b"COMMIT", b"")))
-                await till.get_on()
+                await till.continue_()
                 lost += cut.times == 0
             cut.times = 0
-            await till.has_one_line()
+            await till.has_one_successor_each()
         assert lost > 0, "the wire was never cut"
         assert await check.check(database) == []
         await database.close()

@@ -1,4 +1,4 @@
-"""One key, one effect, one answer; one live order per terminal, and none where none are taken: whoever asks at once."""
+"""Concurrent creates: one effect and one response per key; one live order per terminal, none in another mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TERMINALS, ROUNDS, ROUNDS_MAX = 20, 10, 200
 
 
 async def count(database: Database, table: str) -> int:
-    """How many rows the table has."""
+    """Return the number of rows of the table."""
     row = await database.read(lambda tx: tx.one(f"SELECT COUNT(*) FROM {table}"))
     assert row is not None
     counted: int = row[0]
@@ -33,7 +33,7 @@ async def count(database: Database, table: str) -> int:
 async def test_thousands_of_creates_with_one_key_make_one_order(
     database: Database, database_url: str, batching: str
 ) -> None:
-    """The very same bytes answer all of them, and all but the first say that they are a replay."""
+    """All responses have the same bytes, and all but the first are marked as replays."""
     creates = CREATES_WITH_ONE_KEY[batching]
     async with two_nodes(database, database_url) as nodes:
         terminal = await nodes[0].terminal()
@@ -59,7 +59,7 @@ async def test_thousands_of_creates_with_one_key_make_one_order(
 
 
 async def test_a_terminal_takes_one_order(database: Database, database_url: str) -> None:
-    """Of two hundred creates for one terminal at once one is made, and its answer names what is in the others' way."""
+    """Of two hundred concurrent creates for one terminal one succeeds, and the others' details name it."""
     async with two_nodes(database, database_url) as nodes:
         terminal = await nodes[0].terminal()
         creates = (nodes[place % 2].create(terminal) for place in range(CREATES_FOR_ONE_TERMINAL))
@@ -74,7 +74,7 @@ async def test_a_terminal_takes_one_order(database: Database, database_url: str)
 
 
 async def test_no_order_meets_a_terminal_that_takes_none(database: Database, database_url: str) -> None:
-    """An order and a change to STANDALONE at once: one of them is refused, whichever, and its refusal says why."""
+    """A create and a change to STANDALONE at once: one of them is rejected with its reason."""
     async with two_nodes(database, database_url) as nodes:
         terminals = [await nodes[0].terminal() for _ in range(TERMINALS)]
         won: Counter[str] = Counter()
@@ -104,8 +104,8 @@ async def _set_mode(service: Service, terminal: Terminal, mode: str) -> Reply:
     return await service.request("PATCH", "/terminals/v1/setup", body)
 
 
-async def test_a_key_that_was_refused_is_good_for_one_order(database: Database, database_url: str) -> None:
-    """Tills that repeat a refused sale under its key, while the terminal becomes free, bring forth one order."""
+async def test_a_rejected_key_creates_one_order(database: Database, database_url: str) -> None:
+    """Clients repeat a rejected create under its key until the terminal is free."""
     async with two_nodes(database, database_url) as nodes:
         service, terminal = nodes[0], await nodes[0].terminal()
         standing = await service.create(terminal)

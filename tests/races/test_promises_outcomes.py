@@ -1,4 +1,4 @@
-"""Cancel, acknowledgement, grant, result and expiry of one order race: one of two wins, and the loser is told so.
+"""Cancel, acknowledgement, permit, result and expiry of one order race: one of two wins, the other is refused.
 
 `python -m tests.faults races` runs thousands of rounds of each and prints a table.
 """
@@ -22,8 +22,8 @@ ROUNDS, ROUNDS_MAX = 120, 2000
 
 
 @pytest.mark.parametrize("name", RACES)
-async def test_nothing_else_comes_out(database: Database, database_url: str, name: str) -> None:
-    """Every outcome is one of those that are written down, each of them does come, and the ledger is whole."""
+async def test_only_the_listed_outcomes_occur(database: Database, database_url: str, name: str) -> None:
+    """Each of them does occur, and the invariants hold."""
     race, outcomes = RACES[name], Counter[str]()
     while not outcomes or (missing(race, outcomes) and outcomes.total() < ROUNDS_MAX):
         # On a loaded machine one of the two may be late for all of so few rounds.
@@ -33,7 +33,7 @@ async def test_nothing_else_comes_out(database: Database, database_url: str, nam
 
 
 async def test_an_order_granted_since_it_was_read_does_not_expire(database: Database) -> None:
-    """Whoever finds it overdue, and comes to expire it after its terminal was granted, is shown that it was."""
+    """An overdue order is permitted between its read and the expiry: it does not expire."""
     clock = SystemClock()
     async with running(database, clock=clock) as service:
         device = await service.device(await service.terminal())

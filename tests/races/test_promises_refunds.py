@@ -1,4 +1,4 @@
-"""Refunds never exceed what was paid, a key stands for one refund, and the acquirer's book is ours: whoever races.
+"""Concurrent refunds never exceed the paid amount, a key is one refund, and the acquirer's ledger agrees.
 
 `RACE_ROUNDS=2000` plays the long form: so many rounds of each on each database, half of them with commits that are
 shared and half with one each. `-s` prints what they came to.
@@ -22,7 +22,7 @@ from paydesk.http import three_phase
 from paydesk.settings import Settings
 from paydesk.storage import bounded
 from paydesk.storage.database import Database
-from refund_scene import Teller, books_agree, only, pay, refund, worker
+from refund_scene import Refunder, ledgers_agree, only, pay, refund, worker
 from service import Device, Reply, Service
 
 pytestmark = pytest.mark.usefixtures("batching")
@@ -37,7 +37,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loaded machine is no database that hangs."""
+    """Raise the database's time limits for a loaded machine."""
     monkeypatch.setattr(bounded, "STALL_SECONDS", 60)
 
 
@@ -46,7 +46,7 @@ Play = Callable[[Service, Service, Device], Awaitable[str]]
 
 
 async def play(database: Database, database_url: str, one_round: Play) -> Counter[str]:
-    """Play the rounds, side by side on all terminals; afterwards both books are the same."""
+    """Play the rounds concurrently on all terminals; afterwards both ledgers agree."""
     outcomes: Counter[str] = Counter()
     async with two_nodes(database, database_url, settings=PATIENT) as (one, other):
 
@@ -56,14 +56,14 @@ async def play(database: Database, database_url: str, one_round: Play) -> Counte
                 outcomes[await one_round(one, other, device)] += 1
 
         await asyncio.gather(*(on_one_terminal() for _ in range(TERMINALS)))
-    await books_agree(database)
+    await ledgers_agree(database)
     assert outcomes.total() == ROUNDS
     print(f"{database.name}: {dict(outcomes)}")  # noqa: T201 - the figures of a run with -s
     return outcomes
 
 
 async def at_once(*calls: Callable[[], Awaitable[Reply]]) -> list[Reply]:
-    """The replies to calls that begin at once, or each at a random moment."""
+    """Return the replies to calls that begin at once, or each at a random moment."""
     spread = random.choice((0, SPREAD_SECONDS))
 
     async def one(call: Callable[[], Awaitable[Reply]]) -> Reply:
@@ -74,12 +74,12 @@ async def at_once(*calls: Callable[[], Awaitable[Reply]]) -> list[Reply]:
 
 
 def codes(replies: list[Reply]) -> list[str]:
-    """Each reply's status, and its error where it has one."""
+    """Return each reply's status, with its error code."""
     return sorted(str(reply.status) if reply.status == 201 else reply.code for reply in replies)
 
 
 async def test_eight_parts_that_exceed_the_payment(database: Database, database_url: str) -> None:
-    """Of eight parts of a sixth and a bit six are given back and two are refused, and no more than was paid goes."""
+    """Of eight parts of a sixth and a bit six are refunded and two rejected."""
     outcomes = await play(database, database_url, _eight_parts)
     assert set(outcomes) == {"six"}
 
@@ -96,7 +96,7 @@ async def _eight_parts(one: Service, other: Service, device: Device) -> str:
 
 
 async def test_a_whole_refund_against_a_part(database: Database, database_url: str) -> None:
-    """The part goes and the rest after it, or one of the two alone: what was refused may be asked for again."""
+    """The part and then the rest, or one of the two alone; a rejected one can be requested again."""
     outcomes = await play(database, database_url, _whole_against_part)
     assert set(outcomes) <= {
         "both",
@@ -126,7 +126,7 @@ async def _whole_against_part(one: Service, other: Service, device: Device) -> s
 
 
 async def test_whole_refunds_under_different_keys(database: Database, database_url: str) -> None:
-    """One of them gives the money back."""
+    """One of them succeeds."""
     outcomes = await play(database, database_url, _whole_against_whole)
     assert set(outcomes) == {"one"}
 
@@ -141,7 +141,7 @@ async def _whole_against_whole(one: Service, other: Service, device: Device) -> 
 
 
 async def test_refunds_under_one_key(database: Database, database_url: str) -> None:
-    """One refund and one answer, which all others repeat, byte for byte."""
+    """One refund and one response, which the others replay byte for byte."""
     outcomes = await play(database, database_url, _one_key)
     assert set(outcomes) == {"one"}
 
@@ -159,7 +159,7 @@ async def _one_key(one: Service, other: Service, device: Device) -> str:
 
 
 async def test_a_request_against_the_worker(database: Database, database_url: str) -> None:
-    """A worker that believes every request dead takes its refund up: one movement, and one answer, whoever gives it."""
+    """A worker that ignores leases claims the refund: one movement and one response."""
     later = MovableClock()
     later.advance(HOUR_MS)
 
@@ -186,20 +186,20 @@ async def test_a_request_against_the_worker(database: Database, database_url: st
     assert set(outcomes) <= {"processed", "processing"}
 
 
-async def test_a_repeat_on_another_node_is_woken(
+async def test_a_repeat_on_another_node_is_notified(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not have to look again to learn of the answer."""
+    """It does not have to poll for the response."""
     monkeypatch.setattr(three_phase, "POLL_INTERVAL_SECONDS", 60)
     monkeypatch.setattr(three_phase, "REPEAT_WAITS_SECONDS_MAX", 60)
-    teller = Teller(closed=True)
-    async with two_nodes(database, database_url, state={"acquirers": teller.acquirers}) as (one, other):
+    refunder = Refunder(closed=True)
+    async with two_nodes(database, database_url, state={"acquirers": refunder.acquirers}) as (one, other):
         order_id = await pay(await one.device(await one.terminal()))
         first = asyncio.create_task(refund(one, order_id, key="key"))
-        await teller.was_asked.wait()
+        await refunder.was_asked.wait()
         with other.database.signals.subscribe("never") as never:
             repeat = asyncio.create_task(refund(other, order_id, key="key"))
             await never.wait(0.3)
-        teller.opens.set()
+        refunder.opens.set()
         async with asyncio.timeout(30):
             assert (await repeat).raw == (await first).raw

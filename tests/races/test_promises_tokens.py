@@ -1,4 +1,4 @@
-"""A code mints once and a refresh token has one successor, over the wire: however many ask at once."""
+"""Concurrent token requests: a code mints once and a refresh token has one successor."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ REPEAT_MS = 60_000
 
 
 async def token(service: Service, body: dict[str, Any]) -> Reply:
-    """Ask the token endpoint."""
+    """Request the token endpoint."""
     return await service.request("POST", "/oauth/token", body, token=None, key=None)
 
 
 async def lives(service: Service, access_token: str) -> bool:
-    """Whether the service takes the access token."""
+    """Return whether the service accepts the access token."""
     reply = await service.request("GET", "/terminals/v1/list", token=access_token)
     assert reply.status in (200, 401), reply
     return reply.status == 200
 
 
-async def test_a_code_mints_tokens_that_live_once(database: Database, database_url: str) -> None:
-    """Of 64 exchanges of a code one brings tokens; the others are refused and do them no harm; so for several codes."""
+async def test_a_code_mints_tokens_once(database: Database, database_url: str) -> None:
+    """Of 64 exchanges of a code one returns tokens; the others are rejected without revoking them."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
         nodes[0].scene.clock = clock
@@ -57,7 +57,7 @@ async def _exchange_at_once(nodes: tuple[Service, Service]) -> None:
 
 
 async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str) -> None:
-    """64 refreshes of one token bring the same tokens 64 times, and these live; for many families at once."""
+    """64 refreshes of one token return the same tokens, which are active; for many families at once."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
         nodes[0].scene.clock = clock
@@ -77,8 +77,8 @@ async def _refresh_at_once(nodes: tuple[Service, Service]) -> None:
     assert await lives(service, first["access_token"]), "a refresh leaves the earlier access token alone"
 
 
-async def test_a_replay_ends_its_family_whoever_refreshes(database: Database, database_url: str) -> None:
-    """Replays beside refreshes of the newest token: these bring one successor or none, and then nothing is left."""
+async def test_a_replay_revokes_its_family_during_refreshes(database: Database, database_url: str) -> None:
+    """Replays beside refreshes of the newest token: one successor or none, then all tokens are revoked."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
         service, scene = nodes[0], nodes[0].scene
@@ -99,6 +99,6 @@ async def test_a_replay_ends_its_family_whoever_refreshes(database: Database, da
             assert (await token(nodes[1], scene.refresh(tokens["refresh_token"]))).code == "invalid_grant"
             for node in nodes:
                 async with asyncio.timeout(TOLD_SECONDS_MAX):
-                    while await lives(node, tokens["access_token"]):  # noqa: ASYNC110 - nodes are told in their time
+                    while await lives(node, tokens["access_token"]):  # noqa: ASYNC110 - nodes learn of it with a delay
                         await asyncio.sleep(0.01)
     assert await check.check(database) == []

@@ -176,7 +176,7 @@ TOKEN_MUTANTS = (
         "        return await _retry(call, request, application, token)\n",
         '        raise INVALID_GRANT.with_reason("used")\n',
         "tests/races/test_lost_answers.py",
-        "hears_nothing and sqlite",
+        "without_responses and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",

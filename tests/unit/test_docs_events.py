@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.orders.schemas import SIMULATED_DETAILS
+from paydesk.sandbox.schemas import SIMULATED_DETAILS
 from paydesk_process import dev
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()

@@ -121,4 +121,4 @@ def test_every_retired_operation_has_a_row() -> None:
         )
     states = text.partition("\n## States\n")[2].partition("\n## ")[0]
     assert all(f"`{state.status}`" in states for state in status.STATES)
-    assert all(f"`{action}`" in text for action in status.ACTIONS)
+    assert all(f"`{move.action}`" in text for move in status.MOVES)

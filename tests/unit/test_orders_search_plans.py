@@ -49,7 +49,7 @@ IN_ORDER = ("Index Only Scan", "Index Scan")
 
 
 def searches() -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Every statement of a search, with what it is asked with."""
+    """Yield every statement of a search with its arguments."""
     for names in ASKED:
         values = (SELLER, 0, SINCE_MS, SINCE_MS + ORDERS * 1000, *(VALUES[name] for name in names))
         yield count_sql(names), values
@@ -57,8 +57,8 @@ def searches() -> Iterator[tuple[str, tuple[Any, ...]]]:
             yield page_sql(names, newest_first=newest_first), (*values, 50, 1000)
 
 
-async def test_a_search_goes_along_its_index_on_sqlite(sqlite_url: str) -> None:
-    """Every range is bounded by dates, nothing but a page is sorted, and what is counted is in the index."""
+async def test_a_search_uses_its_index_on_sqlite(sqlite_url: str) -> None:
+    """Every range is bounded by dates, only a page is sorted, and counting uses the index alone."""
     database = await open_database(sqlite_url)
     wrong = {}
     for sql, args in (*searches(), (WITHOUT_INDEX, (SELLER, 0, SINCE_MS, "x"))):
@@ -75,7 +75,7 @@ async def _explained(tx: Transaction, sql: str, args: tuple[Any, ...]) -> list[R
 
 
 def _is_bounded(step: str) -> bool:
-    """Whether the step is by key, or within dates along an index that has all of it or one reference alone."""
+    """Return whether the step is by key, or within dates along an index that covers it or has one reference."""
     if step.startswith(("LIST SUBQUERY", "USE TEMP B-TREE FOR ORDER BY")):
         # Of the page: a step of the subquery that sorts would say so after its own search.
         return True
@@ -86,8 +86,8 @@ def _is_bounded(step: str) -> bool:
     return "USING COVERING INDEX orders_searched" in step or "INDEX orders_by_reference" in step
 
 
-async def test_what_is_skipped_is_not_sorted_on_sqlite(sqlite_url: str) -> None:
-    """The subquery of a page comes in the index's own order: only the page itself may be sorted."""
+async def test_skipped_orders_are_not_sorted_on_sqlite(sqlite_url: str) -> None:
+    """The subquery is in index order: only the page itself is sorted."""
     database = await open_database(sqlite_url)
     for sql, args in searches():
         rows = await database.read(partial(_explained, sql=sql, args=args))
@@ -96,7 +96,7 @@ async def test_what_is_skipped_is_not_sorted_on_sqlite(sqlite_url: str) -> None:
     await database.close()
 
 
-async def test_a_search_goes_along_its_index_on_postgres(postgres_url: str) -> None:
+async def test_a_search_uses_its_index_on_postgres(postgres_url: str) -> None:
     """No step of a plan reads orders that are not on the page."""
     database = await open_database(postgres_url)
     raw = await asyncpg.connect(postgres_url)
@@ -126,7 +126,7 @@ async def _plan(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> Any
 
 
 def _unbounded(node: dict[str, Any]) -> Iterator[str]:
-    """What in a plan goes through orders, or through an index without an end."""
+    """Yield the steps of a plan that read orders, or an index without a bound."""
     kind, index, condition = node["Node Type"], node.get("Index Name", ""), node.get("Index Cond", "")
     if kind == "Seq Scan" or (index in INDEXES and "created_ms <=" not in condition):
         yield f"{kind} {index} {condition}"
@@ -139,6 +139,6 @@ def _unbounded(node: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_every_condition_is_asked(name: str) -> None:
-    """A filter that is new has a value here."""
+def test_every_condition_is_tested(name: str) -> None:
+    """A new filter needs a value here."""
     assert name in VALUES

@@ -24,7 +24,7 @@ _OPERATORS = "an operator's list of all sellers, a page at a time along the key"
 ALLOWED = {
     "orders.store.OVERDUE": _EVERYBODYS,
     "orders.store.NEXT_EXPIRY": _EVERYBODYS,
-    "orders.store.SILENT": _EVERYBODYS,
+    "orders.store.AWAITING_OUTCOME": _EVERYBODYS,
     "orders.store.NOT_RELEASED": _EVERYBODYS,
     "orders.store.MISSED_WAKEUPS": "finds, of all sellers, whose terminals have not heard of their order",
     "payments.refund_store.SELLERS_DUE": _EVERYBODYS,

@@ -98,4 +98,4 @@ def test_actions_are_those_of_the_table_of_moves() -> None:
     from paydesk.orders import status, status_labels
 
     extended = {f"order.{word}" for word in status_labels.EXTENDED.values()}
-    assert set(ACTIONS) == {*status.ACTIONS, *extended}
+    assert set(ACTIONS) == {*(move.action for move in status.MOVES), *extended}

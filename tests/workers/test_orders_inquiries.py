@@ -1,4 +1,4 @@
-"""Unknown outcomes: the acquirer is asked until the order has its one outcome, and is never charged again."""
+"""Unknown outcomes: the acquirer is asked until the order has its one outcome, and never charges again."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from dataclasses import replace
 
 import pytest
 
-from asking_scene import (
+from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, open_desk, refused
+from jobs_scene import (
     REFERENCE,
     SAID,
     UNDONE,
-    ToldAcquirer,
+    FakeAcquirer,
+    alert_kinds,
     context_of,
-    give_back,
     inquire,
     inquiry,
+    process_reversals,
     reversals_of,
-    told,
     unknown,
 )
-from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, open_desk, refused
 from paydesk.core.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.invariants import check
 from paydesk.orders import status
 from paydesk.payments import inquiries, inquiry_store
-from paydesk.payments.acquirer import Acquirers, Approved, Declined, NotFound, NotSent, Outcome, Truth, Unknown
+from paydesk.payments.acquirer import Acquirers, Approved, Declined, InquiryResult, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.job_queue import JobQueue
-from paydesk.payments.jobs import JobWorker
+from paydesk.payments.jobs import JobQueue, JobWorker
 from paydesk.storage.database import Database, Transaction
 
 NOBODY_KNOWS = Unknown("the answer was lost")
@@ -38,25 +37,23 @@ NOBODY_KNOWS = Unknown("the answer was lost")
 
 @pytest.fixture
 async def desk(database: Database) -> Desk:
-    """A terminal that has said hello."""
+    """A terminal that has sent hello."""
     return await open_desk(database)
 
 
 @pytest.fixture
-def acquirer() -> ToldAcquirer:
-    """It knows of nothing yet."""
-    return ToldAcquirer()
+def acquirer() -> FakeAcquirer:
+    """An acquirer that has no payment yet."""
+    return FakeAcquirer()
 
 
-async def sound(desk: Desk) -> None:
-    """The books agree."""
+async def ledgers_agree(desk: Desk) -> None:
+    """Check all invariants at the end."""
     assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
-async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_nothing(
-    desk: Desk, acquirer: ToldAcquirer
-) -> None:
-    """What it claimed it would hold for as long as it is off."""
+async def test_a_clock_jump_between_search_and_claim_claims_nothing(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """A lease by such a clock would last as long as the clock is off."""
     order, wall = await unknown(desk), MovableClock(frozen_ms=desk.clock.now_ms())
     watched = WatchedClock(lambda: wall.now_ms() * 1_000_000, lambda: 0)
 
@@ -65,10 +62,10 @@ async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_noth
             wall.advance(28 * 3_600_000)
             return await JobQueue.sellers(self, tx, now_ms, wall_ms)
 
-    due = inquiry_store.DUE
+    due = inquiry_store.QUEUE
     jumping = Jumping(due.sellers_due, due.next_due, due.claim_due, due.row)
     context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
-    worker = JobWorker(context, replace(inquiries.JOB, due=jumping), wall=wall)
+    worker = JobWorker(context, replace(inquiries.JOB, queue=jumping), wall=wall)
     with pytest.raises(ClockJumped):
         await worker.step()
     acquirer.say(SAID)
@@ -76,8 +73,8 @@ async def test_a_clock_that_jumps_while_it_is_looked_for_what_is_due_claims_noth
     assert (await desk.now(order)).state == status.PROCESSED
 
 
-async def test_what_the_acquirer_approved_is_processed_with_what_it_says(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """The first inquiry is made at once; reference, code, card and installments are the acquirer's."""
+async def test_an_approval_processes_the_order_with_the_acquirers_details(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """At the first inquiry: reference, authorization code, card and installments are the acquirer's."""
     order = await unknown(desk)
     acquirer.say(SAID)
     assert await inquire(desk, acquirer) == 1
@@ -89,27 +86,27 @@ async def test_what_the_acquirer_approved_is_processed_with_what_it_says(desk: D
     assert acquirer.asked == [("inquire", f"PAY{order.ulid}")]
     assert await inquiry(desk, order) == (1, "approved")
     assert await inquire(desk, acquirer) == 0
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
 @pytest.mark.parametrize(
     ("said", "shown"),
     [("insufficient_amount", "insufficient_amount"), ("a_word_of_its_own", "rejected_other_reason")],
 )
-async def test_what_the_acquirer_declined_fails(desk: Desk, acquirer: ToldAcquirer, said: str, shown: str) -> None:
-    """With its detail, or with the general one where the interface has no word for it."""
+async def test_a_decline_fails_the_order(desk: Desk, acquirer: FakeAcquirer, said: str, shown: str) -> None:
+    """With its detail, or with `rejected_other_reason` for an unknown detail."""
     order = await unknown(desk)
     acquirer.say(Declined(said))
     await inquire(desk, acquirer)
     failed = await desk.now(order)
     assert (failed.state, failed.origin) == (status.FAILED[shown], "acquirer")
     assert await inquiry(desk, order) == (1, "declined")
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
 @pytest.mark.parametrize("said", [NOBODY_KNOWS, NotSent("the line is down")])
-async def test_it_is_asked_again_after_growing_pauses(desk: Desk, acquirer: ToldAcquirer, said: Truth) -> None:
-    """At once, then after 10 s, 30 s, 1, 2, 5, 10 and 10 min; the operators hear of it once, after an hour."""
+async def test_retries_after_growing_pauses(desk: Desk, acquirer: FakeAcquirer, said: InquiryResult) -> None:
+    """At once, then after 10 s, 30 s, 1, 2, 5, 10 and 10 min; operators are alerted once, after an hour."""
     order = await unknown(desk)
     acquirer.say(said)
     for pause in (10, 30, 60, 120, 300, 600, 600, 600, 600, 600, 600):
@@ -118,21 +115,21 @@ async def test_it_is_asked_again_after_growing_pauses(desk: Desk, acquirer: Told
         assert await inquire(desk, acquirer) == 0
         desk.clock.advance(1)
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
-    assert await told(desk) == []
+    assert await alert_kinds(desk) == []
     await inquire(desk, acquirer)
     desk.clock.advance(600_000)
     await inquire(desk, acquirer)
-    assert await told(desk) == ["inquiry_needs_person"]
+    assert await alert_kinds(desk) == ["inquiry_needs_person"]
     assert acquirer.reversed_keys == []
     acquirer.say(SAID)
     desk.clock.advance(600_000)
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.PROCESSED
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_what_is_not_found_for_ten_minutes_is_undone_and_fails(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Not a second sooner, the reversal first and under the payment's own key: failed, not canceled."""
+async def test_a_payment_not_found_for_ten_minutes_is_reversed_and_fails(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """Not a second earlier; the reversal comes first, under the payment's own key."""
     order = await unknown(desk)
     began_ms = desk.clock.now_ms()
     while desk.clock.now_ms() < began_ms + 599_000:
@@ -149,23 +146,21 @@ async def test_what_is_not_found_for_ten_minutes_is_undone_and_fails(desk: Desk,
     failed = await desk.now(order)
     assert (failed.state, failed.origin, failed.paid_minor) == (status.FAILED["processing_error"], "network", None)
     assert await inquiry(desk, order) == (len(acquirer.asked) - 1, "not_found")
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def _not_found_for_long(desk: Desk, acquirer: ToldAcquirer, *outcomes: Outcome) -> None:
-    """Bring on an order whose payment is about to be undone, with these outcomes; nothing asked yet but once."""
+async def _about_to_be_reversed(desk: Desk, acquirer: FakeAcquirer, *outcomes: Outcome) -> None:
+    """Return an order whose payment is about to be reversed, with these outcomes."""
     acquirer.answer(*outcomes)
     await inquire(desk, acquirer)
     desk.clock.advance(600_000)
     acquirer.asked.clear()
 
 
-async def test_a_reversal_without_an_answer_is_asked_for_again_and_nothing_else(
-    desk: Desk, acquirer: ToldAcquirer
-) -> None:
-    """The same key until it is confirmed; nobody inquires meanwhile, since an approval would not count any more."""
+async def test_a_reversal_without_a_response_is_retried_without_an_inquiry(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """Under the same key until confirmed; an approval would not count any more."""
     order = await unknown(desk)
-    await _not_found_for_long(desk, acquirer, NOBODY_KNOWS, NotSent("the line is down"), UNDONE)
+    await _about_to_be_reversed(desk, acquirer, NOBODY_KNOWS, NotSent("the line is down"), UNDONE)
     acquirer.say(NotFound(), SAID)
     for _ in range(3):
         assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
@@ -174,74 +169,74 @@ async def test_a_reversal_without_an_answer_is_asked_for_again_and_nothing_else(
     assert [call[0] for call in acquirer.asked] == ["inquire", "reverse", "reverse", "reverse"]
     assert set(acquirer.reversed_keys) == {f"PAY{order.ulid}"}
     assert (await desk.now(order)).state == status.FAILED["processing_error"]
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_a_terminals_approval_while_it_is_undone_is_a_late_one(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Recorded and refused; the order fails as it was about to, and the approval is given back."""
+async def test_a_terminals_approval_while_reversing_is_a_late_approval(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """It is recorded and refused; the order fails and the approval is reversed."""
     order = await unknown(desk)
-    await _not_found_for_long(desk, acquirer, NOBODY_KNOWS, UNDONE)
+    await _about_to_be_reversed(desk, acquirer, NOBODY_KNOWS, UNDONE)
     await inquire(desk, acquirer)
     outcome = await desk.report(order, APPROVED)
     assert refused(outcome) == "result_conflict"
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
-    assert await told(desk) == ["late_approval"]
+    assert await alert_kinds(desk) == ["late_approval"]
     acquirer.say(SAID)
     # The order has not ended yet: what is to be given back waits for that.
-    assert await give_back(desk, acquirer) == 1
+    assert await process_reversals(desk, acquirer) == 1
     assert len(acquirer.reversed_keys) == 1
     desk.clock.advance(600_000)
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.FAILED["processing_error"]
-    await give_back(desk, acquirer)
+    await process_reversals(desk, acquirer)
     ((reversal_id, _, _, how_far),) = await reversals_of(desk, order)
     assert (acquirer.reversed_keys[-1], how_far) == (reversal_id, "reversed")
-    assert await told(desk) == ["late_approval", "late_approval_reversed"]
-    await sound(desk)
+    assert await alert_kinds(desk) == ["late_approval", "late_approval_reversed"]
+    await ledgers_agree(desk)
 
 
-async def test_a_terminals_decline_while_it_is_undone_ends_the_order(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Nothing was charged, says the terminal too: its detail is the order's."""
+async def test_a_terminals_decline_while_reversing_ends_the_order(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """With the terminal's detail."""
     order = await unknown(desk)
-    await _not_found_for_long(desk, acquirer, NOBODY_KNOWS, UNDONE)
+    await _about_to_be_reversed(desk, acquirer, NOBODY_KNOWS, UNDONE)
     await inquire(desk, acquirer)
     answered(await desk.report(order, DECLINED))
     desk.clock.advance(600_000)
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.FAILED["insufficient_amount"]
     assert (await inquiry(desk, order))[1] == "not_found"
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_an_acquirer_that_refuses_to_undo_is_asked_again_what_is_true(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """The operators are told, once; when it then says approved, the order is processed after all."""
+async def test_after_a_declined_reversal_the_acquirer_is_inquired_again(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """Operators are alerted once; if the inquiry returns an approval, the order is processed."""
     order = await unknown(desk)
-    await _not_found_for_long(desk, acquirer, Declined("processing_error"))
+    await _about_to_be_reversed(desk, acquirer, Declined("processing_error"))
     for _ in range(3):
         await inquire(desk, acquirer)
         desk.clock.advance(600_000)
-    assert await told(desk) == ["inquiry_needs_person"]
+    assert await alert_kinds(desk) == ["inquiry_needs_person"]
     acquirer.say(SAID)
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.PROCESSED
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_an_approval_of_another_amount_is_undone_and_the_order_fails(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """`processed` can be trusted alone: at once, without waiting for ten minutes, and the operators know."""
+async def test_an_approval_of_another_amount_is_reversed_and_the_order_fails(
+    desk: Desk, acquirer: FakeAcquirer
+) -> None:
+    """At once, without waiting for ten minutes, and operators are alerted."""
     order = await unknown(desk)
     acquirer.say(Approved(REFERENCE, 2491))
     await inquire(desk, acquirer)
     assert acquirer.reversed_keys == [f"PAY{order.ulid}"]
     assert (await desk.now(order)).state == status.FAILED["processing_error"]
-    assert await told(desk) == ["approval_of_another_amount"]
-    await sound(desk)
+    assert await alert_kinds(desk) == ["approval_of_another_amount"]
+    await ledgers_agree(desk)
 
 
-async def test_a_result_that_comes_while_the_acquirer_is_asked_is_the_outcome(
-    desk: Desk, acquirer: ToldAcquirer
-) -> None:
-    """The terminal was first: the acquirer's word changes nothing, and nothing is given back."""
+async def test_a_result_during_the_inquiry_is_the_outcome(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """The acquirer's answer then changes nothing, and nothing is reversed."""
     order = await unknown(desk)
 
     async def report() -> None:
@@ -254,24 +249,22 @@ async def test_a_result_that_comes_while_the_acquirer_is_asked_is_the_outcome(
     assert (paid.state, paid.reference_id, paid.version) == (status.PROCESSED, APPROVED["reference_id"], 4)
     assert (await inquiry(desk, order))[1] == "result"
     assert await reversals_of(desk, order) == []
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_a_result_that_comes_after_the_acquirers_word_is_evidence(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """The same approval told again is recorded; it is the payment that the order has, and is not given back."""
+async def test_a_result_after_the_inquiry_is_recorded(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """The same approval is the order's payment and is not reversed."""
     order = await unknown(desk)
     acquirer.say(SAID)
     await inquire(desk, acquirer)
     assert refused(await desk.report(order, {**APPROVED, "reference_id": REFERENCE})) == "order_finished"
     assert await reversals_of(desk, order) == []
     assert await desk.rows("SELECT verdict FROM results ORDER BY created_ms") == [("taken",), ("finished",)]
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_an_approval_that_the_acquirer_tells_of_after_a_decline_is_given_back(
-    desk: Desk, acquirer: ToldAcquirer
-) -> None:
-    """The terminal ended the order as declined meanwhile: it stays so, and the money goes back."""
+async def test_an_approval_inquired_after_a_decline_is_reversed(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """The terminal declined during the inquiry: the order remains failed."""
     order = await unknown(desk)
 
     async def report() -> None:
@@ -281,21 +274,21 @@ async def test_an_approval_that_the_acquirer_tells_of_after_a_decline_is_given_b
     acquirer.meanwhile = report
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.FAILED["insufficient_amount"]
-    assert await told(desk) == ["late_approval"]
-    await give_back(desk, acquirer)
+    assert await alert_kinds(desk) == ["late_approval"]
+    await process_reversals(desk, acquirer)
     ((reversal_id, reference_id, amount_minor, how_far),) = await reversals_of(desk, order)
     assert (reference_id, amount_minor, how_far) == (REFERENCE, 2490, "reversed")
     assert acquirer.reversed_keys == [reversal_id]
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
 @pytest.mark.parametrize(
     ("raw", "code"), [(UNKNOWN, "order_finished"), (b"{", "result_conflict")], ids=["unknown", "unreadable"]
 )
-async def test_an_order_that_ended_before_its_terminal_knew_no_outcome_is_asked_about(
-    desk: Desk, acquirer: ToldAcquirer, raw: dict[str, str] | bytes, code: str
+async def test_an_order_that_ended_before_an_unknown_result_is_inquired(
+    desk: Desk, acquirer: FakeAcquirer, raw: dict[str, str] | bytes, code: str
 ) -> None:
-    """It stays canceled, and what its buyer was charged all the same goes back."""
+    """It remains canceled, and a charge is reversed."""
     order = await desk.order()
     await desk.move(status.CANCEL, order)
     assert refused(await desk.report(order, raw)) == code
@@ -303,15 +296,15 @@ async def test_an_order_that_ended_before_its_terminal_knew_no_outcome_is_asked_
     for _ in range(2):
         await inquire(desk, acquirer)
         desk.clock.advance(10_000)
-    await give_back(desk, acquirer)
+    await process_reversals(desk, acquirer)
     assert (await desk.now(order)).state == status.CANCELED_BY_API
     ((reversal_id, reference_id, amount_minor, how_far),) = await reversals_of(desk, order)
     assert (reference_id, amount_minor, how_far) == (REFERENCE, 2490, "reversed")
     assert acquirer.reversed_keys == [reversal_id]
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_an_unknown_outcome_of_a_paid_order_asks_nobody(desk: Desk) -> None:
+async def test_an_unknown_result_of_a_paid_order_starts_no_inquiry(desk: Desk) -> None:
     """Its payment is known."""
     order = await desk.granted()
     answered(await desk.report(order, APPROVED))
@@ -319,8 +312,8 @@ async def test_an_unknown_outcome_of_a_paid_order_asks_nobody(desk: Desk) -> Non
     assert await desk.rows("SELECT order_id FROM inquiries") == []
 
 
-async def test_a_declined_order_is_asked_about_to_the_end(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Its terminal said unknown, then declined: the acquirer's later approval is found all the same."""
+async def test_the_inquiry_of_a_declined_order_continues(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """Its terminal reported unknown, then declined; the acquirer's later approval is reversed."""
     order = await unknown(desk)
     acquirer.say(NOBODY_KNOWS, SAID)
     await inquire(desk, acquirer)
@@ -329,46 +322,46 @@ async def test_a_declined_order_is_asked_about_to_the_end(desk: Desk, acquirer: 
     await inquire(desk, acquirer)
     assert len(await reversals_of(desk, order)) == 1
     assert (await inquiry(desk, order))[1] == "approved"
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_what_was_reported_as_canceled_after_the_grant_fails(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """After the grant nothing is canceled: what was never charged ends as failed/processing_error."""
+async def test_canceled_after_authorization_is_permitted_fails(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """A payment that was not made ends as failed/processing_error."""
     order = await desk.granted()
     assert refused(await desk.report(order, CANCELED)) == "result_conflict"
     await inquire(desk, acquirer)
     desk.clock.advance(600_000)
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.FAILED["processing_error"]
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
 async def test_without_an_acquirer_the_order_waits_for_an_operator(desk: Desk) -> None:
-    """They are told once, however long it waits; an acquirer that is configured later is asked."""
+    """Operators are alerted once; an acquirer configured later is asked."""
     order = await unknown(desk)
     for _ in range(3):
         assert await inquire(desk, None) == 1
         desk.clock.advance(600_000)
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
-    assert await told(desk) == ["inquiry_needs_person"]
-    acquirer = ToldAcquirer()
+    assert await alert_kinds(desk) == ["inquiry_needs_person"]
+    acquirer = FakeAcquirer()
     acquirer.say(SAID)
     await inquire(desk, acquirer)
     assert (await desk.now(order)).state == status.PROCESSED
-    await sound(desk)
+    await ledgers_agree(desk)
 
 
-async def test_without_an_acquirer_an_order_that_ended_is_not_asked_about(desk: Desk) -> None:
-    """Its terminal told the outcome after all: there is nothing that a person need do."""
+async def test_without_an_acquirer_an_ended_order_needs_no_operator(desk: Desk) -> None:
+    """Its terminal reported the outcome."""
     order = await unknown(desk)
     answered(await desk.report(order, DECLINED))
     await inquire(desk, None)
     assert await inquiry(desk, order) == (1, "result")
-    assert await told(desk) == []
+    assert await alert_kinds(desk) == []
 
 
-async def test_an_answer_after_the_inquirys_end_comes_too_late(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Somebody ended it while the acquirer was asked: the order waits for whoever that was."""
+async def test_an_answer_after_the_end_of_the_inquiry_is_too_late(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """The inquiry was ended during the request: the order does not change."""
     order = await unknown(desk)
 
     async def end() -> None:
@@ -381,15 +374,15 @@ async def test_an_answer_after_the_inquirys_end_comes_too_late(desk: Desk, acqui
     assert await inquiry(desk, order) == (1, "operator")
 
 
-async def test_two_nodes_ask_once(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Both find it due at the same moment; one of them has it to itself."""
+async def test_two_nodes_inquire_once(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """Both find it due; one claims it."""
     await unknown(desk)
     made = await asyncio.gather(*(inquire(desk, acquirer) for _ in range(4)))
     assert sum(made) == len(acquirer.asked) == 1
 
 
-async def test_a_node_that_dies_leaves_a_claim_that_runs_out(desk: Desk, acquirer: ToldAcquirer) -> None:
-    """Another takes it up afterwards, by the machine's clock and not by one that a developer moves."""
+async def test_the_lease_of_a_dead_node_expires(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """Another node then claims it, by the machine's clock and not by the service's."""
     order = await unknown(desk)
     wall = MovableClock(frozen_ms=desk.clock.now_ms())
 
@@ -408,12 +401,10 @@ async def test_a_node_that_dies_leaves_a_claim_that_runs_out(desk: Desk, acquire
     assert await inquiry(desk, order) == (2, "approved")
 
 
-async def test_an_answer_that_comes_after_the_claim_ran_out_does_not_overtake(
-    desk: Desk, acquirer: ToldAcquirer
-) -> None:
-    """A slow node heard approved; meanwhile another found nothing and began to undo it: that stands."""
+async def test_an_answer_after_the_lease_expired_does_not_overtake(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """A slow node got an approval; meanwhile another one found nothing and began to reverse, which counts."""
     order = await unknown(desk)
-    wall, slow = MovableClock(frozen_ms=desk.clock.now_ms()), ToldAcquirer()
+    wall, slow = MovableClock(frozen_ms=desk.clock.now_ms()), FakeAcquirer()
     slow.say(SAID)
     acquirer.answer(NOBODY_KNOWS, UNDONE)
 
@@ -428,4 +419,4 @@ async def test_an_answer_that_comes_after_the_claim_ran_out_does_not_overtake(
     desk.clock.advance(600_000)
     await inquire(desk, acquirer, wall=wall)
     assert (await desk.now(order)).state == status.FAILED["processing_error"]
-    await sound(desk)
+    await ledgers_agree(desk)

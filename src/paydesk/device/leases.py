@@ -23,7 +23,7 @@ from paydesk.device.schemas import CancelResultRequest, ProgressRequest, Session
 from paydesk.device.sessions import lock_session, refuse_revoked
 from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import permits, status
+from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
 
@@ -136,7 +136,7 @@ async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Ha
     if lease.session != session:
         return ORDER_CANCELED.with_reason(f"the lease is session {lease.session}'s")
     permitted_ms = order.permitted_ms
-    if permitted_ms is None and await permits.permit_authorization(call.tx, order, call.now_ms):
+    if permitted_ms is None and await orders.permit_authorization(call.tx, order, call.now_ms):
         permitted_ms = call.now_ms
         await store.advance_lease(call.tx, order.seller_id, order.ulid, call.body.seq, AUTHORIZING)
     # Beyond at_terminal the outcome is known or under inquiry: no further charge.

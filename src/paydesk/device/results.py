@@ -25,9 +25,8 @@ from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS
-from paydesk.payments import inquiry_store, outcomes, references, reversal_store
-from paydesk.payments.alerts import tell
-from paydesk.payments.outcomes import Paid
+from paydesk.payments import inquiry_store, outcomes, reversal_store
+from paydesk.payments.outcomes import Paid, alert
 from paydesk.terminals import store as terminals
 
 _UUID = re.compile(UUID_PATTERN)
@@ -109,16 +108,16 @@ async def _end(call: Call, order: Order, received: Received, report: Report) -> 
     )
     approved = await outcomes.approve(tx, order, now_ms, paid, by="result", where=PERMITTED_OR_PERMISSIBLE)
     if approved is None and report.reference_id is not None:
-        await references.release(tx, order, report.reference_id)
+        await outcomes.release_reference(tx, order, report.reference_id)
     return approved
 
 
 async def _claim_reference(call: Call, order: Order, received: Received, report: Report) -> bool:
     """Claim the reported reference for the order; if another order has it, alert operators and return False."""
-    if report.reference_id is None or await references.claim(call.tx, order, report.reference_id):
+    if report.reference_id is None or await outcomes.claim_reference(call.tx, order, report.reference_id):
         return True
     message = "An approval has another payment's reference."
-    await tell(call.tx, order, "reference_repeated", message, call.now_ms, received.recorded)
+    await alert(call.tx, order, "reference_repeated", message, call.now_ms, received.recorded)
     return False
 
 
@@ -172,13 +171,13 @@ async def _late_approval(
         reference_id=report.reference_id or "",
     )
     message = "An approval came after the order had ended. It is being reversed."
-    await tell(call.tx, order, "late_approval", message, call.now_ms, received.recorded)
+    await alert(call.tx, order, "late_approval", message, call.now_ms, received.recorded)
     return refusal
 
 
 async def _is_being_reversed(call: Call, order: Order) -> bool:
     """Return whether the inquiry found no payment and is voiding it at the acquirer."""
-    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.standing(call.tx, order) == "reversing"
+    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.status_of(call.tx, order) == "reversing"
 
 
 async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
@@ -203,7 +202,7 @@ async def _unreadable(call: Call, order: Order, result_id: str, received: Receiv
     await _inquire_ended(call, order, "the terminal's result is unreadable, and the order had ended")
     refusal = await _refuse(call, order, result_id, received, "unreadable", RESULT_CONFLICT)
     message = "A terminal's result could not be read."
-    await tell(call.tx, order, "unreadable_result", message, call.now_ms, received.recorded)
+    await alert(call.tx, order, "unreadable_result", message, call.now_ms, received.recorded)
     return refusal
 
 

@@ -13,7 +13,7 @@ from paydesk.operators import lists
 from paydesk.orders import status_labels
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.presentation import shown
+from paydesk.orders.presentation import order_document
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
@@ -57,7 +57,7 @@ async def get_order(call: Call) -> Answer:
     return Answer(
         200,
         {
-            **shown(order),
+            **order_document(order),
             "events": [_move(row) for row in moves],
             "deliveries": [_delivery(row) for row in deliveries],
         },
@@ -98,7 +98,7 @@ def _move(row: Row) -> dict[str, Any]:
         "version": version,
         "move": move,
         "action": action,
-        "status": status_labels.status_told(status, status_detail),
+        "status": status_labels.label(status, status_detail),
         "status_detail": status_detail,
         "payment_status_detail": payment_status_detail,
         "created_date": rfc3339(created_ms),

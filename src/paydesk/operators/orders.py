@@ -9,7 +9,7 @@ from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.orders import status_labels
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import shown
+from paydesk.orders.presentation import order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.store import COLUMNS
@@ -62,14 +62,14 @@ def _filter(call: Call, name: str) -> str:
 
 def _status_filter(status: str) -> tuple[str, str, str, str]:
     """Return the status and the status_detail of the rows with this label, and two details to exclude."""
-    if status and status not in status_labels.told():
+    if status and status not in status_labels.labels():
         raise PROPERTY_VALUE.with_reason(
-            "unknown status", f"'status' - must be one of {', '.join(status_labels.told())}"
+            "unknown status", f"'status' - must be one of {', '.join(status_labels.labels())}"
         )
-    detail, others = status_labels.within(status) if status else (None, ())
+    detail, others = status_labels.details_of(status) if status else (None, ())
     one, other = (*others, "", "")[:2]
     return ("", detail, one, other) if detail is not None else (status, "", one, other)
 
 
 def _present(row: Row) -> dict[str, Any]:
-    return shown(Order(*row))
+    return order_document(Order(*row))

@@ -11,7 +11,7 @@ from paydesk.operators.history import owner_of
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import shown
+from paydesk.orders.presentation import order_document
 from paydesk.payments import resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.storage.database import Row, Transaction
@@ -88,11 +88,11 @@ async def resolve(call: Call) -> Answer:
         body.outcome,
         call.now_ms,
         after_seconds=call.settings.resolve_after_seconds,
-        can_ask=call.state["acquirers"].of(live=bool(before.live)) is not None,
+        has_acquirer=call.state["acquirers"].of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
-    return Answer(200, shown(resolved))
+    return Answer(200, order_document(resolved))
 
 
 async def resolve_reversal(call: Call) -> Answer:

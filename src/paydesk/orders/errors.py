@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from paydesk.core.errors import ErrorKind
 
-ORDER_NOT_FOUND = ErrorKind("order_not_found", 404, "There is no such order.")
+ORDER_NOT_FOUND = ErrorKind("order_not_found", 404, "The order does not exist.")
 FORBIDDEN_CHECKING_TERMINAL_OWNER = ErrorKind(
-    "forbidden_checking_terminal_owner", 403, "The terminal does not exist or is not one of this seller and mode."
+    "forbidden_checking_terminal_owner",
+    403,
+    "The terminal does not exist, or it belongs to another seller or to the other mode (test or live).",
 )
 TERMINAL_NOT_IN_PDV_MODE = ErrorKind(
-    "terminal_not_in_pdv_mode", 409, "The terminal takes no orders; set its operating_mode to PDV or SELF_SERVICE."
+    "terminal_not_in_pdv_mode",
+    409,
+    "The terminal does not accept orders. Set its operating_mode to PDV or SELF_SERVICE.",
 )
 ALREADY_QUEUED_ORDER_ON_TERMINAL = ErrorKind(
-    "already_queued_order_on_terminal", 409, "The terminal has an order that is not finished yet."
+    "already_queued_order_on_terminal", 409, "The terminal already has an order that is not finished."
 )
-CANNOT_CANCEL_ORDER = ErrorKind("cannot_cancel_order", 409, "The order cannot be canceled as it is.")
-ORDER_ALREADY_CANCELED = ErrorKind("order_already_canceled", 409, "The order is canceled already.")
+CANNOT_CANCEL_ORDER = ErrorKind("cannot_cancel_order", 409, "The order cannot be canceled in its current status.")
+ORDER_ALREADY_CANCELED = ErrorKind("order_already_canceled", 409, "The order is already canceled.")

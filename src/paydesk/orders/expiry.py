@@ -1,4 +1,4 @@
-"""Workers that wait for what does not come: time that runs out, an outcome, a terminal's answer to a cancel."""
+"""Workers for what does not happen in time: expire orders, mark outcomes as unknown, end unanswered cancel requests."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ if TYPE_CHECKING:
 
 BATCH = 500
 POLL_INTERVAL_SECONDS = 1.0
-RIVAL_SECONDS = 0.02
-"""What is overdue and yet there is being ended by another node, or held by a request."""
+CONTENTION_PAUSE_SECONDS = 0.02
+"""While an overdue order is locked by another node or a request."""
 Step = Callable[["WorkerContext"], Awaitable[int]]
 Find = Callable[[Transaction, int, int], Awaitable[list[Order]]]
 End = Callable[[Transaction, Order, int], Awaitable[None]]
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Expire overdue orders until told to stop."""
+    """Expire overdue orders until `stop` is set."""
     await _repeat(expire_step, context, stop)
 
 
 async def run_unknown(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Move orders without an outcome to `check_on_terminal` until told to stop."""
+    """Move orders without an outcome to `check_on_terminal` until `stop` is set."""
     await _repeat(unknown_step, context, stop)
 
 
-async def run_silent(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Cancel orders that were asked for and not given back until told to stop."""
-    await _repeat(silent_step, context, stop)
+async def run_cancel_timeout(context: WorkerContext, stop: asyncio.Event) -> None:
+    """Cancel orders whose terminal does not answer a cancel request, until `stop` is set."""
+    await _repeat(cancel_timeout_step, context, stop)
 
 
 async def expire_step(context: WorkerContext) -> int:
-    """Expire overdue orders; how many were due."""
-    return await _each(context, store.overdue, _expire, waited_seconds=0)
+    """Expire overdue orders; return how many were due."""
+    return await _each(context, store.overdue, _expire, after_seconds=0)
 
 
 async def unknown_step(context: WorkerContext) -> int:
-    """Look into orders granted long ago whose outcome is still to come; how many were due."""
-    return await _each(context, store.silent, _check, waited_seconds=context.settings.unknown_after_seconds)
+    """Inquire about orders permitted `unknown_after_seconds` ago without an outcome; return how many were due."""
+    return await _each(context, store.awaiting_outcome, _check, after_seconds=context.settings.unknown_after_seconds)
 
 
-async def silent_step(context: WorkerContext) -> int:
-    """Take orders back whose terminal was asked for them and is silent; how many were due."""
-    return await _each(context, store.not_released, _take_back, waited_seconds=context.settings.cancel_silence_seconds)
+async def cancel_timeout_step(context: WorkerContext) -> int:
+    """Cancel orders not released `cancel_silence_seconds` after the cancel request; return how many were due."""
+    return await _each(context, store.awaiting_release, _cancel, after_seconds=context.settings.cancel_silence_seconds)
 
 
 async def _expire(tx: Transaction, order: Order, now_ms: int) -> None:
@@ -62,27 +62,27 @@ async def _check(tx: Transaction, order: Order, now_ms: int) -> None:
         await store.inquire(tx, moved, "no outcome in time", now_ms)
 
 
-async def _take_back(tx: Transaction, order: Order, now_ms: int) -> None:
+async def _cancel(tx: Transaction, order: Order, now_ms: int) -> None:
     canceled = await store.move(tx, status.CONFIRM_CANCEL, order, now_ms)
     if canceled is not None:
         await store.end_lease(tx, canceled, "cancel", now_ms)
 
 
-async def _each(context: WorkerContext, find: Find, end: End, *, waited_seconds: int) -> int:
-    """Run `end` on up to `BATCH` orders that have waited long enough, but for those that somebody else is at."""
+async def _each(context: WorkerContext, find: Find, end: End, *, after_seconds: int) -> int:
+    """Run `end` on up to `BATCH` due orders, except those that another transaction has locked."""
     now_ms = context.clock.now_ms()
 
     def work_on(order: Order) -> Awaitable[None]:
         async def work(tx: Transaction) -> None:
-            # All nodes find the same orders at the same moment: what a rival holds is the rival's.
-            held = await store.try_lock(tx, order.seller_id, order.order_id)
-            if held is not None:
-                await end(tx, held, now_ms)
+            # All nodes find the same orders at the same time, so an order locked by another node is skipped.
+            locked = await store.try_lock(tx, order.seller_id, order.order_id)
+            if locked is not None:
+                await end(tx, locked, now_ms)
 
         conflict_keys = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
         return context.database.write(work, conflict_keys=conflict_keys)
 
-    due = await context.database.read(lambda tx: find(tx, now_ms - waited_seconds * 1000, BATCH))
+    due = await context.database.read(lambda tx: find(tx, now_ms - after_seconds * 1000, BATCH))
     await asyncio.gather(*(work_on(order) for order in due))
     return len(due)
 
@@ -95,8 +95,8 @@ async def _repeat(step: Step, context: WorkerContext, stop: asyncio.Event) -> No
 
 
 async def _pause(context: WorkerContext) -> float:
-    """Seconds until the next order runs out of time, at most a second: other nodes make orders too."""
+    """Return the seconds until the next order expires, at most a second: other nodes create orders too."""
     next_ms = await context.database.read(store.next_expiry_ms)
     if next_ms is None:
         return POLL_INTERVAL_SECONDS
-    return min(max((next_ms - context.clock.now_ms()) / 1000, RIVAL_SECONDS), POLL_INTERVAL_SECONDS)
+    return min(max((next_ms - context.clock.now_ms()) / 1000, CONTENTION_PAUSE_SECONDS), POLL_INTERVAL_SECONDS)

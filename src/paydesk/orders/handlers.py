@@ -1,4 +1,4 @@
-"""What an application does with orders: create, get, search, cancel."""
+"""Create, get, search and cancel orders."""
 
 from __future__ import annotations
 
@@ -19,94 +19,96 @@ from paydesk.orders.errors import (
     TERMINAL_NOT_IN_PDV_MODE,
 )
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import shown
+from paydesk.orders.presentation import order_document
 from paydesk.orders.schemas import OrderRequest
 from paydesk.terminals import store as terminals
 
-TAKES_ORDERS = ("PDV", "SELF_SERVICE")
+ORDER_MODES = ("PDV", "SELF_SERVICE")
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
 
 
-def terminal_of_new(call: Call) -> tuple[str, ...]:
-    """What creating an order conflict_keys: its terminal, and what stands there."""
+def terminal_key(call: Call) -> tuple[str, ...]:
+    """Return the conflict key of creating an order: its terminal."""
     return (f"terminal:{call.body.config.point.terminal_id}",)
 
 
-def order_of(call: Call) -> tuple[str, ...]:
-    """What is done to one order conflict_keys it alone."""
+def order_key(call: Call) -> tuple[str, ...]:
+    """Return the conflict key of an operation on one order."""
     return (f"order:{call.path}",)
 
 
 async def create(call: Call) -> Handled:
-    """A new order for a terminal: at most one live order there, and none on a terminal that takes none."""
+    """Create an order for a terminal that accepts orders and has no live one."""
     tx, caller, order = call.tx, call.caller, _new(call)
-    # The row stays locked until the commit: the terminal's mode can't change under an order that is being made.
+    # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
     terminal = await terminals.for_order(tx, caller.seller_id, order.terminal_id)
     if terminal is None or terminal.live != order.live:
         raise FORBIDDEN_CHECKING_TERMINAL_OWNER.with_reason("unknown terminal" if terminal is None else "other mode")
-    if terminal.operating_mode not in TAKES_ORDERS:
+    if terminal.operating_mode not in ORDER_MODES:
         raise TERMINAL_NOT_IN_PDV_MODE.with_reason(f"mode is {terminal.operating_mode}")
     if not await store.create(tx, order, call.now_ms):
-        await _clear_the_way(call, order.terminal_id)
+        await _expire_conflicting(call, order.terminal_id)
         created = await store.create(tx, order, call.now_ms)
-        assert created, "the terminal's row is locked, so nothing new can stand in the way"
-    return Answer(201, shown(order))
+        assert created, "the terminal row is locked, so no conflicting order can appear"
+    return Answer(201, order_document(order))
 
 
-async def _clear_the_way(call: Call, terminal_id: str) -> None:
-    """Expire the order that stands on the terminal where it is overdue; otherwise raise a refusal that names it."""
-    standing = await store.live_on_terminal(call.tx, call.caller.seller_id, terminal_id)
-    if standing is None:
-        # It ended since the insert met it: a cancel, the expiry and a result lock the order, not its terminal.
+async def _expire_conflicting(call: Call, terminal_id: str) -> None:
+    """Expire the terminal's live order if it is overdue. Raises `already_queued_order_on_terminal` if it is not."""
+    conflicting = await store.live_on_terminal(call.tx, call.caller.seller_id, terminal_id)
+    if conflicting is None:
+        # It has ended since the insert failed: a cancel, the expiry and a result lock the order, not the terminal.
         return
-    cleared = await store.expire_overdue(call.tx, standing, call.now_ms)
-    if cleared.status in status.LIVE:
-        raise _in_the_way(call, standing)
+    current = await store.expire_overdue(call.tx, conflicting, call.now_ms)
+    if current.status in status.LIVE:
+        raise _already_queued(call, conflicting)
 
 
 async def get(call: Call) -> Handled:
-    """The order as it is."""
-    return Answer(200, shown(await found(call)))
+    """Return the order."""
+    return Answer(200, order_document(await requested_order(call)))
 
 
 async def search(call: Call) -> Handled:
-    """The seller's orders that a query asks for, a page at a time, and how many there are in all."""
-    wanted = searching.read(call.query_string, call.now_ms)
+    """Return a page of the seller's orders that match the query, and their total number."""
+    query = searching.read(call.query_string, call.now_ms)
     seller_id, live = call.caller.seller_id, call.caller.live
-    total = await search_store.count(call.tx, seller_id, wanted, live=live)
-    found = await search_store.page(call.tx, seller_id, wanted, live=live) if total > wanted.offset else []
+    total = await search_store.count(call.tx, seller_id, query, live=live)
+    page = await search_store.page(call.tx, seller_id, query, live=live) if total > query.offset else []
     paging = {
         "total": total,
-        "total_pages": -(-total // wanted.limit),
-        "offset": wanted.offset,
-        "limit": wanted.limit,
+        "total_pages": -(-total // query.limit),
+        "offset": query.offset,
+        "limit": query.limit,
     }
-    # Existing clients take these for strings.
-    return Answer(200, {"data": list(map(shown, found)), "paging": {name: str(paging[name]) for name in paging}})
+    # Existing clients expect strings.
+    return Answer(
+        200, {"data": list(map(order_document, page)), "paging": {name: str(paging[name]) for name in paging}}
+    )
 
 
 async def cancel(call: Call) -> Handled:
-    """Cancel an order: at once while it is created, by asking the terminal, with the extra header, once it is there."""
-    order = await store.expire_overdue(call.tx, await found(call), call.now_ms)
+    """Cancel a created order at once, or, with the extra header, request the terminal to release one it has."""
+    order = await store.expire_overdue(call.tx, await requested_order(call), call.now_ms)
     canceled = await store.move(call.tx, status.CANCEL, order, call.now_ms)
     if canceled is not None:
-        return Answer(200, shown(canceled))
+        return Answer(200, order_document(canceled))
     if call.headers.get(AT_TERMINAL_HEADER) == "at_terminal":
-        asked = await _ask_terminal(call, order)
-        if asked is not None:
-            return Answer(202, shown(asked))
-    # Returned, not raised: an order that was overdue is expired now, and stays so.
-    return _not_canceled(await found(call))
+        requested = await _request_cancel(call, order)
+        if requested is not None:
+            return Answer(202, order_document(requested))
+    # Returned, not raised, so that an expiry above is committed.
+    return _not_canceled(await requested_order(call))
 
 
-async def _ask_terminal(call: Call, order: Order) -> Order | None:
-    """The order, whose terminal is asked to give it back; after the grant the wish is recorded and can't win.
+async def _request_cancel(call: Call, order: Order) -> Order | None:
+    """Record a cancel request for the terminal; after authorization is permitted it has no effect.
 
-    None where there is nothing to ask: the order is not at a terminal, or its outcome is unknown.
+    None if the order is not at its terminal, or its outcome is unknown.
     """
-    asked = await store.move(call.tx, status.REQUEST_CANCEL, order, call.now_ms, cancel_requested_ms=call.now_ms)
-    return asked or await store.record_cancel_request(call.tx, order, call.now_ms)
+    requested = await store.move(call.tx, status.REQUEST_CANCEL, order, call.now_ms, cancel_requested_ms=call.now_ms)
+    return requested or await store.record_cancel_request(call.tx, order, call.now_ms)
 
 
 def _not_canceled(order: Order) -> Refusal:
@@ -119,18 +121,18 @@ def _not_canceled(order: Order) -> Refusal:
 
 def _advice(order: Order) -> str:
     if order.state == status.CHECK_ON_TERMINAL:
-        return "; its outcome is unknown, and it ends as processed or failed"
-    return f"; send {AT_TERMINAL} to ask its terminal" if order.status == "at_terminal" else ""
+        return "; its outcome is unknown, and it will end as processed or failed"
+    return f"; send {AT_TERMINAL} to request a cancel at its terminal" if order.status == "at_terminal" else ""
 
 
-def _in_the_way(call: Call, standing: Order) -> Refusal:
-    own = standing.application_id == call.caller.application_id
-    details = (f"{standing.order_id} is {status_labels.status_of(standing)} on this terminal",) if own else ()
-    return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{standing.order_id} is {standing.status}", *details)
+def _already_queued(call: Call, conflicting: Order) -> Refusal:
+    own = conflicting.application_id == call.caller.application_id
+    details = (f"{conflicting.order_id} is {status_labels.status_of(conflicting)} on this terminal",) if own else ()
+    return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{conflicting.order_id} is {conflicting.status}", *details)
 
 
-async def found(call: Call) -> Order:
-    """The order of the path, which must be the caller's own and of its kind. Raises `order_not_found`."""
+async def requested_order(call: Call) -> Order:
+    """Return the order of the path, of the caller's seller and mode. Raises `order_not_found`."""
     order = await store.find(call.tx, call.caller.seller_id, call.path)
     if order is None or bool(order.live) != call.caller.live:
         raise ORDER_NOT_FOUND.with_reason("unknown order" if order is None else "other mode")
@@ -172,8 +174,8 @@ def _new(call: Call) -> Order:
 
 
 def _integration_data(call: Call, request: OrderRequest) -> dict[str, object]:
-    given = request.integration_data
-    echoed = given.model_dump(exclude_none=True) if given is not None else {}
+    data = request.integration_data
+    echoed = data.model_dump(exclude_none=True) if data is not None else {}
     return {"application_id": str(call.caller.application_id), **echoed}
 
 

@@ -1,4 +1,4 @@
-"""The rows of the interface table that orders answer."""
+"""The operations on orders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.response_schemas import EXAMPLE, FOUND, ORDER, example_at
+from paydesk.orders.response_schemas import EXAMPLE, ORDER, SEARCH_RESPONSE, example_at
 from paydesk.orders.schemas import CancelRequest, OrderRequest
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -28,7 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scope="write",
         idempotent=True,
         handler=handlers.create,
-        conflict_keys=handlers.terminal_of_new,
+        conflict_keys=handlers.terminal_key,
         status=201,
         body=OrderRequest,
         answer=ORDER,
@@ -41,8 +41,8 @@ OPERATIONS: tuple[Operation, ...] = (
         name="search_orders",
         summary="Search orders",
         description=(
-            "The seller's orders of the token's kind, whichever application made them. What was committed before the"
-            " search is found. `total` is exact."
+            "Finds the seller's orders in the token's mode, test or live, of all applications. Includes every order"
+            " committed before the search. `total` is exact."
         ),
         surface="application",
         refuses_test_header=True,
@@ -50,7 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="heavy",
         handler=handlers.search,
         query=searching.PARAMETERS,
-        answer=FOUND,
+        answer=SEARCH_RESPONSE,
         example={"data": [EXAMPLE], "paging": {"total": "1", "total_pages": "1", "offset": "0", "limit": "50"}},
         errors=(UNSUPPORTED_PROPERTIES, PROPERTY_VALUE),
     ),
@@ -75,8 +75,9 @@ OPERATIONS: tuple[Operation, ...] = (
         name="cancel_order",
         summary="Cancel an order",
         description=(
-            "A created order is canceled at once. One at its terminal takes the extra header: 202, and the terminal is"
-            " asked; it ends as canceled, or by its outcome when authorizing had been granted before."
+            "Cancels a created order at once. An order at its terminal needs the extra header: the response is 202, and"
+            " the terminal is requested to release the order. It ends as canceled, or, if authorization was permitted"
+            " before, with its outcome."
         ),
         further_statuses=(202,),
         surface="application",
@@ -84,13 +85,13 @@ OPERATIONS: tuple[Operation, ...] = (
         scope="write",
         idempotent=True,
         handler=handlers.cancel,
-        conflict_keys=handlers.order_of,
+        conflict_keys=handlers.order_key,
         body=CancelRequest,
         headers=(
             Query(
                 "X-Allow-Cancelable-Status",
                 {"type": "string", "enum": ["at_terminal"]},
-                "Asks for a cancel at the terminal; ignored while the order is created.",
+                "Requests a cancel at the terminal; ignored while the order is created.",
             ),
         ),
         path_pattern=ORDER_ID_PATTERN,

@@ -1,4 +1,4 @@
-"""The row of an order."""
+"""An order's row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from paydesk.orders.status import State
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One row of `orders`: the order with its one payment. Its columns in their order.
+    """One row of `orders`, the order with its one payment, with its columns in order.
 
-    A struct, since one is made for every request: a frozen dataclass of so many fields takes ten times as long.
+    A msgspec struct because one is created for every request; a frozen dataclass of this size takes ten times as long.
     """
 
     seller_id: int
@@ -52,19 +52,19 @@ class Order(msgspec.Struct, frozen=True):
 
     @property
     def ulid(self) -> str:
-        """The order's ULID without prefix, which is its lease's id too."""
+        """Return the order's ULID without prefix, which is also its lease's id."""
         return self.order_id[3:]
 
     @property
     def payment_id(self) -> str:
-        """The id of its one payment, under which the acquirer knows it."""
+        """Return the id of the order's payment, also its key at the acquirer."""
         return f"PAY{self.ulid}"
 
     @property
     def state(self) -> State:
-        """Where the order stands in the table of moves."""
+        """Return the order's state in the table of moves."""
         return State(self.status, self.status_detail, self.payment_status_detail)  # type: ignore[arg-type]  # a row's
 
     def is_overdue(self, now_ms: int) -> bool:
-        """Whether its time ran out while it still could expire."""
+        """Return whether the order should be expired: its time is over and no authorization permit was issued."""
         return self.expires_ms <= now_ms and self.permitted_ms is None and self.state in status.EXPIRE.sources

@@ -1,4 +1,4 @@
-"""What an order and its refunds look like in answers and notifications. A field without a value is left out."""
+"""Orders as JSON in responses and notifications. A field without a value is omitted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from paydesk.orders import status_labels
 
 if TYPE_CHECKING:
     from paydesk.orders.order import Order
-    from paydesk.payments.refund import Refund
 
 _raw = msgspec.Raw
 
 
-def shown(order: Order) -> dict[str, Any]:
-    """The order as create, get and cancel answer it; a field without a value is left out."""
+def order_document(order: Order) -> dict[str, Any]:
+    """Return the order as create, get, search and cancel respond with it."""
     document: dict[str, Any] = {
         "id": order.order_id,
         "type": "point",
@@ -47,13 +46,13 @@ def shown(order: Order) -> dict[str, Any]:
     return document
 
 
-def notified(order: Order) -> dict[str, Any]:
-    """The order as a notification's `data` tells it."""
+def notification_data(order: Order) -> dict[str, Any]:
+    """Return the order as the `data` of a notification."""
     data: dict[str, Any] = {"id": order.order_id, "type": "point"}
     if order.external_reference is not None:
         data["external_reference"] = order.external_reference
     data["status"] = status_labels.status_of(order)
-    # Existing receivers look for `accredited` on a processed order.
+    # Existing receivers expect `accredited` for a processed order.
     data["status_detail"] = "accredited" if order.status_detail == "processed" else order.status_detail
     data["version"] = order.version
     if order.paid_minor is not None:
@@ -63,42 +62,6 @@ def notified(order: Order) -> dict[str, Any]:
         payment["reference"] = {"id": order.reference_id}
     data["transactions"] = _transactions(order, payment)
     return data
-
-
-def refund_answered(order: Order, refund: Refund) -> dict[str, Any]:
-    """What a refund is answered: where the order stands, and this refund alone."""
-    return {
-        "id": order.order_id,
-        "status": order.status,
-        "status_detail": order.status_detail,
-        "transactions": {"refunds": [refund_shown(refund)]},
-    }
-
-
-def refund_shown(refund: Refund) -> dict[str, Any]:
-    """A refund as every answer shows it."""
-    shown_refund: dict[str, Any] = {"id": refund.refund_id, "transaction_id": refund.payment_id}
-    if refund.reference_id is not None:
-        shown_refund["reference_id"] = refund.reference_id
-    return {
-        **shown_refund,
-        "amount": refund.amount,
-        "status": refund.status,
-        "created_date": rfc3339(refund.created_ms),
-    }
-
-
-def with_refund(refunds: str | None, refund: Refund) -> str:
-    """The refunds of an order as they are shown, with this one as it is now."""
-    others = msgspec.json.decode(refunds) if refunds is not None else []
-    place = next((place for place, other in enumerate(others) if other["id"] == refund.refund_id), len(others))
-    return msgspec.json.encode([*others[:place], refund_shown(refund), *others[place + 1 :]]).decode()
-
-
-def without_refund(refunds: str | None, refund: Refund) -> str | None:
-    """The refunds of an order as they are shown, without this one."""
-    others = [other for other in msgspec.json.decode(refunds or "[]") if other["id"] != refund.refund_id]
-    return msgspec.json.encode(others).decode() if others else None
 
 
 def _transactions(order: Order, payment: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +86,7 @@ def _payment(order: Order) -> dict[str, Any]:
 
 def _add_outcome(payment: dict[str, Any], order: Order) -> None:
     decimals = CURRENCIES[order.currency].decimals
-    assert order.paid_minor is not None, "only a paid order has an outcome to show"
+    assert order.paid_minor is not None, "only a paid order has an outcome"
     payment["paid_amount"] = decimal_string(order.paid_minor, decimals)
     if order.reference_id is not None:
         payment["reference_id"] = order.reference_id

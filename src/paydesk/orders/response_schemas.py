@@ -1,4 +1,4 @@
-"""What is answered about orders, as JSON schemas and examples for the docs."""
+"""JSON schemas and examples of the responses about orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIME = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
 STATUS = {
     "enum": list(status_labels.ALL_LABELS),
-    "description": "The last two are told only where the service is set to extended statuses.",
+    "description": 'The last two are used only with `order_statuses = "extended"`.',
 }
 PAYMENT: dict[str, Any] = {
     "type": "object",
@@ -88,8 +88,8 @@ ORDER: dict[str, Any] = {
         "version": {"type": "integer", "minimum": 1},
         "created_date": TIME,
         "last_updated_date": TIME,
-        "integration_data": {"type": "object", "description": "As it was sent, with the application's id."},
-        "config": {"type": "object", "description": "As it was sent, with defaults written out."},
+        "integration_data": {"type": "object", "description": "As sent, with the application's id added."},
+        "config": {"type": "object", "description": "As sent, with defaults filled in."},
         "transactions": {
             "type": "object",
             "required": ["payments"],
@@ -100,23 +100,9 @@ ORDER: dict[str, Any] = {
         },
     },
 }
-REFUND_ANSWER: dict[str, Any] = {
-    "type": "object",
-    "required": ["id", "status", "status_detail", "transactions"],
-    "properties": {
-        "id": {"type": "string", "pattern": ORDER_ID_PATTERN},
-        "status": {"enum": list(status_labels.ALL_LABELS)},
-        "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
-        "transactions": {
-            "type": "object",
-            "required": ["refunds"],
-            "properties": {"refunds": {"type": "array", "items": REFUND, "minItems": 1, "maxItems": 1}},
-        },
-    },
-}
 
 COUNT = {"type": "string", "pattern": "^[0-9]+$"}
-FOUND: dict[str, Any] = {
+SEARCH_RESPONSE: dict[str, Any] = {
     "type": "object",
     "required": ["data", "paging"],
     "properties": {
@@ -158,26 +144,8 @@ EXAMPLE: dict[str, Any] = {
     },
 }
 
-REFUND_EXAMPLE: dict[str, Any] = {
-    "id": EXAMPLE["id"],
-    "status": "processed",
-    "status_detail": "partially_refunded",
-    "transactions": {
-        "refunds": [
-            {
-                "id": "REF01J67D5XJVM2Z0S9C3HQ4T8W1N",
-                "transaction_id": EXAMPLE["transactions"]["payments"][0]["id"],
-                "reference_id": "115019989861",
-                "amount": "5.00",
-                "status": "processed",
-                "created_date": "2026-01-31T15:02:11.480Z",
-            }
-        ]
-    },
-}
-
 
 def example_at(status: str, detail: str, payment_detail: str) -> dict[str, Any]:
-    """The example order in another state."""
+    """Return the example order in another state."""
     payment = {**EXAMPLE["transactions"]["payments"][0], "status": status, "status_detail": payment_detail}
     return {**EXAMPLE, "status": status, "status_detail": detail, "version": 2, "transactions": {"payments": [payment]}}

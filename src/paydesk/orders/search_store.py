@@ -1,7 +1,6 @@
-"""The SQL of searches: one condition a filter, put together to a statement that counts and one that fetches a page.
+"""The SQL of searches: one condition per filter, combined into a statement that counts and one that fetches a page.
 
-Both go along an index that has all that is asked for, within one month of one seller: what is counted or skipped costs
-an entry of the index, never an order.
+Both scan a covering index within one month of one seller: a counted or skipped order costs an index entry, not a row.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from paydesk.storage.database import Transaction
 
 WITHIN = "seller_id = $1 AND live = $2 AND created_ms >= $3 AND created_ms <= $4"
 
-# By the name of what is filtered. The JSON of a payment method is msgspec's own, so what is looked for stands in it
-# as it is written here; an underscore would match anything, and is escaped.
+# By parameter name. The payment method is JSON written by msgspec, without spaces. An underscore in the value would
+# match any character, so it is escaped.
 CONDITIONS = {
     "external_reference": "external_reference = {}",
     "status": "status = {}",
@@ -31,13 +30,13 @@ CONDITIONS = {
 
 @cache
 def count_sql(names: tuple[str, ...]) -> str:
-    """Counts what is found, off the index alone."""
+    """Return the statement that counts matching orders by the index alone."""
     return f"SELECT COUNT(*) FROM orders WHERE {_where(names)}"
 
 
 @cache
 def page_sql(names: tuple[str, ...], *, newest_first: bool) -> str:
-    """Fetches a page: the index says which orders stand on it, and only those are read."""
+    """Return the statement that fetches a page: the index selects the orders, and only those rows are read."""
     order = "DESC" if newest_first else "ASC"
     by_date = f"ORDER BY created_ms {order}, order_id {order}"
     limit, offset = (f"${len(names) + place}" for place in (5, 6))
@@ -54,15 +53,15 @@ def _where(names: tuple[str, ...]) -> str:
 
 
 async def count(tx: Transaction, seller_id: int, search: Search, *, live: bool) -> int:
-    """How many orders the search finds, exactly."""
+    """Return the exact number of matching orders."""
     names, values = _filters(search)
     row = await tx.one(count_sql(names), seller_id, int(live), search.begin_ms, search.end_ms, *values)
-    assert row is not None, "a count is a row"
+    assert row is not None, "COUNT returns a row"
     return int(row[0])
 
 
 async def page(tx: Transaction, seller_id: int, search: Search, *, live: bool) -> list[Order]:
-    """The orders that stand on the page that is asked for."""
+    """Return the orders of the requested page."""
     names, values = _filters(search)
     rows = await tx.all(
         page_sql(names, newest_first=search.newest_first),
@@ -78,19 +77,19 @@ async def page(tx: Transaction, seller_id: int, search: Search, *, live: bool) -
 
 
 def _filters(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the conditions, and what they compare with."""
+    """Return the names of the conditions and their values."""
     pairs: list[tuple[str, str]] = []
     for name, value in search.filters:
         if name == "status":
-            pairs += _told_as(value)
+            pairs += _status_conditions(value)
         else:
             pairs.append((name, value.replace("_", "!_") if name.startswith("payment_method") else value))
     return tuple(name for name, _ in pairs), tuple(value for _, value in pairs)
 
 
-def _told_as(status: str) -> list[tuple[str, str]]:
-    """The rows whose status is told as this one."""
-    detail, others = status_labels.within(status)
+def _status_conditions(label: str) -> list[tuple[str, str]]:
+    """Return the conditions of the rows with this status label."""
+    detail, others = status_labels.details_of(label)
     if detail is not None:
         return [("status_detail", detail)]
-    return [("status", status), *(("not_status_detail", other) for other in others)]
+    return [("status", label), *(("not_status_detail", other) for other in others)]

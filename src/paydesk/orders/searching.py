@@ -1,4 +1,4 @@
-"""What orders can be searched for: every parameter with its rule, and the search that a query asks for."""
+"""The parameters of an order search: their schemas, their validation, and the parsed query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.status import STATES
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
-SKIPPED_MAX = 10_000_000
+OFFSET_MAX = 10_000_000
 DAY_MS = 24 * 3600 * 1000
 DEFAULT_MS, RANGE_MS_MAX = 30 * DAY_MS, 31 * DAY_MS
 """A calendar month has at most 31 days."""
@@ -26,10 +26,9 @@ DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
 NAME_CHARACTERS_MAX = 64
 FAULTS_MAX = 50
 
-_TEXT = {"type": "string"}
 _WORD = {"type": "string", "pattern": "^[a-z0-9_]{1,32}$"}
 _DAY_PATTERN = "([0-9]{4}-[0-9]{2}-[0-9]{2})"
-# A `+` that was not escaped arrives as a space.
+# An unescaped `+` arrives as a space.
 _TIME_PATTERN = r"[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+ -][0-9]{2}:[0-9]{2})"
 _DAY, _INSTANT = re.compile(_DAY_PATTERN), re.compile(_DAY_PATTERN + _TIME_PATTERN)
 _DATE = {
@@ -43,40 +42,52 @@ TERMINAL_ID_PATTERN = f"^{CHARACTER}{{1,{TERMINAL_ID_CHARACTERS_MAX}}}$"
 _LIMITED = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
 PAGE = Query(
     "page",
-    {"type": "integer", "minimum": 1, "maximum": SKIPPED_MAX, "default": 1},
+    {"type": "integer", "minimum": 1, "maximum": OFFSET_MAX, "default": 1},
     "Which page; not with `offset` or `limit`.",
 )
 PAGE_SIZE = Query("page_size", _LIMITED, "How many on a page.")
-OFFSET = Query("offset", {"type": "integer", "minimum": 0, "maximum": SKIPPED_MAX, "default": 0}, "How many to skip.")
+OFFSET = Query("offset", {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX, "default": 0}, "How many to skip.")
 LIMIT = Query("limit", _LIMITED, "How many.")
 
 PARAMETERS = (
-    Query("begin_date", _DATE, "Created at this instant or later: RFC 3339, or a date, which begins at midnight UTC."),
+    Query("begin_date", _DATE, "Created at this time or later: RFC 3339, or a date, which starts at midnight UTC."),
     Query(
         "end_date",
         _DATE,
-        "Created at this instant or earlier; a date lasts until its end. At most one month after `begin_date`."
-        " Without either: the last 30 days.",
+        "Created at this time or earlier; a date includes its whole day. At most one month after `begin_date`."
+        " The default is the last 30 days.",
     ),
     Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
-    Query("type", {"const": "point"}, "Of this type; there is one."),
-    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "With this status, as answers show it."),
+    Query("type", {"const": "point"}, "The order type; there is only one."),
+    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "With this status, as in responses."),
     Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
-    Query("payment_method_id", _WORD, "Paid with this, such as `visa`."),
-    Query("payment_method_type", _WORD, "Paid with this kind, such as `credit_card`."),
+    Query("payment_method_id", _WORD, "Paid with this method, such as `visa`."),
+    Query("payment_method_type", _WORD, "Paid with this type of method, such as `credit_card`."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
-    PAGE,
-    PAGE_SIZE,
-    OFFSET,
-    LIMIT,
-    Query("sort_by", {"const": "created_date"}, "By what they are sorted."),
-    Query("sort_order", {"enum": ["asc", "desc"], "default": "desc"}, "The latest first, unless it is `asc`."),
+    Query(
+        "page",
+        {"type": "integer", "minimum": 1, "maximum": OFFSET_MAX, "default": 1},
+        "The page number. Cannot be combined with `offset` or `limit`.",
+    ),
+    Query(
+        "page_size",
+        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        "Orders per page.",
+    ),
+    Query("offset", {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX, "default": 0}, "Orders to skip."),
+    Query(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        "Orders at most.",
+    ),
+    Query("sort_by", {"const": "created_date"}, "The sort key."),
+    Query("sort_order", {"enum": ["asc", "desc"], "default": "desc"}, "The sort order; the default is newest first."),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a query asks for: instants inclusive, and values by the name of their parameter."""
+    """A parsed query: inclusive times, and filter values by parameter name."""
 
     begin_ms: int
     end_ms: int
@@ -87,7 +98,7 @@ class Search:
 
 
 def read(query_string: str, now_ms: int) -> Search:
-    """The search that a query asks for. Raises a refusal that names every parameter that is at fault."""
+    """Parse a query string. Raises a refusal that names every invalid parameter."""
     query = _Query(query_string)
     begin_ms, end_ms = _dates(query, now_ms)
     offset, limit = _paging(query)
@@ -100,22 +111,22 @@ def read(query_string: str, now_ms: int) -> Search:
 
 
 Check = Callable[[str], Any]
-"""Turns a parameter's text into its value. Raises `ValueError` with what it must be."""
+"""Return a parameter's value from its text. Raises `ValueError` with the rule."""
 
 
 class _Query:
-    """The parameters as they were sent, and what is wrong with them."""
+    """The parameters that were sent, and their faults."""
 
     def __init__(self, query_string: str) -> None:
         sent = urllib.parse.parse_qsl(query_string, keep_blank_values=True)
         self._values = dict(sent)
         self._faults: dict[str, Fault] = {}
-        known = {parameter.name for parameter in PARAMETERS}
+        names = {parameter.name for parameter in PARAMETERS}
         for name in self._values:
-            if name not in known:
-                shown = name if name.isprintable() else ascii(name)
+            if name not in names:
+                printable = name if name.isprintable() else ascii(name)
                 self._faults[name] = Fault(
-                    UNSUPPORTED_PROPERTIES, f"'{shown[:NAME_CHARACTERS_MAX]}' - is not known here"
+                    UNSUPPORTED_PROPERTIES, f"'{printable[:NAME_CHARACTERS_MAX]}' - is not known here"
                 )
             elif sum(name == other for other, _ in sent) > 1:
                 self.fault(name, "must be sent once")
@@ -124,7 +135,7 @@ class _Query:
         return name in self._values
 
     def checked(self, name: str, check: Check) -> Any:
-        """The parameter's value, or None where it was not sent or is at fault."""
+        """Return the parameter's value; None if it was not sent or is invalid."""
         text = self._values.get(name)
         if text is None or name in self._faults:
             return None
@@ -134,31 +145,30 @@ class _Query:
             return self.fault(name, str(error))
 
     def fault(self, name: str, what: str) -> None:
-        """Note what is wrong with a parameter; the first fault of each is told."""
+        """Add a parameter's fault; the first one of each parameter is kept."""
         self._faults.setdefault(name, Fault(PROPERTY_VALUE, f"'{name}' - {what}"))
 
     def refuse_faults(self) -> None:
-        """Raise the refusal of all faults, in the order in which the parameters were sent."""
-        faults = tuple(self._faults[name] for name in self._values if name in self._faults)
+        """Raise a refusal with up to `FAULTS_MAX` faults, in the order in which the parameters were sent."""
+        faults = tuple(self._faults[name] for name in self._values if name in self._faults)[:FAULTS_MAX]
         if faults:
-            told = faults[:FAULTS_MAX]
-            raise Refusal(told[0].kind, "; ".join(fault.detail for fault in told), faults=told)
+            raise Refusal(faults[0].kind, "; ".join(fault.detail for fault in faults), faults=faults)
 
 
 def _dates(query: _Query, now_ms: int) -> tuple[int, int]:
-    """The first and the last millisecond. Where no end is given there is none: clocks of nodes differ."""
+    """Return the first and last millisecond. Without `end_date` there is no end, because node clocks differ."""
     begin = query.checked("begin_date", _instant)
     end = query.checked("end_date", _instant)
     if begin is not None and end is not None and end[0] < begin[0]:
         query.fault("end_date", "must not be before begin_date")
     elif begin is not None and (end or (now_ms,))[0] - begin[0] > RANGE_MS_MAX:
-        query.fault("begin_date", "must be at most one month before end_date, which is now where it is not sent")
+        query.fault("begin_date", "must be at most one month before end_date, which defaults to now")
     begin_ms = begin[0] if begin is not None else (end[0] if end is not None else now_ms) - DEFAULT_MS
     return begin_ms, end[1] if end is not None else NEVER_MS
 
 
 def _instant(text: str) -> tuple[int, int]:
-    """The first and the last millisecond of what was given: of an instant they are one."""
+    """Return the first and last millisecond of a date; for a time they are equal."""
     try:
         if _DAY.fullmatch(text):
             day_ms = _milliseconds(datetime.fromisoformat(f"{text}T00:00:00+00:00"))
@@ -167,20 +177,20 @@ def _instant(text: str) -> tuple[int, int]:
         if match is not None:
             day, time, fraction, zone = match.groups()
             zone = "+00:00" if zone in "Zz" else zone.replace(" ", "+")
-            moment = _milliseconds(datetime.fromisoformat(f"{day}T{time}{zone}"))
-            moment += int((fraction or "0").ljust(3, "0")[:3])
-            return moment, moment
+            instant = _milliseconds(datetime.fromisoformat(f"{day}T{time}{zone}"))
+            instant += int((fraction or "0").ljust(3, "0")[:3])
+            return instant, instant
     except ValueError:
         pass
     raise ValueError("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z")
 
 
-def _milliseconds(moment: datetime) -> int:
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1000
+def _milliseconds(instant: datetime) -> int:
+    return int((instant - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1000
 
 
 def _paging(query: _Query) -> tuple[int, int]:
-    """How many orders to skip and to show, in either style."""
+    """Return the offset and limit, from either style of paging."""
     page, page_size, offset, limit = (
         query.checked(number.name, number.parse_number) for number in (PAGE, PAGE_SIZE, OFFSET, LIMIT)
     )
@@ -214,16 +224,16 @@ def _matching(pattern: str, rule: str) -> Check:
 
 
 def _status(text: str) -> str:
-    return str(_one_of(*status_labels.told())(text))
+    return str(_one_of(*status_labels.labels())(text))
 
 
-def _terminal_id(sent: str) -> str:
-    if 1 <= len(sent) <= TERMINAL_ID_CHARACTERS_MAX and not has_forbidden(sent):
-        return sent
+def _terminal_id(text: str) -> str:
+    if 1 <= len(text) <= TERMINAL_ID_CHARACTERS_MAX and not has_forbidden(text):
+        return text
     raise ValueError(f"must have 1 to {TERMINAL_ID_CHARACTERS_MAX} characters, none of them control or invisible")
 
 
-_word = _matching(_WORD["pattern"], "must have 1 to 32 small letters, digits and underscores")
+_word = _matching(_WORD["pattern"], "must have 1 to 32 lowercase letters, digits and underscores")
 FILTERS: dict[str, Check] = {
     "external_reference": _matching(EXTERNAL_REFERENCE_PATTERN, "must have 1 to 64 letters, digits, _ and -"),
     "status": _status,

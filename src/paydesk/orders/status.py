@@ -1,7 +1,7 @@
-"""The life of an order as one table: every state it can be in and every move between them.
+"""The lifecycle of an order as one table: its states and the moves between them.
 
-The guard of the UPDATE, the constraint of the table, the diagram in the docs and the tests are read from here. There
-is no way around it. `processed` and `failed` can be trusted alone; nothing leaves `failed`, `canceled`, `refunded`.
+The guards of the UPDATEs, the table's constraint, the diagram in the docs and the tests derive from it. `processed`
+means paid, `failed` means not paid. `failed`, `canceled` and `refunded` are final.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINAL: tuple[Status, ...] = ("failed", "canceled", "refunded")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an order shows: its status and detail, and its payment's detail (a payment's status is its order's)."""
+    """An order's status and detail, and its payment's detail. The payment's status is always the order's."""
 
     status: Status
     detail: str
@@ -42,7 +42,7 @@ ORIGINS: dict[str, str] = {
     "processing_error": "terminal",
     "rejected_other_reason": "acquirer",
 }
-"""Why a payment fails, and who said so."""
+"""The details of a failed payment, and where each comes from."""
 FAILED_DETAILS = tuple(ORIGINS)
 
 CREATED = State("created", "created", "created")
@@ -74,9 +74,9 @@ STATES = (
 
 @dataclass(frozen=True)
 class Move:
-    """One legal move: from any of `sources` to one of `targets` (itself where there is none), told as `action`.
+    """One legal move: from any of `sources` to one of `targets` (if empty, to the same state), notified as `action`.
 
-    `before_authorization`: only while the terminal has not been granted to authorize.
+    `before_authorization`: only until authorization is permitted.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Move:
 
     @cached_property
     def guard(self) -> str:
-        """The condition of the UPDATE that makes this move: the check *is* the statement."""
+        """Return the condition of the UPDATE that makes this move."""
         pairs: dict[str, list[str]] = {}
         for source in self.sources:
             pairs.setdefault(source.status, []).append(f"'{source.payment_detail}'")
@@ -99,7 +99,7 @@ class Move:
         return f"({states})" + (" AND permitted_ms IS NULL" if self.before_authorization else "")
 
     def leads(self, source: State, target: State) -> bool:
-        """Whether this move takes an order from `source` to `target`."""
+        """Return whether this move takes an order from `source` to `target`."""
         return source in self.sources and (target in self.targets if self.targets else target == source)
 
 
@@ -120,7 +120,7 @@ REQUEST_CANCEL = Move(
 )
 CONFIRM_CANCEL = Move(
     "confirm_cancel",
-    "the terminal gives way, or is silent",
+    "the terminal releases the order or does not respond in time",
     (CANCELLATION_REQUESTED,),
     (CANCELED_BY_API,),
     "order.canceled",
@@ -128,7 +128,7 @@ CONFIRM_CANCEL = Move(
 )
 CANCEL_ON_TERMINAL = Move(
     "cancel_on_terminal",
-    "buyer or cashier at the terminal",
+    "the buyer or the cashier cancels at the terminal",
     _BEFORE_CHECK,
     (CANCELED_ON_TERMINAL,),
     "order.canceled",
@@ -144,10 +144,10 @@ EXPIRE = Move(
 )
 CHECK = Move("check", "the outcome is unknown", _BEFORE_CHECK, (CHECK_ON_TERMINAL,), "order.at_terminal")
 APPROVE = Move("approve", "the payment is approved", _AT_TERMINAL, (PROCESSED,), "order.processed")
-DECLINE = Move("decline", "the payment is declined or broken", _AT_TERMINAL, tuple(FAILED.values()), "order.failed")
-REFUND_PART = Move("refund_part", "a part is given back", _PAID, (PARTIALLY_REFUNDED,), "order.refunded")
-REFUND_WHOLE = Move("refund_whole", "all is given back", _PAID, (REFUNDED,), "order.refunded")
-REFUND_FAILED = Move("refund_failed", "a refund is declined late", _PAID, (), "order.refund_failed")
+DECLINE = Move("decline", "the payment is declined or fails", _AT_TERMINAL, tuple(FAILED.values()), "order.failed")
+REFUND_PART = Move("refund_part", "a part is refunded", _PAID, (PARTIALLY_REFUNDED,), "order.refunded")
+REFUND_WHOLE = Move("refund_whole", "all of it is refunded", _PAID, (REFUNDED,), "order.refunded")
+REFUND_FAILED = Move("refund_failed", "a refund fails after its response", _PAID, (), "order.refund_failed")
 
 MOVES = (
     CREATE,
@@ -165,9 +165,7 @@ MOVES = (
     REFUND_FAILED,
 )
 
-ACTIONS = tuple(dict.fromkeys(move.action for move in MOVES))
-
 
 def legal(source: State, target: State) -> tuple[Move, ...]:
-    """Every move that takes an order from `source` to `target`."""
+    """Return every move that takes an order from `source` to `target`."""
     return tuple(move for move in MOVES if move.leads(source, target))

@@ -1,7 +1,7 @@
-"""In which words an order is told to applications and operators: in the machine's own six statuses, or with two more.
+"""The status labels that applications and operators see: the six statuses, or eight with extended statuses.
 
-The words are the node's, chosen once when a process starts (`order_statuses`). The machine, its rows and what
-terminals are told are the same in either.
+A process chooses once, at its start, by the setting `order_statuses`. The table of moves, the rows and the device
+interface do not depend on it.
 """
 
 from __future__ import annotations
@@ -17,48 +17,44 @@ if TYPE_CHECKING:
 OrderStatuses = Literal["plain", "extended"]
 
 EXTENDED = {EXPIRED.detail: "expired", CHECK_ON_TERMINAL.detail: "action_required"}
-"""The status of its own that a status_detail has where statuses are extended."""
+"""Extended statuses by `status_detail`."""
 
 ALL_LABELS = (*STATUSES, *EXTENDED.values())
-"""Every status that may be told, whatever is set."""
 
-_told: dict[str, str] = {}
+_extended: dict[str, str] = {}
 
 
 def choose(order_statuses: OrderStatuses) -> None:
-    """Tell orders in these words from now on."""
-    _told.clear()
+    """Set the labels of this process."""
+    _extended.clear()
     if order_statuses == "extended":
-        _told.update(EXTENDED)
+        _extended.update(EXTENDED)
 
 
-def told() -> tuple[str, ...]:
-    """The statuses that are told."""
-    return (*STATUSES, *_told.values())
+def labels() -> tuple[str, ...]:
+    """Return the labels of this process."""
+    return (*STATUSES, *_extended.values())
 
 
 def status_of(order: Order) -> str:
-    """The order's status, and its payment's, as they are told."""
-    return _told.get(order.status_detail, order.status)
+    """Return the label of the order's status, and of its payment's."""
+    return _extended.get(order.status_detail, order.status)
 
 
-def status_told(status: str, status_detail: str) -> str:
-    """A status and its detail, of an order or of what it was once, as they are told."""
-    return _told.get(status_detail, status)
+def label(status: str, status_detail: str) -> str:
+    """Return the label of a status with its detail."""
+    return _extended.get(status_detail, status)
 
 
 def action_of(move: Move, order: Order) -> str:
-    """The action that tells of the move, which has brought the order to where it is."""
-    further = _told.get(order.status_detail)
-    return move.action if further is None else f"order.{further}"
+    """Return the notification's action for the move that brought the order to its state."""
+    extended = _extended.get(order.status_detail)
+    return move.action if extended is None else f"order.{extended}"
 
 
-def within(status: str) -> tuple[str | None, tuple[str, ...]]:
-    """Which rows are told as `status`: those of one detail, or those of the status but for some details.
-
-    The detail or None, and the details that are told as something else.
-    """
-    for detail, further in _told.items():
-        if further == status:
+def details_of(label: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return which rows have the label: their one detail, or None; and the details that have another label."""
+    for detail, extended in _extended.items():
+        if extended == label:
             return detail, ()
-    return None, tuple(_told)
+    return None, tuple(_extended)

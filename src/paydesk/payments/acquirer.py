@@ -1,25 +1,33 @@
-"""The acquirer: who moves the money. What it can be asked, and the few things that can come of asking.
+"""The acquirer's interface: the payment as the acquirer knows it, its four operations and their results.
 
-Whatever is asked carries a key that is derived from what it is about, so that asking again is no second charge and no
-second refund. An outcome is a value: *unknown* (sent, no answer) and *not sent* are never taken for one another, and
-neither for a refusal.
+Every request carries an idempotency key derived from its subject, so a repeated request neither charges nor refunds
+twice. `Unknown` (sent, no response), `NotSent` and `Declined` are distinct results: only `Unknown` may have taken
+effect.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from paydesk.orders.order import Order
+
+RESPONSE_SECONDS_MAX = 30
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A payment as the acquirer knows it: by our ids, never by what a terminal called it; its original amount."""
+    """A payment with its original amount, identified by our ids and never by the terminal's reference."""
 
     merchant_id: int
     """The seller."""
     terminal_id: str
     payment_id: str
-    """PAY + the order's ULID: the key under which it was, or was not, authorized."""
+    """PAY + the order's ULID: the key of its authorization."""
     amount_minor: int
     currency: str
     installments: int = 1
@@ -27,7 +35,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What was presented: digits that may be shown, and how they were read. No full number, ever."""
+    """The presented card: the digits that may be displayed, and how they were read. Never the full number."""
 
     brand: str
     type: str
@@ -38,7 +46,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """It happened. `reference_id` is the acquirer's number of it, digits."""
+    """The request took effect. `reference_id` is the acquirer's number for it, digits only."""
 
     reference_id: str
     amount_minor: int
@@ -49,61 +57,80 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """It did not happen and will not: `detail` is one of the details of a failed payment."""
+    """The request did not take effect and will not. `detail` is a `status_detail` of a failed payment."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Sent, and no answer came: it may have happened. Ask again under the same key, or inquire."""
+    """The request was sent and not answered; it may have taken effect. Retry with the same key, or inquire."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """It never left: nothing can have happened."""
+    """The request was not sent, so it has had no effect."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """The acquirer knows of nothing under that key, so far."""
+    """The acquirer has no payment under that key, so far."""
 
 
 Outcome = Approved | Declined | Unknown | NotSent
-Truth = Approved | Declined | NotFound | Unknown | NotSent
-"""What an inquiry brings."""
+InquiryResult = Approved | Declined | NotFound | Unknown | NotSent
 
 
 class Acquirer(Protocol):
-    """One acquirer. Every call ends within its own deadline, and raises nothing: an outcome says it all."""
+    """One acquirer. Every call ends within its own deadline and returns its result; it raises nothing."""
 
     async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
-        """Charge, once under `payment.payment_id`, however often it is asked."""
+        """Charge the payment, once per `payment.payment_id` however often it is called."""
 
-    async def inquire(self, payment: Payment) -> Truth:
-        """What became of the payment."""
+    async def inquire(self, payment: Payment) -> InquiryResult:
+        """Return the outcome of the payment's authorization."""
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
-        """Give a part or all of it back, once under `key`."""
+        """Refund `amount_minor` of the payment, once per `key`."""
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Undo the approval under `payment.payment_id` and `reference_id`, once under `key`: nothing is left of it.
+        """Reverse the approval under `payment.payment_id` and `reference_id` completely, once per `key`.
 
-        Whoever reverses what isn't there forbids it: it will not be authorized later either.
+        Reversing a payment that the acquirer does not have blocks it: a later authorization is declined.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Acquirers:
-    """The acquirer of test orders and the one of live ones; None: there is none."""
+    """The acquirers of test orders and of live orders; None where none is configured."""
 
     test: Acquirer | None = None
     live: Acquirer | None = None
 
-    def of(self, live: bool) -> Acquirer | None:  # noqa: FBT001  # an order's or a token's own word
-        """The acquirer of live orders or of test orders."""
+    def of(self, live: bool) -> Acquirer | None:  # noqa: FBT001  # an order's or a token's own flag
+        """Return the acquirer of live orders or of test orders."""
         return self.live if live else self.test
+
+
+def payment_of(order: Order, *, installments: int = 1) -> Payment:
+    """Return the order's payment as the acquirer knows it, with the amount paid or, before that, the amount due."""
+    return Payment(
+        merchant_id=order.seller_id,
+        terminal_id=order.terminal_id,
+        payment_id=order.payment_id,
+        amount_minor=order.amount_minor if order.paid_minor is None else order.paid_minor,
+        currency=order.currency,
+        installments=installments,
+    )
+
+
+async def response(request: Awaitable[T], seconds_max: float = RESPONSE_SECONDS_MAX) -> T | Unknown:
+    """Return the acquirer's response, or `Unknown` when there is none within `seconds_max`."""
+    try:
+        return await asyncio.wait_for(request, seconds_max)
+    except TimeoutError:
+        return Unknown(f"no answer within {seconds_max:g} s")

@@ -1,15 +1,11 @@
-"""The rows of the interface table for refunds."""
+"""The operations on payments."""
 
 from __future__ import annotations
 
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation
 from paydesk.orders import handlers
-from paydesk.orders.errors import (
-    ORDER_NOT_FOUND,
-)
-from paydesk.orders.response_schemas import REFUND_ANSWER, REFUND_EXAMPLE
-from paydesk.orders.schemas import RefundRequest
+from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments import refunds
 from paydesk.payments.errors import (
     CANNOT_REFUND_ORDER,
@@ -20,6 +16,7 @@ from paydesk.payments.errors import (
     REFUND_PERIOD_EXCEEDED,
     TRANSACTION_NOT_FOUND,
 )
+from paydesk.payments.schemas import REFUND_EXAMPLE, REFUND_RESPONSE, RefundRequest
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -28,21 +25,22 @@ OPERATIONS: tuple[Operation, ...] = (
         name="refund_order",
         summary="Refund an order, whole or in part",
         description=(
-            "Without a body all that is left is given back. The acquirer has a few seconds for its decision: confirmed,"
-            " the refund is `processed`; declined, 409 `cannot_refund_order`, and the key is used up; undecided, the"
-            " refund is `processing` and GET, or a notification, tells what became of it. A repeat with the same key"
-            " is given the same answer and moves nothing. The order is `refunded` when all of it is back."
+            "Without a body, refunds all that remains of the payment. The acquirer has a few seconds to decide. If it"
+            " confirms, the refund is `processed`. If it declines, the response is 409 `cannot_refund_order` and the"
+            " idempotency key is used up. If it has not decided, the refund is `processing`: poll the order with GET,"
+            " or wait for a notification. A repeated request with the same key gets the same response and moves no"
+            " money. The order becomes `refunded` when all of it is refunded."
         ),
         surface="application",
         refuses_test_header=True,
         scope="write",
         idempotent=True,
-        handler=refunds.STEPS,
-        conflict_keys=handlers.order_of,
+        handler=refunds.PHASES,
+        conflict_keys=handlers.order_key,
         status=201,
         body=RefundRequest,
         path_pattern=ORDER_ID_PATTERN,
-        answer=REFUND_ANSWER,
+        answer=REFUND_RESPONSE,
         example=REFUND_EXAMPLE,
         errors=(
             ORDER_NOT_FOUND,

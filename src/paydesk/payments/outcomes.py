@@ -1,4 +1,8 @@
-"""An order's one outcome, whoever brings it: its terminal, the acquirer or an operator. Later ones find it ended."""
+"""An order's one outcome, set by its terminal, by an inquiry or by an operator; and the alerts about it.
+
+Each acquirer reference belongs to one order. It is claimed before the order is processed with it: an approval with
+another order's reference is evidence of one payment reported twice and processes nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,29 @@ from typing import Any, Literal
 
 import msgspec
 
+from paydesk import operator_events
+from paydesk.operator_events import Kind, OperatorEvent
 from paydesk.orders import status, store
 from paydesk.orders.order import Order
-from paydesk.payments import references
 from paydesk.payments.acquirer import Card
 from paydesk.storage.database import Transaction
+
+# The first transaction gets the reference; a concurrent one waits for its commit.
+CLAIM = """
+INSERT INTO payment_references (seller_id, live, reference_id, order_id) VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING"""
+
+HOLDER = "SELECT order_id FROM payment_references WHERE seller_id = $1 AND live = $2 AND reference_id = $3"
+
+RELEASE = """
+DELETE FROM payment_references WHERE seller_id = $1 AND live = $2 AND reference_id = $3 AND order_id = $4"""
 
 By = Literal["result", "inquiry", "operator"]
 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What is known of an approval: the acquirer's numbers, what was paid with, the digits of the card."""
+    """Details of an approval: the acquirer's numbers, the payment method and the card's digits."""
 
     reference_id: str | None = None
     authorization_code: str | None = None
@@ -27,23 +42,30 @@ class Paid:
 
 
 async def approve(tx: Transaction, order: Order, now_ms: int, paid: Paid, *, by: By, where: str = "") -> Order | None:
-    """Processed, paid as it was asked for; None where it has ended, or `where` does not hold ($3 is `now_ms`)."""
-    changes = changes_of(paid, order, now_ms)
-    processed = await store.move(tx, status.APPROVE, order, now_ms, where=where, **changes)
+    """Process the order with its full amount. None if it has ended or `where` does not hold ($3 is `now_ms`)."""
+    processed = await store.move(
+        tx, status.APPROVE, order, now_ms, where=where, **approval_changes(paid, order, now_ms)
+    )
     if processed is not None and paid.reference_id is not None:
-        # Of a result it is claimed already. The acquirer's own word stands, whoever used its number before.
-        await references.claim(tx, processed, paid.reference_id)
-    return await _ended(tx, processed, by, now_ms)
+        # A result's reference is claimed already. The acquirer's own answer counts even if another order has it.
+        await claim_reference(tx, processed, paid.reference_id)
+    return await _end_lease(tx, processed, by, now_ms)
 
 
-def digits_of(card: Card) -> dict[str, str]:
-    """What an order keeps of a card."""
+async def decline(tx: Transaction, order: Order, now_ms: int, *, by: By, detail: str, origin: str) -> Order | None:
+    """Fail the order; nothing is charged. None if it has ended."""
+    failed = await store.move(tx, status.DECLINE, order, now_ms, to=status.FAILED[detail], origin=origin)
+    return await _end_lease(tx, failed, by, now_ms)
+
+
+def card_digits(card: Card) -> dict[str, str]:
+    """Return what an order stores of a card."""
     digits = {"first_digits": card.first_digits, "last_digits": card.last_digits}
     return {**digits, "entry_mode": card.entry_mode} if card.entry_mode else digits
 
 
-def changes_of(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
-    """What an approval changes of its order."""
+def approval_changes(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
+    """Return the columns that an approval changes in its order."""
     return {
         "permitted_ms": order.permitted_ms or now_ms,
         "paid_ms": now_ms,
@@ -57,13 +79,28 @@ def changes_of(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
     }
 
 
-async def decline(tx: Transaction, order: Order, now_ms: int, *, by: By, detail: str, origin: str) -> Order | None:
-    """Failed, nothing is charged; None where it has ended."""
-    failed = await store.move(tx, status.DECLINE, order, now_ms, to=status.FAILED[detail], origin=origin)
-    return await _ended(tx, failed, by, now_ms)
+async def claim_reference(tx: Transaction, order: Order, reference_id: str) -> bool:
+    """Claim the acquirer's reference for the order; False if another order has it."""
+    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):
+        return True
+    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)
+    return row is not None and row[0] == order.order_id
 
 
-async def _ended(tx: Transaction, order: Order | None, by: By, now_ms: int) -> Order | None:
+async def release_reference(tx: Transaction, order: Order, reference_id: str) -> None:
+    """Release a reference with which the order was not processed, so that another order can claim it."""
+    await tx.run(RELEASE, order.seller_id, order.live, reference_id, order.order_id)
+
+
+async def alert(
+    tx: Transaction, order: Order, kind: Kind, message: str, now_ms: int, body: str | dict[str, Any] = "{}"
+) -> None:
+    """Record an operator event about the order. `body` is evidence and must not contain secrets."""
+    event = OperatorEvent(kind, order.order_id, message, order.seller_id, body)
+    await operator_events.record(tx, event, now_ms)
+
+
+async def _end_lease(tx: Transaction, order: Order | None, by: By, now_ms: int) -> Order | None:
     if order is not None:
         await store.end_lease(tx, order, by, now_ms)
     return order

@@ -1,20 +1,28 @@
-"""The SQL of refunds: reserved on the order, claimed by a worker, ended once. What is left is decided by the UPDATE."""
+"""Refunds in the database: reserved on the order, claimed by a worker, ended once with their order's move.
+
+The request and the worker share these functions; of two concurrent outcomes of a refund the first one counts.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
+from paydesk.orders import status, store
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import with_refund, without_refund
+from paydesk.orders.status import Move
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
-from paydesk.payments.job_queue import JobQueue, statements
-from paydesk.payments.refund import Refund
+from paydesk.payments.acquirer import Approved, NotSent, Unknown
+from paydesk.payments.jobs import JobQueue, next_attempt_ms, statements
+from paydesk.payments.refund import Refund, with_refund, without_refund
 from paydesk.storage.database import Transaction
+
+PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
+"""The pause after the first attempt, the second, …; the last one repeats."""
 
 COLUMNS = ", ".join(Refund.__struct_fields__)
 
-# processed -> processed, so much of it spoken for. $3 is the part in minor units, NULL is all that was not given back.
-# One statement decides: what is left, the 90 days, and that an order with a tip is given back as a whole.
+# Reserve $3 minor units of a processed order; NULL: all that is not refunded. The statement itself checks the remaining
+# amount, the 90 days, and that an order with a tip is refunded in full.
 RESERVE = f"""
 UPDATE orders SET refunding_minor = refunding_minor + COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor)
  WHERE seller_id = $1 AND order_id = $2 AND status = 'processed' AND paid_ms >= $4
@@ -28,57 +36,101 @@ VALUES ({", ".join(f"${place}" for place in range(1, len(Refund.__struct_fields_
 
 SHOW = "UPDATE orders SET refunds = $3 WHERE seller_id = $1 AND order_id = $2"
 
-# processing -> processed, failed: whoever comes first.
+# processing -> processed, failed.
 END = """
 UPDATE refunds SET status = $3, reference_id = $4, ended_ms = $5, claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing'"""
 
-# The reservation goes, and nothing is said of it.
+# The reservation is dropped without an event.
 RELEASE = """
 UPDATE orders SET refunding_minor = refunding_minor - $3, refunds = $4 WHERE seller_id = $1 AND order_id = $2"""
 
-# Asked in vain; the claim ends with the attempt that it was made for.
+# The lease ends with the attempt ($3) that it was taken for.
 POSTPONE = """
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND status = 'processing'"""
 
-# One that has ended needs nobody.
-TOLD = """
+# A refund that has ended needs no alert.
+MARK_ALERTED = """
 UPDATE refunds SET alerted_ms = $3
  WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing' AND alerted_ms IS NULL"""
 
 SELLERS_DUE, NEXT_DUE, CLAIM = statements("refunds", "refund_id", COLUMNS, "status = 'processing'")
-DUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
+QUEUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
 
 
 async def reserve(tx: Transaction, order: Order, amount_minor: int | None, paid_after_ms: int) -> Order | None:
-    """Reserve a part of what was paid, or all that is left of it; None where that can't be had."""
+    """Reserve a part of the paid amount, or all that remains; None if that is not possible."""
     row = await tx.one(RESERVE, order.seller_id, order.order_id, amount_minor, paid_after_ms)
     return Order(*row) if row else None
 
 
 def add(tx: Transaction, order: Order, refund: Refund, claimed_until_ms: int) -> None:
-    """Write the refund down, and show it with its order, which the transaction holds."""
+    """Insert the refund and add it to its order, whose row the transaction has locked."""
     tx.defer(ADD, *msgspec.structs.astuple(refund), claimed_until_ms)
     tx.defer(SHOW, order.seller_id, order.order_id, with_refund(order.refunds, refund))
 
 
-async def end(tx: Transaction, refund: Refund, now_ms: int) -> bool:
-    """The refund is processed or failed now, as it says; False where it had ended before."""
+async def confirm(tx: Transaction, refund: Refund, approved: Approved, now_ms: int) -> tuple[Order, Refund] | None:
+    """End the refund as processed and refund its order, in part or in full. None if the refund has ended before."""
+    refund = msgspec.structs.replace(refund, status="processed", reference_id=approved.reference_id)
+    if not await _end(tx, refund, now_ms):
+        return None
+    order = await _locked_order(tx, refund)
+    refunded_minor = order.refunded_minor + refund.amount_minor
+    move = status.REFUND_WHOLE if refunded_minor == order.paid_minor else status.REFUND_PART
+    return await _move(tx, move, order, refund, now_ms, refunded_minor), refund
+
+
+async def fail(tx: Transaction, refund: Refund, now_ms: int) -> Order | None:
+    """End as failed a refund whose request was already answered, with an event. None if it has ended before."""
+    refund = msgspec.structs.replace(refund, status="failed")
+    if not await _end(tx, refund, now_ms):
+        return None
+    order = await _locked_order(tx, refund)
+    return await _move(tx, status.REFUND_FAILED, order, refund, now_ms, order.refunded_minor)
+
+
+async def discard(tx: Transaction, refund: Refund, now_ms: int) -> None:
+    """End as failed a refund whose request is not answered yet: the order is restored, without an event."""
+    if await _end(tx, msgspec.structs.replace(refund, status="failed"), now_ms):
+        order = await _locked_order(tx, refund)
+        refunds = without_refund(order.refunds, refund)
+        await tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
+
+
+async def postpone(tx: Transaction, refund: Refund, outcome: Unknown | NotSent, now_ms: int) -> None:
+    """Schedule the next attempt by a worker, and count an attempt that was not sent."""
+    next_ms = next_attempt_ms(refund.attempts, now_ms, PAUSES_SECONDS)
+    unsent = int(isinstance(outcome, NotSent))
+    await tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, unsent)
+    tx.notify("money")
+
+
+async def mark_alerted(tx: Transaction, refund: Refund, now_ms: int) -> bool:
+    """Record that operators are alerted; False if they were before, or the refund has ended."""
+    return await tx.run(MARK_ALERTED, refund.seller_id, refund.refund_id, now_ms) > 0
+
+
+async def _end(tx: Transaction, refund: Refund, now_ms: int) -> bool:
     return await tx.run(END, refund.seller_id, refund.refund_id, refund.status, refund.reference_id, now_ms) > 0
 
 
-async def release(tx: Transaction, order: Order, refund: Refund) -> None:
-    """Take the refund off its order, which the transaction holds, as if it had never been asked for."""
-    refunds = without_refund(order.refunds, refund)
-    await tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
+async def _locked_order(tx: Transaction, refund: Refund) -> Order:
+    order = await store.lock(tx, refund.seller_id, refund.order_id)
+    assert order is not None, "a refund has an order"
+    return order
 
 
-async def postpone(tx: Transaction, refund: Refund, next_ms: int, *, unsent: bool) -> None:
-    """It is asked for again, at `next_ms`; `unsent`: this attempt surely never left."""
-    await tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, int(unsent))
-
-
-async def told(tx: Transaction, refund: Refund, now_ms: int) -> bool:
-    """Note that operators are told; False where they were, or it has ended."""
-    return await tx.run(TOLD, refund.seller_id, refund.refund_id, now_ms) > 0
+async def _move(tx: Transaction, move: Move, order: Order, refund: Refund, now_ms: int, refunded_minor: int) -> Order:
+    moved = await store.move(
+        tx,
+        move,
+        order,
+        now_ms,
+        refunded_minor=refunded_minor,
+        refunding_minor=order.refunding_minor - refund.amount_minor,
+        refunds=with_refund(order.refunds, refund),
+    )
+    assert moved is not None, "an order with a reserved amount is processed"
+    return moved

@@ -1,6 +1,6 @@
-"""POST /v1/orders/{order_id}/refund in its three steps: reserved, asked for outside any transaction, answered.
+"""POST /v1/orders/{order_id}/refund in three phases: reserve, request at the acquirer (no transaction), respond.
 
-What is left of a payment is decided by one conditional UPDATE, so refunds that race never exceed it.
+One conditional UPDATE reserves the amount, so concurrent refunds never exceed the payment.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer, Call, Handled, ThreePhase
 from paydesk.orders import status_labels, store
-from paydesk.orders.handlers import found
+from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import refund_answered
-from paydesk.orders.schemas import RefundPartRequest, RefundRequest
-from paydesk.payments import refund_outcomes, refund_store
-from paydesk.payments.acquirer import Approved, Declined, Outcome, Payment
+from paydesk.payments import refund_store
+from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Payment, payment_of, response
 from paydesk.payments.errors import (
     CANNOT_REFUND_ORDER,
     ORDER_ALREADY_REFUNDED,
@@ -29,82 +27,92 @@ from paydesk.payments.errors import (
     REFUND_PERIOD_EXCEEDED,
     TRANSACTION_NOT_FOUND,
 )
-from paydesk.payments.refund import Refund
-from paydesk.payments.requests import payment_of
+from paydesk.payments.refund import Refund, refund_response
+from paydesk.payments.schemas import RefundPartRequest, RefundRequest
 
 if TYPE_CHECKING:
     from paydesk.payments.acquirer import Acquirer
 
 PERIOD_MS = 90 * 86_400_000
-CLAIM_MARGIN_SECONDS = 2
-"""A refund is its request's own until so long after its answer is due; then a worker takes it up."""
+LEASE_MARGIN_SECONDS = 2
+"""After the response is due, before a worker may claim the refund."""
 WALL = SystemClock()
-"""Claims are by the machine's clock: the other one may be moved in development."""
+"""The machine's clock, which leases follow: the service's clock may be moved in development."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A refund whose intent is committed, and the payment that it is of."""
+    """A refund whose intent is committed, and its payment."""
 
     refund: Refund
     payment: Payment
 
 
 async def begin(call: Call) -> Begun | Refusal:
-    """Reserve what is to go back, and write the refund down; or say why it can't be had."""
-    order = await store.expire_overdue(call.tx, await found(call), call.now_ms)
+    """Reserve the amount and insert the refund, or return why it is refused."""
+    order = await store.expire_overdue(call.tx, await requested_order(call), call.now_ms)
     part = _part(call.body)
     if part is not None and part.id != order.payment_id:
-        return TRANSACTION_NOT_FOUND.with_reason(f"{part.id} is not of this order", f"{part.id} is not its payment")
+        return TRANSACTION_NOT_FOUND.with_reason(
+            f"{part.id} is not of this order", f"{part.id} is not the order's payment"
+        )
     if _acquirer(call) is None:
-        return _not_refunded(call, order)
+        return _refusal(call, order)
     begun = await reserve(call, order, part, key=call.headers["x-idempotency-key"])
-    return _not_refunded(call, await found(call)) if begun is None else begun
+    return _refusal(call, await requested_order(call)) if begun is None else begun
 
 
 async def reserve(call: Call, order: Order, part: RefundPartRequest | None, *, key: str) -> Begun | None:
-    """Reserve a part, or all that is left, and write the refund down; None where that can't be had.
+    """Reserve a part, or all that remains, and insert the refund; None if that is not possible.
 
-    `key` is that of the request whose answer the refund is, if it is one's.
+    `key` is the idempotency key of the request that the refund answers, or "".
     """
     reserved = await refund_store.reserve(call.tx, order, _minor(part, order), call.now_ms - PERIOD_MS)
     if reserved is None:
         return None
     refund = _new(call, reserved, part, key)
-    # Whether the machine's clock is off by now: a claim of such a clock could last for days.
+    # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
     call.clock.now_ms()
-    claimed_seconds = call.settings.refund_answer_seconds + CLAIM_MARGIN_SECONDS
-    refund_store.add(call.tx, reserved, refund, WALL.now_ms() + claimed_seconds * 1000)
+    lease_seconds = call.settings.refund_answer_seconds + LEASE_MARGIN_SECONDS
+    refund_store.add(call.tx, reserved, refund, WALL.now_ms() + lease_seconds * 1000)
     return Begun(refund, payment_of(reserved))
 
 
 async def ask(call: Call, begun: Begun) -> Outcome:
-    """Ask the acquirer, which has a few seconds for its decision."""
+    """Request the refund, with `refund_answer_seconds` for the acquirer's decision."""
     seconds_max = call.settings.refund_answer_seconds
-    return await refund_outcomes.ask(_acquirer(call), begun.payment, begun.refund, seconds_max)
+    return await request_refund(_acquirer(call), begun.payment, begun.refund, seconds_max)
+
+
+async def request_refund(acquirer: Acquirer | None, payment: Payment, refund: Refund, seconds_max: float) -> Outcome:
+    """Request the refund under its own key. `Unknown` without a response in time: it may have taken effect."""
+    if acquirer is None:
+        return NotSent("no acquirer is configured")
+    request = acquirer.refund(payment, key=refund.refund_id, amount_minor=refund.amount_minor)
+    return await response(request, seconds_max)
 
 
 async def end(call: Call, begun: Begun, outcome: Outcome, *, late: bool) -> Handled:
-    """The acquirer's decision, or `processing` where there is none yet; a decline that comes late is told as news."""
+    """Commit the acquirer's decision, or respond `processing` without one; a `late` decline is sent as an event."""
     tx, refund, now_ms = call.tx, begun.refund, call.now_ms
     if isinstance(outcome, Approved):
-        confirmed = await refund_outcomes.confirm(tx, refund, outcome, now_ms)
+        confirmed = await refund_store.confirm(tx, refund, outcome, now_ms)
         if confirmed is not None:
-            return Answer(201, refund_answered(*confirmed))
+            return Answer(201, refund_response(*confirmed))
     elif isinstance(outcome, Declined):
         if late:
-            await refund_outcomes.fail(tx, refund, now_ms)
+            await refund_store.fail(tx, refund, now_ms)
         else:
-            await refund_outcomes.take_back(tx, refund, now_ms)
+            await refund_store.discard(tx, refund, now_ms)
         return CANNOT_REFUND_ORDER.with_reason(
             f"declined: {outcome.detail}", f"the acquirer declined the refund: {outcome.detail}"
         )
     else:
-        await refund_outcomes.postpone(tx, refund, outcome, now_ms)
-    return Answer(201, refund_answered(await found(call), refund))
+        await refund_store.postpone(tx, refund, outcome, now_ms)
+    return Answer(201, refund_response(await requested_order(call), refund))
 
 
-STEPS = ThreePhase(begin, ask, end)
+PHASES = ThreePhase(begin, ask, end)
 
 
 def _acquirer(call: Call) -> Acquirer | None:
@@ -113,7 +121,7 @@ def _acquirer(call: Call) -> Acquirer | None:
 
 
 def _part(request: RefundRequest) -> RefundPartRequest | None:
-    """The part that is asked for; None: all that is left."""
+    """Return the requested part; None: all that remains."""
     return request.transactions[0] if request.transactions else None
 
 
@@ -122,7 +130,7 @@ def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
 
 
 def _new(call: Call, reserved: Order, part: RefundPartRequest | None, key: str) -> Refund:
-    """The refund of what was just reserved; nothing else is where all that is left was asked for."""
+    """Return the refund of the reserved amount. If all that remains was requested, nothing else is reserved."""
     amount_minor = _minor(part, reserved)
     if amount_minor is None:
         amount_minor = reserved.refunding_minor
@@ -133,7 +141,7 @@ def _new(call: Call, reserved: Order, part: RefundPartRequest | None, key: str) 
         application_id=call.caller.application_id,
         live=reserved.live,
         idempotency_key=key,
-        amount=part.amount if part is not None else _whole_amount(reserved, amount_minor),
+        amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
         amount_minor=amount_minor,
         status="processing",
         created_ms=call.now_ms,
@@ -141,17 +149,17 @@ def _new(call: Call, reserved: Order, part: RefundPartRequest | None, key: str) 
     )
 
 
-def _whole_amount(order: Order, amount_minor: int) -> str:
-    """As the order had it, where it is all of the order."""
-    return order.amount if amount_minor == order.amount_minor else _shown(order, amount_minor)
+def _remaining_amount(order: Order, amount_minor: int) -> str:
+    """Return the amount as text, spelled as in the order if it is the order's whole amount."""
+    return order.amount if amount_minor == order.amount_minor else _decimal(order, amount_minor)
 
 
-def _shown(order: Order, amount_minor: int) -> str:
+def _decimal(order: Order, amount_minor: int) -> str:
     return decimal_string(amount_minor, CURRENCIES[order.currency].decimals)
 
 
-def _not_refunded(call: Call, order: Order) -> Refusal:
-    """Why nothing could be reserved; the checks stand in their order."""
+def _refusal(call: Call, order: Order) -> Refusal:
+    """Return why nothing could be reserved."""
     if order.status == "refunded":
         return ORDER_ALREADY_REFUNDED.with_reason("is refunded")
     if order.paid_ms is None:
@@ -160,21 +168,24 @@ def _not_refunded(call: Call, order: Order) -> Refusal:
         )
     if _acquirer(call) is None:
         return CANNOT_REFUND_ORDER.with_reason(
-            "no acquirer", message="No acquirer is configured for live orders: the setting `acquirer` names one."
+            "no acquirer", message="No acquirer is configured for live orders. Set `acquirer`."
         )
     if order.paid_ms < call.now_ms - PERIOD_MS:
         return REFUND_PERIOD_EXCEEDED.with_reason("paid more than 90 days ago")
-    return _not_so_much(order, _minor(_part(call.body), order))
+    return _amount_refusal(order, _minor(_part(call.body), order))
 
 
-def _not_so_much(order: Order, asked_minor: int | None) -> Refusal:
-    assert order.paid_minor is not None, "it is paid"
-    left_minor = order.paid_minor - order.refunded_minor
-    if asked_minor is not None and order.tip_minor and asked_minor != order.paid_minor:
+def _amount_refusal(order: Order, requested_minor: int | None) -> Refusal:
+    assert order.paid_minor is not None, "the order is paid"
+    remaining_minor = order.paid_minor - order.refunded_minor
+    if requested_minor is not None and order.tip_minor and requested_minor != order.paid_minor:
         return PARTIAL_REFUND_FORBIDDEN_WITH_TIPS.with_reason("a part of an order with a tip")
-    if asked_minor is not None and asked_minor > left_minor:
+    if requested_minor is not None and requested_minor > remaining_minor:
         return REFUND_AMOUNT_EXCEEDS.with_reason(
-            "more than is left", f"'$.transactions[0].amount' - must be at most {_shown(order, left_minor)}"
+            "more than remains", f"'$.transactions[0].amount' - must be at most {_decimal(order, remaining_minor)}"
         )
-    under_way = f"{_shown(order, order.refunding_minor)} of the {_shown(order, left_minor)} left is under way"
-    return REFUND_IN_PROGRESS.with_reason("reserved by another", under_way)
+    return REFUND_IN_PROGRESS.with_reason(
+        "reserved by another",
+        f"{_decimal(order, order.refunding_minor)} of the remaining {_decimal(order, remaining_minor)} is being"
+        " refunded",
+    )

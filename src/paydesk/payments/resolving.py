@@ -1,4 +1,4 @@
-"""How an operator ends what the acquirer has not said for long: an unknown outcome, a reversal without an answer."""
+"""How an operator resolves what the acquirer has not answered: an unknown outcome, or a pending reversal."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Outcome = Literal["approved", "declined"]
 
 
 async def resolve(
-    tx: Transaction, order: Order, outcome: Outcome, now_ms: int, *, after_seconds: int, can_ask: bool
+    tx: Transaction, order: Order, outcome: Outcome, now_ms: int, *, after_seconds: int, has_acquirer: bool
 ) -> Order:
-    """End the order, which the transaction holds. Raises `CANNOT_RESOLVE_ORDER`.
+    """Set the outcome of the order, whose row the transaction has locked. Raises `CANNOT_RESOLVE_ORDER`.
 
-    `can_ask`: an acquirer is there to be asked. Of a declined one it is asked on, so that an approval that it tells of
-    later is given back.
+    After a decline the inquiry continues if there is an acquirer (`has_acquirer`), so that an approval that it reports
+    later is reversed.
     """
-    await _refuse(tx, order, outcome, now_ms, after_seconds)
+    await _check_resolvable(tx, order, outcome, now_ms, after_seconds)
     if outcome == "approved":
         resolved = await outcomes.approve(tx, order, now_ms, Paid(), by="operator")
     else:
         resolved = await outcomes.decline(tx, order, now_ms, by="operator", detail="processing_error", origin="service")
-    assert resolved is not None, "the row is held and its outcome was unknown a moment ago"
-    if outcome == "approved" or not can_ask:
+    assert resolved is not None, "the row is locked and its outcome was checked to be unknown"
+    if outcome == "approved" or not has_acquirer:
         await inquiry_store.end(tx, resolved, "operator", now_ms)
     return resolved
 
@@ -38,55 +38,54 @@ async def resolve(
 async def resolve_reversal(
     tx: Transaction, order: Order, reversal_id: str, ending: Ending, now_ms: int, *, wall_ms: int, after_seconds: int
 ) -> None:
-    """End a reversal of the order, which the transaction holds: nobody is asked any more.
+    """End a reversal of the order, whose row the transaction has locked. Raises `CANNOT_RESOLVE_REVERSAL`.
 
-    `wall_ms` is the machine's time, which claims go by. Raises `CANNOT_RESOLVE_REVERSAL`.
+    `wall_ms` is the machine's time, which leases follow.
     """
-    found = await reversal_store.find(tx, order.seller_id, reversal_id)
-    assert found is not None, "reversals are never deleted"
-    reversal, standing = found
-    fault = _fault(order, reversal, standing, ending, now_ms, from_ms=reversal.created_ms + after_seconds * 1000)
+    row = await reversal_store.find(tx, order.seller_id, reversal_id)
+    assert row is not None, "reversals are never deleted"
+    reversal, current = row
+    fault = _reversal_fault(
+        order, reversal, current, ending, now_ms, from_ms=reversal.created_ms + after_seconds * 1000
+    )
     if fault is not None:
-        raise CANNOT_RESOLVE_REVERSAL.with_reason(f"{standing}, the order is {order.state}", fault)
+        raise CANNOT_RESOLVE_REVERSAL.with_reason(f"{current}, the order is {order.state}", fault)
     if not await reversal_store.resolve(tx, reversal, ending, now_ms, wall_ms):
         raise CANNOT_RESOLVE_REVERSAL.with_reason(
-            "is claimed", "the acquirer is being asked at this moment; try again in a minute"
+            "is claimed", "an attempt at the acquirer is in progress; retry in a minute"
         )
 
 
-def _fault(
-    order: Order, reversal: Reversal, standing: Status, ending: Ending, now_ms: int, *, from_ms: int
+def _reversal_fault(
+    order: Order, reversal: Reversal, current: Status, ending: Ending, now_ms: int, *, from_ms: int
 ) -> str | None:
-    """Why the reversal is not to be ended like this, or None."""
-    if standing != "pending":
-        return f"the reversal is {standing}"
+    """Return why the reversal cannot end as `ending`, or None."""
+    if current != "pending":
+        return f"the reversal is {current}"
     if now_ms < from_ms:
-        return f"the acquirer may still confirm it; an operator may end it from {rfc3339(from_ms)}"
+        return f"the acquirer may still confirm it; an operator can resolve it from {rfc3339(from_ms)}"
     if order.status in status.LIVE:
-        return "nobody knows yet whether it is the order's payment; end the order first"
+        return "the approval may still be the order's payment; resolve the order first"
     if ending == "reversed" and order.paid_ms is not None and reversal.reference_id in ("", order.reference_id):
-        return "nothing tells it from the order's payment, which counts; it can end as not_found alone"
+        return "it cannot be distinguished from the order's payment; it can only end as not_found"
     if ending == "not_found" and reversal.confirmed == "approved":
-        return "the acquirer says that it is approved; it can end as reversed alone"
+        return "the acquirer has confirmed the approval; it can only end as reversed"
     return None
 
 
-async def _refuse(tx: Transaction, order: Order, outcome: Outcome, now_ms: int, after_seconds: int) -> None:
+async def _check_resolvable(tx: Transaction, order: Order, outcome: Outcome, now_ms: int, after_seconds: int) -> None:
     if order.state != status.CHECK_ON_TERMINAL:
-        raise CANNOT_RESOLVE_ORDER.with_reason(f"the order is {order.state}", _known(order))
-    # Nothing moves an order while its outcome is unknown: it was last changed when that began.
+        certainty = "its outcome is not in doubt yet" if order.status in status.LIVE else "its outcome is known"
+        raise CANNOT_RESOLVE_ORDER.with_reason(
+            f"the order is {order.state}", f"the order is {order.status}; {certainty}"
+        )
+    # While its outcome is unknown the order does not change, so its last change is when that state began.
     from_ms = order.updated_ms + after_seconds * 1000
     if now_ms < from_ms:
         raise CANNOT_RESOLVE_ORDER.with_reason(
-            "too early", f"the acquirer may still say it; an operator may end it from {rfc3339(from_ms)}"
+            "too early", f"the acquirer may still answer; an operator can resolve the order from {rfc3339(from_ms)}"
         )
-    if outcome == "approved" and await inquiry_store.standing(tx, order) == "reversing":
+    if outcome == "approved" and await inquiry_store.status_of(tx, order) == "reversing":
         raise CANNOT_RESOLVE_ORDER.with_reason(
-            "is being undone", "the acquirer is being told that the payment is void: it can end as declined alone"
+            "is being reversed", "the payment is being reversed at the acquirer; the order can only end as declined"
         )
-
-
-def _known(order: Order) -> str:
-    if order.status in status.LIVE:
-        return f"the order is {order.status}; its outcome is not in doubt yet"
-    return f"the order is {order.status}; its outcome is known"

@@ -1,4 +1,4 @@
-"""The SQL of reversals: an approval that is not its order's payment, confirmed by an inquiry and given back."""
+"""The SQL of reversals: approvals that are not their order's payment, to be confirmed and reversed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 
 from paydesk.core import ids
 from paydesk.orders.order import Order
-from paydesk.payments.job_queue import JobQueue, statements
+from paydesk.payments.jobs import JobQueue, statements
 from paydesk.storage.database import Transaction
 
 BY_INQUIRY = "inquiry"
-"""Stands for a result's id where the acquirer itself told of the approval."""
+"""In place of a result's id, if the approval came from an inquiry."""
 
 Confirmed = Literal["approved", "not_found"]
 Ending = Literal["reversed", "not_found"]
@@ -20,10 +20,10 @@ Status = Literal["pending", "reversed", "not_found"]
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """One row of `reversals` that is pending. Its columns in their order.
+    """One pending row of `reversals`, with its columns in order.
 
-    `reference_id` is what the terminal called the approval, perhaps nothing. `confirmed` is what the acquirer said of
-    it: the intent to reverse it all the same.
+    `reference_id` is the approval's reference as the terminal reported it, or "". `confirmed` is the inquiry result;
+    once it is set, the approval is to be reversed.
     """
 
     seller_id: int
@@ -46,38 +46,38 @@ INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, li
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending', 0, $9, $9) ON CONFLICT DO NOTHING"""
 
 SELLERS_DUE, NEXT_DUE, CLAIM = statements("reversals", "reversal_id", COLUMNS, "status = 'pending'")
-DUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Reversal)
+QUEUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Reversal)
 
-# A claim that ran out is another's by now: what the later attempt does counts.
+# `attempts` guards against an attempt whose lease has expired: only the latest attempt may reschedule.
 POSTPONE = """
 UPDATE reversals SET next_ms = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND reversal_id = $2 AND attempts = $3 AND status = 'pending'"""
 
-# What the acquirer said of it; NULL: it is to be asked again. $4 is the amount that it approved.
+# $3 is the inquiry result; NULL: inquire again. $4 is the approved amount.
 CONFIRM = """
 UPDATE reversals SET confirmed = $3, amount_minor = $4
  WHERE seller_id = $1 AND reversal_id = $2 AND status = 'pending'"""
 
-# pending -> reversed, not_found: whoever comes first.
+# pending -> reversed, not_found.
 END = """
 UPDATE reversals SET status = $3, ended_ms = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND reversal_id = $2 AND status = 'pending'"""
 
-# pending -> reversed, not_found, by an operator: not while the acquirer is being asked, by the machine's clock ($5).
+# pending -> reversed, not_found, by an operator; not during an attempt ($5 is the machine's time).
 RESOLVE = """
 UPDATE reversals SET status = $3, ended_ms = $4
  WHERE seller_id = $1 AND reversal_id = $2 AND status = 'pending' AND claimed_until_ms <= $5"""
 
 FIND = f"SELECT {COLUMNS}, status FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
 
-TOLD = """
+MARK_ALERTED = """
 UPDATE reversals SET alerted_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND alerted_ms IS NULL"""
 
 
 async def begin(
     tx: Transaction, order: Order, now_ms: int, *, result_id: str, amount_minor: int, reference_id: str
 ) -> bool:
-    """Write down that an approval is to be given back; False where that result's already is."""
+    """Insert a reversal of an approval; False if that result has one already."""
     begun = await tx.run(
         BEGIN,
         order.seller_id,
@@ -96,33 +96,33 @@ async def begin(
 
 
 async def postpone(tx: Transaction, reversal: Reversal, next_ms: int) -> None:
-    """It is tried again, at `next_ms`."""
+    """Schedule the next attempt for `next_ms`."""
     await tx.run(POSTPONE, reversal.seller_id, reversal.reversal_id, reversal.attempts, next_ms)
 
 
 async def confirm(tx: Transaction, reversal: Reversal) -> bool:
-    """Keep what the acquirer said of it, as the reversal has it by now; False where it has ended."""
+    """Store the reversal's `confirmed` and amount; False if it has ended."""
     return bool(
         await tx.run(CONFIRM, reversal.seller_id, reversal.reversal_id, reversal.confirmed, reversal.amount_minor)
     )
 
 
 async def end(tx: Transaction, reversal: Reversal, ending: Ending, now_ms: int) -> bool:
-    """Nothing is left to be given back; False where it had ended before."""
+    """End the reversal; False if it has ended before."""
     return bool(await tx.run(END, reversal.seller_id, reversal.reversal_id, ending, now_ms))
 
 
 async def resolve(tx: Transaction, reversal: Reversal, ending: Ending, now_ms: int, wall_ms: int) -> bool:
-    """An operator ends it; False where the acquirer is being asked, or it had ended before."""
+    """End the reversal for an operator; False during an attempt, or if it has ended before."""
     return bool(await tx.run(RESOLVE, reversal.seller_id, reversal.reversal_id, ending, now_ms, wall_ms))
 
 
 async def find(tx: Transaction, seller_id: int, reversal_id: str) -> tuple[Reversal, Status] | None:
-    """The reversal, and how it stands; None where the seller has none of that id."""
+    """Return the reversal and its status, or None."""
     row = await tx.one(FIND, seller_id, reversal_id)
     return (Reversal(*row[:-1]), row[-1]) if row else None
 
 
-async def told(tx: Transaction, reversal: Reversal, now_ms: int) -> bool:
-    """Note that operators are told; False where they were."""
-    return bool(await tx.run(TOLD, reversal.seller_id, reversal.reversal_id, now_ms))
+async def mark_alerted(tx: Transaction, reversal: Reversal, now_ms: int) -> bool:
+    """Record that operators are alerted; False if they were before."""
+    return bool(await tx.run(MARK_ALERTED, reversal.seller_id, reversal.reversal_id, now_ms))

@@ -6,9 +6,8 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.schemas import SimulatedRequest
 from paydesk.sandbox import callback, handlers, inbox, simulated_payments
-from paydesk.sandbox.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove
+from paydesk.sandbox.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove, SimulatedRequest
 
 SIMULATION: tuple[Operation, ...] = (
     Operation(

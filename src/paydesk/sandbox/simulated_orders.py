@@ -12,11 +12,11 @@ from typing import Any
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, Refusal
 from paydesk.operation import Answer, Call
 from paydesk.orders import status, status_labels, store
-from paydesk.orders.handlers import found
+from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
-from paydesk.orders.schemas import SimulatedRequest
 from paydesk.orders.status import ORIGINS, Move, State
 from paydesk.payments import inquiry_store
+from paydesk.sandbox.schemas import SimulatedRequest
 
 FAILED_DETAIL = "rejected_other_reason"
 """The default where the request has none."""
@@ -33,7 +33,7 @@ class Step:
 
 async def lock_test_order(call: Call) -> Order:
     """Lock and return the order, expired if it is overdue. Raises `order_not_found`; `forbidden` if it is live."""
-    order = await found(call)
+    order = await requested_order(call)
     if order.live:
         raise FORBIDDEN.with_reason(
             "a live order", message="Only test orders can be moved to a status. A live order is paid at its terminal."

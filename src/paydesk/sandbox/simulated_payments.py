@@ -14,16 +14,15 @@ import msgspec
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import permits, status
-from paydesk.orders.handlers import found, order_of
+from paydesk.orders import status, store
+from paydesk.orders.handlers import order_key, requested_order
 from paydesk.orders.order import Order
-from paydesk.orders.schemas import SimulatedRequest
-from paydesk.payments import inquiry_store, outcomes, references, refund_outcomes, refunds
-from paydesk.payments.acquirer import Approved, Card, Declined, Outcome
+from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
+from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
 from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
-from paydesk.payments.requests import payment_of
 from paydesk.sandbox import simulated_orders
+from paydesk.sandbox.schemas import SimulatedRequest
 from paydesk.sandbox.simulated_orders import Step, lock_test_order, unreachable
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.sandbox.simulator.cards import CARDS
@@ -50,7 +49,7 @@ async def _move(call: Call) -> Order | Answer | Refusal:
     order = await lock_test_order(call)
     if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
         return await simulated_orders.move_order(call)
-    await permits.detach(call.tx, order, call.now_ms)
+    await store.detach(call.tx, order, call.now_ms)
     # The answer to an inquiry in flight is ignored from now on.
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return order
@@ -76,10 +75,10 @@ async def _permit(call: Call) -> Order | Refusal:
     request: SimulatedRequest = call.body
     order = await lock_test_order(call)
     if order.state == status.CHECK_ON_TERMINAL:
-        if await inquiry_store.standing(call.tx, order) == "reversing":
+        if await inquiry_store.status_of(call.tx, order) == "reversing":
             # It is being reversed at the acquirer, and will fail.
             return unreachable(order, request)
-        await permits.detach(call.tx, order, call.now_ms)
+        await store.detach(call.tx, order, call.now_ms)
         return order
     if order.state == status.AT_TERMINAL and order.detached_ms is not None:
         # An earlier request was interrupted here; this one continues.
@@ -88,9 +87,9 @@ async def _permit(call: Call) -> Order | Refusal:
         return unreachable(order, request)
     at_terminal = await simulated_orders.make_moves(call, order, simulated_orders.step_to_terminal(order))
     assert at_terminal is not None, "the order is locked and was just created"
-    if not await permits.permit_authorization(call.tx, order, call.now_ms):
+    if not await store.permit_authorization(call.tx, order, call.now_ms):
         raise unreachable(order, request)
-    await permits.detach(call.tx, order, call.now_ms)
+    await store.detach(call.tx, order, call.now_ms)
     return at_terminal
 
 
@@ -98,15 +97,15 @@ async def _record_payment(call: Call, outcome: Approved | Declined, method: dict
     order = await lock_test_order(call)
     if isinstance(outcome, Declined):
         # The acquirer had declined the payment already; an inquiry will find that.
-        await permits.reattach(call.tx, order)
+        await store.reattach(call.tx, order)
         return unreachable(order, call.body)
     card = _card(method)
-    digits = outcomes.digits_of(card) if card is not None else None
+    digits = outcomes.card_digits(card) if card is not None else None
     paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
-    approve = Step(status.APPROVE, None, outcomes.changes_of(paid, order, call.now_ms))
+    approve = Step(status.APPROVE, None, outcomes.approval_changes(paid, order, call.now_ms))
     if await simulated_orders.make_moves(call, order, [approve]) is None and order.reference_id != outcome.reference_id:
         return unreachable(order, call.body)
-    await references.claim(call.tx, order, outcome.reference_id)
+    await outcomes.claim_reference(call.tx, order, outcome.reference_id)
     await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
     return Answer(204)
 
@@ -137,9 +136,9 @@ async def _refund(call: Call) -> Handled:
     if not isinstance(refund, Refund):
         return refund
     reached("intent_committed")
-    order = await _write(call, found)
+    order = await _write(call, requested_order)
     seconds_max = call.settings.refund_answer_seconds
-    outcome = await refund_outcomes.ask(_simulator(call), payment_of(order), refund, seconds_max)
+    outcome = await refunds.request_refund(_simulator(call), payment_of(order), refund, seconds_max)
     reached("asked")
 
     async def end(call: Call) -> Handled:
@@ -159,12 +158,12 @@ async def _reserve(call: Call) -> Refund | Refusal:
 
 async def _record_refund(call: Call, refund: Refund, outcome: Outcome) -> Handled:
     if isinstance(outcome, Approved):
-        await refund_outcomes.confirm(call.tx, refund, outcome, call.now_ms)
+        await refund_store.confirm(call.tx, refund, outcome, call.now_ms)
         return Answer(204)
     if isinstance(outcome, Declined):
-        await refund_outcomes.take_back(call.tx, refund, call.now_ms)
-        return unreachable(await found(call), call.body)
-    await refund_outcomes.postpone(call.tx, refund, outcome, call.now_ms)
+        await refund_store.discard(call.tx, refund, call.now_ms)
+        return unreachable(await requested_order(call), call.body)
+    await refund_store.postpone(call.tx, refund, outcome, call.now_ms)
     return _unknown_outcome(outcome)
 
 
@@ -182,7 +181,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
         call.begin(tx)
         return await work(call)
 
-    return call.database.write(in_transaction, conflict_keys=order_of(call))
+    return call.database.write(in_transaction, conflict_keys=order_key(call))
 
 
 def _simulator(call: Call) -> Simulator:

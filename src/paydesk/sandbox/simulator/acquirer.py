@@ -20,11 +20,11 @@ from paydesk.payments.acquirer import (
     Approved,
     Card,
     Declined,
+    InquiryResult,
     NotFound,
     NotSent,
     Outcome,
     Payment,
-    Truth,
     Unknown,
 )
 from paydesk.sandbox.simulator import cards, rules, store
@@ -36,7 +36,7 @@ DEADLINE_SECONDS = 8.0
 """A longer delay ends as *unknown* after this time."""
 PROCESSING_ERROR = "processing_error"
 
-T = TypeVar("T", bound=Truth)
+T = TypeVar("T", bound=InquiryResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class Simulator:
         conflict_keys = _conflict_keys("payment", payment, payment.payment_id, is_counted=False)
         return _outcome(await self._database.write(work, conflict_keys=conflict_keys))
 
-    async def inquire(self, payment: Payment) -> Truth:
+    async def inquire(self, payment: Payment) -> InquiryResult:
         """Return what the ledger says; `NotFound` until a late answer is visible."""
         now_ms = self._clock.now_ms()
 
-        async def effect(tx: Transaction, request: Request) -> Truth:
+        async def effect(tx: Transaction, request: Request) -> InquiryResult:
             stored = await store.find_payment(tx, payment.merchant_id, payment.payment_id)
             if request.is_answer_lost:
                 return Unknown("the answer was lost")

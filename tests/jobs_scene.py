@@ -1,4 +1,4 @@
-"""A terminal's orders and an acquirer that a test tells what to say, for the workers that ask it."""
+"""A terminal's orders and an acquirer with scripted results, for the workers that call it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.orders.order import Order
 from paydesk.payments import inquiries, reversals
-from paydesk.payments.acquirer import Acquirers, Approved, Card, NotFound, Outcome, Payment, Truth
+from paydesk.payments.acquirer import Acquirers, Approved, Card, InquiryResult, NotFound, Outcome, Payment
 from paydesk.payments.jobs import JobWorker
 from paydesk.storage.database import Row
 
@@ -24,23 +24,20 @@ UNDONE = Approved("70000000000001", 2490)
 
 
 @dataclass
-class ToldAcquirer:
-    """It says what a test laid out, the last word again and again, and keeps what it was asked.
+class FakeAcquirer:
+    """An acquirer with scripted results, the last of which repeats; it records its requests."""
 
-    `meanwhile` happens while it is being asked: after the question, before the answer.
-    """
-
-    truths: deque[Truth] = field(default_factory=lambda: deque[Truth]([NotFound()]))
+    results: deque[InquiryResult] = field(default_factory=lambda: deque[InquiryResult]([NotFound()]))
     reversals: deque[Outcome] = field(default_factory=lambda: deque[Outcome]([UNDONE]))
     asked: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[], Awaitable[Any]] | None = None
 
-    def say(self, *truths: Truth) -> None:
-        """What inquiries bring from now on."""
-        self.truths = deque(truths)
+    def say(self, *results: InquiryResult) -> None:
+        """Set the next inquiry results."""
+        self.results = deque(results)
 
     def answer(self, *outcomes: Outcome) -> None:
-        """What reversals bring from now on."""
+        """Set the next outcomes of reversals."""
         self.reversals = deque(outcomes)
 
     async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
@@ -51,21 +48,21 @@ class ToldAcquirer:
         """Nor refund."""
         raise AssertionError((payment, key, amount_minor))
 
-    async def inquire(self, payment: Payment) -> Truth:
-        """The next truth."""
+    async def inquire(self, payment: Payment) -> InquiryResult:
+        """Return the next inquiry result."""
         self.asked.append(("inquire", payment.payment_id))
         await self._meanwhile()
-        return self.truths.popleft() if len(self.truths) > 1 else self.truths[0]
+        return self.results.popleft() if len(self.results) > 1 else self.results[0]
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """The next outcome."""
+        """Return the next outcome."""
         self.asked.append(("reverse", payment.payment_id, key, str(amount_minor), reference_id))
         await self._meanwhile()
         return self.reversals.popleft() if len(self.reversals) > 1 else self.reversals[0]
 
     @property
     def reversed_keys(self) -> list[str]:
-        """The keys of the reversals that it was asked for."""
+        """Return the keys of the requested reversals."""
         return [call[2] for call in self.asked if call[0] == "reverse"]
 
     async def _meanwhile(self) -> None:
@@ -75,36 +72,36 @@ class ToldAcquirer:
 
 
 def context_of(desk: Desk, acquirers: Acquirers) -> WorkerContext:
-    """What the workers of the desk's service are given."""
+    """Return the context of the desk's workers."""
     return WorkerContext(desk.database, desk.settings, desk.clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
 
 
-async def inquire(desk: Desk, acquirer: ToldAcquirer | None, *, wall: Clock | None = None) -> int:
+async def inquire(desk: Desk, acquirer: FakeAcquirer | None, *, wall: Clock | None = None) -> int:
     """One turn of the worker of inquiries; how many it made."""
     context = context_of(desk, Acquirers(test=acquirer))
     return await JobWorker(context, inquiries.JOB, wall=wall).step()
 
 
-async def give_back(desk: Desk, acquirer: ToldAcquirer | None, *, wall: Clock | None = None) -> int:
+async def process_reversals(desk: Desk, acquirer: FakeAcquirer | None, *, wall: Clock | None = None) -> int:
     """One turn of the worker of reversals; how many it tried."""
     context = context_of(desk, Acquirers(test=acquirer))
     return await JobWorker(context, reversals.JOB, wall=wall).step()
 
 
 async def unknown(desk: Desk) -> Order:
-    """An order that was granted and whose terminal knows no outcome."""
+    """A permitted order whose terminal reported an unknown outcome."""
     order = await desk.granted()
     answered(await desk.report(order, UNKNOWN))
     return await desk.now(order)
 
 
-async def told(desk: Desk) -> list[str]:
+async def alert_kinds(desk: Desk) -> list[str]:
     """The kinds of the operator events so far, in the order of the alphabet: the clock stands still."""
     return [kind for (kind,) in await desk.rows("SELECT kind FROM operator_events ORDER BY kind")]
 
 
 async def inquiry(desk: Desk, order: Order) -> Row:
-    """The order's inquiry: how often it was made, and its outcome."""
+    """Return the attempts and the outcome of the order's inquiry."""
     (row,) = await desk.rows(
         "SELECT attempts, outcome FROM inquiries WHERE seller_id = $1 AND order_id = $2",
         order.seller_id,
@@ -114,7 +111,7 @@ async def inquiry(desk: Desk, order: Order) -> Row:
 
 
 async def reversals_of(desk: Desk, order: Order) -> list[tuple[Any, ...]]:
-    """The order's reversals: what they give back, and how far that has come."""
+    """Return the order's reversals with amount and status."""
     rows = await desk.rows(
         "SELECT reversal_id, reference_id, amount_minor, status FROM reversals"
         " WHERE seller_id = $1 AND order_id = $2 ORDER BY created_ms, reversal_id",

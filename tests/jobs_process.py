@@ -1,7 +1,4 @@
-"""The workers of inquiries and reversals in a process of its own, so that a test can have it die between two steps.
-
-`main([DATABASE_URL, NOW_MS, WALL_MS, LABEL or ""])` brings on all that is due, with the simulated acquirer.
-"""
+"""The workers of inquiries and reversals in a process of their own, so that a test can kill it between two steps."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 
 
-async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
-    """Ask until nothing is due any more."""
+async def process_all(database_url: str, now_ms: int, wall_ms: int) -> None:
+    """Process jobs until none is due."""
     database = await open_database(database_url)
     clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
     acquirers = create_acquirers(database, clock, acquirer="none")
@@ -32,9 +29,9 @@ async def bring_on_all(database_url: str, now_ms: int, wall_ms: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Bring on what is due, and die at the label where there is one."""
+    """Process due jobs, and die at the label if there is one."""
     database_url, now_ms, wall_ms, label = arguments
     for known in crash_points.STEP_LABELS:
         if known == label:
             crash_points.arm(known)
-    asyncio.run(bring_on_all(database_url, int(now_ms), int(wall_ms)))
+    asyncio.run(process_all(database_url, int(now_ms), int(wall_ms)))

@@ -1,4 +1,4 @@
-"""`kill -9` between every two steps of an inquiry and of a reversal: afterwards the acquirer's book and ours agree."""
+"""`kill -9` between all steps of an inquiry and of a reversal: afterwards the acquirer's ledger and ours agree."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
 from paydesk.orders import status
 from paydesk.orders.order import Order
-from paydesk.payments.acquirer import Approved
-from paydesk.payments.jobs import CLAIM_SECONDS
-from paydesk.payments.requests import payment_of
+from paydesk.payments.acquirer import Approved, payment_of
+from paydesk.payments.jobs import LEASE_SECONDS
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.storage.connect import open_database
 
@@ -35,30 +34,30 @@ WITH_REVERSAL = ("claimed", "inquired", "intent_committed", "reversal_asked", "o
 BOOK = "SELECT outcome, reversed_ms IS NOT NULL FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
 MOVED = "SELECT movement_key FROM simulator_movements WHERE seller_id = $1 AND kind = 'reversal'"
 GIVEN_BACK = "SELECT reversal_id, status FROM reversals WHERE seller_id = $1"
-TOLD = "SELECT kind FROM operator_events WHERE seller_id = $1 ORDER BY kind"
+ALERT_KINDS = "SELECT kind FROM operator_events WHERE seller_id = $1 ORDER BY kind"
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What the acquirer's book and ours say in the end."""
+    """The final state of the acquirer's ledger and of ours."""
 
     state: status.State
     book: tuple[str, bool]
     reversed_under: list[str]
-    given_back: list[tuple[str, str]]
-    told: list[str]
+    reversals: list[tuple[str, str]]
+    alerts: list[str]
 
 
 @cache
 def _forks() -> Forks:
-    forks = Forks("asking_process")
+    forks = Forks("jobs_process")
     atexit.register(forks.end)
     return forks
 
 
 @asynccontextmanager
 async def _opened(database_url: str, desk: Desk | None = None) -> AsyncIterator[Desk]:
-    """The desk, while no worker runs: SQLite has one process."""
+    """Yield the desk while no worker runs: SQLite allows one process."""
     database = await open_database(database_url)
     try:
         if desk is not None:
@@ -74,7 +73,7 @@ async def _charged(desk: Desk, order: Order) -> None:
 
 
 async def approved_unheard(desk: Desk) -> Order:
-    """The acquirer approved it, and its terminal heard nothing."""
+    """An order that the acquirer approved while its terminal got no response."""
     order = await desk.granted()
     await _charged(desk, order)
     answered(await desk.report(order, UNKNOWN))
@@ -82,14 +81,14 @@ async def approved_unheard(desk: Desk) -> Order:
 
 
 async def never_charged(desk: Desk) -> Order:
-    """Granted, and the terminal never came to the acquirer."""
+    """A permitted order whose terminal never reached the acquirer."""
     order = await desk.granted()
     answered(await desk.report(order, UNKNOWN))
     return order
 
 
 async def approved_late(desk: Desk) -> Order:
-    """The acquirer approved it after its terminal had said that it was declined."""
+    """An order that the acquirer approved after its terminal had reported a decline."""
     order = await desk.granted()
     answered(await desk.report(order, DECLINED))
     await _charged(desk, order)
@@ -98,7 +97,7 @@ async def approved_late(desk: Desk) -> Order:
 
 
 async def approved_after_a_decline(desk: Desk) -> Order:
-    """The terminal said unknown, then declined, and the acquirer had approved it: no terminal will tell."""
+    """An order reported as unknown, then as declined, that the acquirer had approved."""
     order = await approved_unheard(desk)
     answered(await desk.report(order, DECLINED))
     return order
@@ -114,7 +113,7 @@ KILLS: list[tuple[Scene, str]] = [
 
 
 async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: str) -> Books:
-    """The scene, of whose workers one dies at the label, and what another makes of it."""
+    """Play the scene with a worker that dies at the label, then with another one."""
     async with _opened(database_url) as desk:
         order = await scene(desk)
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -125,7 +124,7 @@ async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: s
         return await asyncio.to_thread(child.wait, 30)
 
     assert await run(START_MS, label) == SIGKILLED
-    assert await run(START_MS + CLAIM_SECONDS * 1000 + 1, "") == 0, (folder / "workers.log").read_text()[-2000:]
+    assert await run(START_MS + LEASE_SECONDS * 1000 + 1, "") == 0, (folder / "workers.log").read_text()[-2000:]
     async with _opened(database_url, desk):
         return await _books(desk, order)
 
@@ -138,13 +137,13 @@ async def _books(desk: Desk, order: Order) -> Books:
         (outcome, bool(is_reversed)),
         [row[0] for row in await desk.rows(MOVED, order.seller_id)],
         [(row[0], row[1]) for row in await desk.rows(GIVEN_BACK, order.seller_id)],
-        [row[0] for row in await desk.rows(TOLD, order.seller_id)],
+        [row[0] for row in await desk.rows(ALERT_KINDS, order.seller_id)],
     )
 
 
 @pytest.mark.parametrize(("scene", "label"), KILLS, ids=lambda value: getattr(value, "__name__", value))
-async def test_after_a_kill_the_books_agree(database_url: str, tmp_path: Path, scene: Scene, label: str) -> None:
-    """What was approved is the order's payment or given back, once; what never was is void; nobody is told twice."""
+async def test_after_a_kill_the_ledgers_agree(database_url: str, tmp_path: Path, scene: Scene, label: str) -> None:
+    """An approval is the payment or reversed once; a payment never made is blocked; one alert each."""
     books = await _until_the_end(database_url, tmp_path, scene, label)
     if scene is approved_unheard:
         assert books == Books(status.PROCESSED, ("approved", False), [], [], [])
@@ -152,13 +151,13 @@ async def test_after_a_kill_the_books_agree(database_url: str, tmp_path: Path, s
         assert (books.state, books.book) == (status.FAILED["processing_error"], ("declined", True))
         assert len(books.reversed_under) == 1
         assert books.reversed_under[0].startswith("PAY")
-        assert (books.given_back, books.told) == ([], [])
+        assert (books.reversals, books.alerts) == ([], [])
     else:
-        ((reversal_id, how_far),) = books.given_back
+        ((reversal_id, how_far),) = books.reversals
         assert (books.state, books.book, how_far) == (
             status.FAILED["insufficient_amount"],
             ("approved", True),
             "reversed",
         )
         assert books.reversed_under == [reversal_id]
-        assert books.told == ["late_approval", "late_approval_reversed"]
+        assert books.alerts == ["late_approval", "late_approval_reversed"]
