@@ -10,6 +10,8 @@ import pytest
 from paydesk import __version__
 from paydesk_process import command
 
+pytestmark = pytest.mark.sqlite_alone
+
 
 @pytest.mark.parametrize(
     "arguments",

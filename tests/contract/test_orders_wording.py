@@ -18,6 +18,8 @@ from paydesk.storage.database import Database
 from service import KEYS, Service, running
 from webhooks_scene import receiver, step, subscribe, worker
 
+pytestmark = pytest.mark.sqlite_alone
+
 Words = Literal["plain", "extended"]
 EXTENDED = {"expired": "expired", "check_on_terminal": "action_required"}
 """The status that a detail has of its own where statuses are extended."""

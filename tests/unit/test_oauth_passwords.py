@@ -25,6 +25,15 @@ async def test_a_password_is_verified_against_its_hash() -> None:
     assert not await verify_password("no hash", "correct horse")
 
 
+@pytest.mark.usefixtures("production_hash")
+async def test_the_parameters_are_those_of_rfc_9106() -> None:
+    """Production hashes with 64 MiB, 3 passes and 4 threads: the second choice of RFC 9106 §4. Tests hash cheaper."""
+    stored = await hash_password("correct horse")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert not needs_rehash(stored)
+    assert needs_rehash(QUICK)
+
+
 async def test_nobody_signs_in() -> None:
     """Where there is no such seller no password is right, not even the stand-in's."""
     assert not await verify_password(None, "nobody's password")
@@ -50,6 +59,7 @@ async def test_a_wrong_password_is_not_told_sooner(stored: str | None) -> None:
     assert loop.time() - began > passwords.REFUSED_EVERY_SECONDS * 0.98
 
 
+@pytest.mark.usefixtures("production_hash")
 async def test_every_comparison_costs_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong password, nobody's and one beside a broken hash: one of Argon2 each, never in the loop's thread."""
     stored = await hash_password("correct horse")
@@ -70,6 +80,7 @@ async def test_every_comparison_costs_one_hash(monkeypatch: pytest.MonkeyPatch) 
     assert costs == [1, 1, 1]
 
 
+@pytest.mark.usefixtures("production_hash")
 async def test_the_loop_goes_on_meanwhile() -> None:
     """While passwords are hashed the event loop turns."""
     hashing = asyncio.gather(*(hash_password("correct horse") for _ in range(2)))
