@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import argon2
 import pytest
@@ -66,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("sqlite_alone") and "[postgres" in item.name:
             item.add_marker(pytest.mark.slow)
+
+
+def short_and_long(short: Any, long: Any) -> list[Any]:
+    """Return the values of a parameter: one for `make test`, and one for `make test-slow`."""
+    return [short, pytest.param(long, marks=pytest.mark.slow)]
 
 
 def skip_unless_ci(reason: str) -> NoReturn:
