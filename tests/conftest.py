@@ -62,9 +62,9 @@ def production_hash() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what runs on PostgreSQL although its subject isn't the database."""
+    """Mark as slow what says less: PostgreSQL where it isn't the subject, and commits of one on SQLite's one writer."""
     for item in items:
-        if item.get_closest_marker("sqlite_alone") and "[postgres" in item.name:
+        if "[alone-sqlite" in item.name or (item.get_closest_marker("sqlite_alone") and "[postgres" in item.name):
             item.add_marker(pytest.mark.slow)
 
 

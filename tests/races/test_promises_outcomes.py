@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("batching")
 ROUNDS_MAX = 2000
 
 
-@pytest.mark.parametrize("rounds", short_and_long(20, 120))
+@pytest.mark.parametrize("rounds", short_and_long(40, 120))
 @pytest.mark.parametrize("name", RACES)
 async def test_nothing_else_comes_out(database: Database, database_url: str, name: str, rounds: int) -> None:
     """Every outcome is one of those that are written down, each of them does come, and the ledger is whole."""
