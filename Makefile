@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Each one sets up .venv first, with git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench check format lock sbom generate screenshots clean
+.PHONY: help run test test-slow bench check format lock sbom generate screenshots clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -15,14 +15,19 @@ export PYTHON MAKECMDGOALS
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN) ## Start the service for development and make a payment; ARGS="--port 9000" is passed on
 	@$(BIN)/python scripts/run.py $(ARGS)
 
-test: $(DEV) ## Run every test; ARGS="-k cancel" is passed on
-	@$(BIN)/pytest --numprocesses 3 --dist worksteal --quiet $(ARGS)
+PYTEST := $(BIN)/pytest --numprocesses 4 --dist worksteal --quiet
+
+test: $(DEV) ## Run the tests but for the slow ones, in about 5 min; ARGS="-k cancel" is passed on
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(DEV) ## Run the slow tests: more rounds, kills, faults, both databases; ARGS="-k cancel" is passed on
+	@$(PYTEST) -m slow $(ARGS)
 
 bench: $(DEV) ## Measure requests per second, beside other servers, in about 11 min; ARGS="--runs 1 --no-peers" is passed on
 	@$(BIN)/python -m bench $(ARGS)

@@ -1,17 +1,25 @@
-"""Fixtures for all tests: a clock, and a new migrated database on SQLite and on PostgreSQL."""
+"""What every test may use: a clock, and a fresh, migrated database on SQLite and on PostgreSQL.
+
+Tests run with three savings: files are in memory where the machine has enough of it, so that a sync costs nothing; a
+password hash is cheap; and tests marked `sqlite_alone`, whose subject isn't the database, run on PostgreSQL only in
+`make test-slow`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import argon2
 import pytest
 
 from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.oauth.consent import passwords
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
@@ -21,6 +29,48 @@ if TYPE_CHECKING:
     from service import Service
 
 IN_CI = os.environ.get("CI") == "true"
+MEMORY, MEMORY_BYTES_MIN = Path("/dev/shm"), 4 << 30  # noqa: S108 - pytest makes a folder of its own there
+
+ARGON2_DEFAULTS = argon2.PasswordHasher.__init__.__defaults__ or ()
+CHEAP = (2, 8, 1)
+"""Argon2's passes, KiB of memory, and threads."""
+REFUSED_EVERY_SECONDS = 0.05
+
+
+def pytest_configure() -> None:
+    """Keep temporary files in memory, and make password hashing cheap in this process."""
+    if MEMORY.is_dir() and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
+    passwords.REFUSED_EVERY_SECONDS = REFUSED_EVERY_SECONDS
+    _set_hash(CHEAP)
+
+
+def _set_hash(parameters: tuple[int, ...]) -> None:
+    argon2.PasswordHasher.__init__.__defaults__ = (*parameters, *ARGON2_DEFAULTS[len(parameters) :])
+    passwords._hasher.cache_clear()
+    passwords._dummy_hash.cache_clear()
+
+
+@pytest.fixture
+def production_hash() -> Iterator[None]:
+    """Hash passwords with the parameters of production."""
+    _set_hash(())
+    yield
+    _set_hash(CHEAP)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what says less: PostgreSQL where it isn't the subject, and commits of one on SQLite's one writer."""
+    for item in items:
+        if "[alone-sqlite" in item.name or (item.get_closest_marker("sqlite_alone") and "[postgres" in item.name):
+            item.add_marker(pytest.mark.slow)
+
+
+def short_and_long(short: Any, long: Any) -> list[Any]:
+    """Return the values of a parameter: one for `make test`, and one for `make test-slow`."""
+    return [short, pytest.param(long, marks=pytest.mark.slow)]
 
 
 def skip_unless_ci(reason: str) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -160,30 +160,27 @@ async def browser(service: Service, **headers: str) -> Browser:
     return Browser(service, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
-async def give_password(service: Service) -> None:
-    """Set `PASSWORD` for the service's seller."""
-    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, _hash())
+async def give_password(service: Service) -> str:
+    """Let the service's seller sign in with `PASSWORD`; return its hash."""
+    hashed = PasswordHasher().hash(PASSWORD)
+    await service.scene.run("UPDATE sellers SET password = $2 WHERE seller_id = $1", service.seller_id, hashed)
+    return hashed
 
 
 async def session_of(service: Service) -> str:
     """Return the cookie of a new session of the service's seller, who gets a password."""
-    await give_password(service)
+    hashed = await give_password(service)
     now_ms = service.clock.now_ms()
     begin = partial(
         sessions.begin,
         seller_id=service.seller_id,
-        password_hash=_hash(),
+        password_hash=hashed,
         now_ms=now_ms,
         expires_ms=now_ms + SESSION_MS,
     )
     cookie = await service.database.write(begin)
     assert cookie is not None
     return cookie
-
-
-@cache
-def _hash() -> str:
-    return PasswordHasher().hash(PASSWORD)
 
 
 def authorization(service: Service, **parameters: str) -> str:

@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from paydesk_process import PAYDESK, command, environment
+from command_line import command
+from paydesk_process import PAYDESK, environment
 
 START_SECONDS_MAX = 60.0
 

@@ -47,7 +47,7 @@ async def visit(chromium: Browser, shop: Shop) -> AsyncIterator[Open]:
         yield open_window
 
 
-@pytest.fixture(params=["pt", "es", "en"])
+@pytest.fixture(params=["pt", *(pytest.param(other, marks=pytest.mark.slow) for other in ("es", "en"))])
 def language(request: pytest.FixtureRequest) -> str:
     """Each of the languages that the pages are written in."""
     chosen: str = request.param

@@ -87,10 +87,4 @@ async def _furnish(tx: Transaction, *, service: Service, redirect_uri: str) -> N
     # The tokens that every scene begins with would stand in the list of applications.
     await tx.run(WITHDRAW_ALL, scene.seller.seller_id)
     await sellers.change(tx, scene.seller.seller_id, email=EMAIL, name=NAME)
-    await sellers.change_password(tx, scene.seller.seller_id, _password_hash())
-
-
-@functools.cache
-def _password_hash() -> str:
-    """Slow on purpose, and so computed once."""
-    return PasswordHasher().hash(PASSWORD)
+    await sellers.change_password(tx, scene.seller.seller_id, PasswordHasher().hash(PASSWORD))

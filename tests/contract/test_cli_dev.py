@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from paydesk_process import Dev, command, credentials, dev, request
+from command_line import command
+from paydesk_process import Dev, credentials, dev, request
 
 STOP_SECONDS_MAX = 5.0
 
@@ -312,7 +313,7 @@ def test_orders_are_listed_and_found(folder: Path) -> None:
         "type": "point",
         "external_reference": "cli_ref_1",
         "transactions": {"payments": [{"amount": "3.20"}]},
-        "config": {"point": {"terminal_id": credentials(folder)["terminals"][0]["id"]}},
+        "config": {"point": {"terminal_id": credentials(folder)["terminals"][1]["id"]}},
     }
     token, base_url = credentials(folder)["test"]["access_token"], credentials(folder)["base_url"]
     status, created = request(

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from command_line import command
 from paydesk import __version__
-from paydesk_process import command
+
+pytestmark = pytest.mark.sqlite_alone
 
 
 @pytest.mark.parametrize(

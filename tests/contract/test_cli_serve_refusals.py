@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import command
 from paydesk.core import keys
 from paydesk.core.keys import KeysError
 from paydesk.dev import service as development
@@ -23,7 +24,7 @@ from paydesk.settings import Settings
 from paydesk.storage import mark
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction, UnsafeDatabase
-from paydesk_process import command, dev
+from paydesk_process import dev
 from postgres_server import PostgresServer
 
 NOW_MS = 1_800_000_000_000

@@ -11,6 +11,8 @@ from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, running
 
+pytestmark = pytest.mark.sqlite_alone
+
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 MISSING, INVALID = "authorization value not present", "invalid access token"
 

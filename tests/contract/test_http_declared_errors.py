@@ -23,6 +23,8 @@ from paydesk.storage.database import Database
 from paydesk.web.language import texts
 from service import Reply, Service, running
 
+pytestmark = pytest.mark.sqlite_alone
+
 TABLES = [module.TABLE for module in (applications, tokens, devices, operators, pages, public)]
 SETTINGS = Settings(
     body_timeout_seconds=1,

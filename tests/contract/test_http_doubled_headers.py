@@ -13,6 +13,8 @@ from paydesk.http.request import READ_ONCE
 from raw_http import exchange, head
 from service import Reply, Service, order_body
 
+pytestmark = pytest.mark.sqlite_alone
+
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 NAMES = sorted(READ_ONCE)
 

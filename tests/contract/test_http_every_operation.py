@@ -16,6 +16,8 @@ from paydesk.http.error_responses import takes_body
 from paydesk.operation import Operation
 from service import Reply, Service, access_token
 
+pytestmark = pytest.mark.sqlite_alone
+
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 

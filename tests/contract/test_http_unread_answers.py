@@ -15,7 +15,7 @@ import pytest
 import structlog
 from bench.unread_answers import pipelining
 
-from event_loops import LOOPS
+from event_loops import EACH_LOOP, LOOPS
 from paydesk.http import server
 from paydesk.http.evictable import LINGER_RESET
 from paydesk.http.reply import Reply, send_reply
@@ -33,7 +33,7 @@ SOON_SECONDS = 4.0
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 
 
-@pytest.fixture(params=LOOPS)
+@pytest.fixture(params=EACH_LOOP)
 def run(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[Any]:
     """Run a coroutine on one of the two loops; nothing is logged by the server's libraries."""
     with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:

@@ -17,6 +17,8 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Reply, Service, order_body, running
 
+pytestmark = pytest.mark.sqlite_alone
+
 Path = tuple[str | int, ...]
 AMOUNT: Path = ("transactions", "payments", 0, "amount")
 VALUE, TYPE, REQUIRED = "property_value", "property_type", "required_properties"

@@ -19,6 +19,8 @@ from paydesk.storage.database import Database
 from service import KEYS, Service, running
 from webhooks_scene import receiver, step, subscribe, worker
 
+pytestmark = pytest.mark.sqlite_alone
+
 EXTENDED = {"expired": "expired", "check_on_terminal": "action_required"}
 """The extended status by `status_detail`."""
 SECOND_MS = 1000

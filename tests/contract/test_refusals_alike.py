@@ -19,6 +19,8 @@ from paydesk.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction
 from service import Service, running
 
+pytestmark = pytest.mark.sqlite_alone
+
 UNKNOWN = "1234567890123456"
 
 
@@ -94,6 +96,7 @@ async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -
     assert answers == [answers[0]] * 4
 
 
+@pytest.mark.usefixtures("production_hash")
 async def test_an_unknown_e_mail_costs_what_a_wrong_password_costs(scene: Scene) -> None:
     """The same statements, one Argon2 hash with the current parameters, and the same page except for the address."""
     seller = await browser(scene.service)

@@ -10,10 +10,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import pytest
+
+from conftest import short_and_long
 from service import REDIRECT_URI
 from service_thread import Served, serving
 
-EXAMPLES, EXAMPLES_OF_NOBODY = 3, 2
 HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
 NOBODY: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
 SECONDS_MAX = 420
@@ -31,18 +33,15 @@ database = "none"
 [checks.negative_data_rejection]
 expected-statuses = [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 428, 429]
 
+[phases.coverage]
+enabled = $coverage
+
 # What is made is asked for by the document's links, several steps long.
 [phases.stateful]
 enabled = $stateful
 max-steps = 6
 """
-ANONYMOUS = (
-    COMMON
-    + """
-[phases.coverage]
-enabled = false
-"""
-)
+ANONYMOUS = COMMON
 AUTHENTICATED = (
     COMMON
     + """
@@ -95,9 +94,10 @@ checks = { negative_data_rejection = { expected-statuses = [303, 400, 414] } }
 )
 
 
-def _run(served: Served, folder: Path, config: str, *, stateful: bool) -> None:
+def _run(served: Served, folder: Path, config: str, examples: int, *, coverage: bool, stateful: bool) -> None:
     values = {
-        "examples": EXAMPLES if stateful else EXAMPLES_OF_NOBODY,
+        "examples": examples,
+        "coverage": str(coverage).lower(),
         "stateful": str(stateful).lower(),
         "hooks": HOOKS,
         "redirect_uri": REDIRECT_URI,
@@ -116,14 +116,16 @@ def _run(served: Served, folder: Path, config: str, *, stateful: bool) -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-def test_with_the_right_token(sqlite_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", short_and_long(1, 3))
+def test_with_the_right_token(sqlite_url: str, tmp_path: Path, examples: int) -> None:
     """Every answer has a declared status, type, headers and shape; what is malformed is refused; nothing is a 5xx."""
     with serving(sqlite_url) as served:
-        _run(served, tmp_path, AUTHENTICATED, stateful=True)
+        _run(served, tmp_path, AUTHENTICATED, examples, coverage=examples > 1, stateful=True)
 
 
-def test_without_a_token(sqlite_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", short_and_long(1, 2))
+def test_without_a_token(sqlite_url: str, tmp_path: Path, examples: int) -> None:
     """The same for those whom nobody knows."""
     with serving(sqlite_url) as served:
         # Nobody who is not known makes anything that could be asked for.
-        _run(served, tmp_path, ANONYMOUS, stateful=False)
+        _run(served, tmp_path, ANONYMOUS, examples, coverage=False, stateful=False)

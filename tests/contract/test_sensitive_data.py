@@ -24,6 +24,8 @@ from sensitive_data import Canaries, sprayed, stored
 from service import Service, running
 from webhooks_scene import Receiver, receiver, subscribe
 
+pytestmark = pytest.mark.sqlite_alone
+
 # Operators come last: they suspend and delete what the others need.
 TABLES = [module.TABLE for module in (applications, tokens, devices, pages, public, operators)]
 SETTINGS = Settings(card_numbers_refused_in_references=True, results_per_lease_max=1000)

@@ -10,6 +10,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from faults import chaos
 from faults.breaking import FAULTS
 from faults.chaos import Plan, Run
@@ -29,6 +31,7 @@ PACE_SECONDS = {
 }
 
 
+@pytest.mark.slow
 async def test_promises_hold_when_nodes_and_postgres_are_killed(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
@@ -37,6 +40,7 @@ async def test_promises_hold_when_nodes_and_postgres_are_killed(
     await _hold(plan, postgres_url, tmp_path, postgres_server)
 
 
+@pytest.mark.slow
 async def test_promises_hold_when_connections_to_postgres_fail(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from conftest import short_and_long
 from model.figures import Figures
 from model.machine import machine_of
 from postgres_server import PostgresServer
 
-RUNS = {"sqlite": 5, "postgres": 3}
+FEW, MANY = {"sqlite": 2, "postgres": 1}, {"sqlite": 5, "postgres": 3}
 SHORT = settings(
     stateful_step_count=50,
     derandomize=True,
@@ -57,12 +58,13 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Abstra
     return database
 
 
+@pytest.mark.parametrize("runs", short_and_long(FEW, MANY), ids=["few", "many"])
 def test_orders_are_as_the_model_says(
-    fresh: Callable[[], AbstractContextManager[str]], request: pytest.FixtureRequest
+    fresh: Callable[[], AbstractContextManager[str]], request: pytest.FixtureRequest, runs: dict[str, int]
 ) -> None:
     """Every answer is explained by some order of what happened at once, and after each run every promise holds."""
     figures = Figures()
-    short = settings(SHORT, max_examples=RUNS[request.node.callspec.params["fresh"]])
+    short = settings(SHORT, max_examples=runs[request.node.callspec.params["fresh"]])
     run_state_machine_as_test(machine_of(fresh, figures), settings=short)
     for name, figure in figures.table().items():
         print(f"{name}: {figure}")  # noqa: T201 - the figures of a run with -s

@@ -18,6 +18,7 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
     assert mutant.after != mutant.before
 
 
+@pytest.mark.slow
 def test_a_test_is_chosen() -> None:
     """By the words for `-k` of each."""
     files = sorted({mutant.test for mutant in MUTANTS})

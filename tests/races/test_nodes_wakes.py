@@ -242,7 +242,9 @@ async def _revoke_device(service: Service, device: Device) -> None:
     await service.database.write(lambda tx: terminals.revoke_tokens(tx, service.seller_id, device.terminal.id, now_ms))
 
 
-@pytest.mark.parametrize("what", WHAT_ENDS)
+@pytest.mark.parametrize(
+    "what", [WHAT_ENDS[0], *(pytest.param(other, marks=pytest.mark.slow) for other in WHAT_ENDS[1:])]
+)
 async def test_without_hints_a_revoked_token_is_refused_after_the_cache_expires(
     opened: Database, postgres_url: str, tmp_path: Path, what: str
 ) -> None:

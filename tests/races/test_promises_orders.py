@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from conftest import short_and_long
 from nodes import two_nodes
 from paydesk.invariants import check
 from paydesk.storage.database import Database
@@ -15,7 +16,6 @@ from service import Reply, Service, Terminal
 
 pytestmark = pytest.mark.usefixtures("batching")
 
-CREATES_WITH_ONE_KEY = {"together": 10_000, "alone": 2_000}
 CREATES_FOR_ONE_TERMINAL = 200
 CONNECTIONS = 64
 TILLS, SALE = 16, "the-same-sale"
@@ -30,11 +30,11 @@ async def count(database: Database, table: str) -> int:
     return counted
 
 
+@pytest.mark.parametrize("creates", short_and_long(1_000, 10_000))
 async def test_thousands_of_creates_with_one_key_make_one_order(
-    database: Database, database_url: str, batching: str
+    database: Database, database_url: str, creates: int
 ) -> None:
     """All responses have the same bytes, and all but the first are marked as replays."""
-    creates = CREATES_WITH_ONE_KEY[batching]
     async with two_nodes(database, database_url) as nodes:
         terminal = await nodes[0].terminal()
         answers: Counter[tuple[int, bytes]] = Counter()

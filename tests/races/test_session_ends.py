@@ -83,8 +83,9 @@ async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Node
     here, there = nodes
     owner = await operator(here)
     given = 0
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         agreeing = asyncio.create_task(agree(await signed_in(there)))
+        await asyncio.sleep(number / 50)
         ended = await owner.did("POST", f"sellers/{here.seller_id}/password", {"withdraw_all": True})
         given += await agreeing
         assert ended["authorizations"] == 0

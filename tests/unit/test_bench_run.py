@@ -56,6 +56,7 @@ def test_it_measures_and_writes_its_page(tmp_path: Path) -> None:
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wrk")
 def test_pgbench_is_compared_with_postgres(tmp_path: Path) -> None:
     """The transaction that pgbench is given fits the schema; it and the service are seen to spend PostgreSQL's time."""
@@ -68,6 +69,7 @@ def test_pgbench_is_compared_with_postgres(tmp_path: Path) -> None:
     assert kept.ratio("postgres", "create", "pgbench: create", 4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wrk")
 def test_too_few_terminals_are_reported(tmp_path: Path) -> None:
     """A create without a free terminal would be a refusal: the bench ends, says so and what to do."""

@@ -31,6 +31,15 @@ async def test_a_password_is_verified_against_its_hash() -> None:
     assert not await verify_password("no hash", "correct horse")
 
 
+@pytest.mark.usefixtures("production_hash")
+async def test_the_parameters_are_those_of_rfc_9106() -> None:
+    """Production hashes with 64 MiB, 3 passes and 4 threads: the second choice of RFC 9106 §4. Tests hash cheaper."""
+    stored = await hash_password("correct horse")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert not needs_rehash(stored)
+    assert needs_rehash(QUICK)
+
+
 async def test_without_a_hash_no_password_matches() -> None:
     """Not even the password of the dummy hash."""
     assert not await verify_password(None, "password of no account")
@@ -56,6 +65,7 @@ async def test_a_wrong_password_is_refused_on_the_half_second(stored: str | None
     assert loop.time() - began > passwords.REFUSED_EVERY_SECONDS * 0.98
 
 
+@pytest.mark.usefixtures("production_hash")
 async def test_every_comparison_costs_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong password, an unknown account and a malformed hash: one Argon2 hash each, outside the loop's thread."""
     stored = await hash_password("correct horse")
@@ -76,6 +86,7 @@ async def test_every_comparison_costs_one_hash(monkeypatch: pytest.MonkeyPatch) 
     assert costs == [1, 1, 1]
 
 
+@pytest.mark.usefixtures("production_hash")
 async def test_hashing_does_not_block_the_event_loop() -> None:
     """The loop runs while passwords are hashed."""
     hashing = asyncio.gather(*(hash_password("correct horse") for _ in range(2)))

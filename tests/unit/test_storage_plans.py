@@ -13,8 +13,10 @@ from functools import partial
 from typing import Any
 
 import asyncpg
+import pytest
 from bench import bulk
 
+from conftest import short_and_long
 from hot_path import statements
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
@@ -31,7 +33,6 @@ AS_THE_SERVER_LIKES = {
 }
 
 ORDERS = 1_000_000
-OTHERS = 100_000
 SELLER = 1_000_001
 NOW_MS = 1_800_000_000_000
 SINCE_MS = NOW_MS - ORDERS * 1000
@@ -149,7 +150,8 @@ def _goes_through(step: str, aliases: dict[str, str]) -> bool:
     return match[1] == "SCAN" or match[4] in (None, "seller_id=?")
 
 
-async def test_every_statement_has_its_index_on_postgres(postgres_url: str) -> None:
+@pytest.mark.parametrize("orders", short_and_long(ORDERS // 100, ORDERS))
+async def test_every_statement_has_its_index_on_postgres(postgres_url: str, orders: int) -> None:
     """Alone and as a set, and where the server plans as it likes: no plan goes through a table that grows."""
     database = await open_database(postgres_url)
     asked = {**await statements(database), WITHOUT_INDEX: (SELLER, "1")}
@@ -157,14 +159,16 @@ async def test_every_statement_has_its_index_on_postgres(postgres_url: str) -> N
     try:
         indexes = await _unprepared(raw)
         fill = partial(bulk.fill, database, SELLER, since_ms=SINCE_MS, versions=1, body_bytes=50)
-        await fill(orders=ORDERS, tables=("orders", "order_events"))
-        await fill(orders=OTHERS, tables=("deliveries", "idempotency_keys", "leases"))
+        await fill(orders=orders, tables=("orders", "order_events"))
+        await fill(orders=orders // 10, tables=("deliveries", "idempotency_keys", "leases"))
         for sql in MORE:
-            await raw.execute(sql, 0, OTHERS, SELLER, SINCE_MS)
+            await raw.execute(sql, 0, orders // 10, SELLER, SINCE_MS)
         await raw.execute("; ".join([*indexes, "ANALYZE"]))
         wrong = {}
         for sql, args in asked.items():
-            if found := [reason async for reason in _reasons(raw, sql, args)]:
+            reasons = [reason async for reason in _reasons(raw, sql, args)]
+            # Few rows are not what the server would plan for in production.
+            if found := [reason for reason in reasons if orders == ORDERS or not reason.startswith(HEAVY)]:
                 wrong[_short(sql)] = found
     finally:
         await raw.close()
