@@ -18,7 +18,7 @@ from conftest import skip_unless_ci
 from service import Service
 
 DEVICE, INTENT = "PAX_A910__SMARTPOS1234345545", "7f25f9aa-eea6-4f9c-bf16-a341f71ba2f1"
-GUIDE = "What to change: docs/migrate.md, Migrate from payment intents."
+GUIDE = "See docs/migrate.md, Migrate from payment intents."
 ORDER = "/v1/orders/{order_id}"
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -57,7 +57,7 @@ async def test_the_client_on_python(service: Service, monkeypatch: pytest.Monkey
             answer.raise_for_status()
         error = raised.value
         assert (type(error), error.status_code, error.error) == (MercadoPagoError, 410, "gone"), method
-        assert error.message == _told(successor), method
+        assert error.message == _message(successor), method
 
 
 @ON_SQLITE
@@ -84,9 +84,9 @@ async def test_the_client_on_node(service: Service) -> None:
             "failure": "MercadoPagoError",
             "status": 410,
             "error": "gone",
-            "message": _told(successor),
+            "message": _message(successor),
         }, method
 
 
-def _told(successor: str) -> str:
-    return f"This operation is retired; its successor is {successor}. {GUIDE}"
+def _message(successor: str) -> str:
+    return f"This operation is retired. Use {successor} instead. {GUIDE}"

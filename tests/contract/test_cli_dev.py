@@ -253,7 +253,7 @@ def test_subscriptions(folder: Path) -> None:
     assert "secret" not in listed[made["id"]]
     earlier = command("subscriptions", "create", "--url", url, "--topic", "point_integration_wh", folder=folder)
     assert earlier.returncode == 1
-    assert "its successor is orders" in earlier.stderr
+    assert "no longer supported; use orders" in earlier.stderr
 
 
 def test_revoked_grant_is_notified(folder: Path) -> None:
@@ -505,7 +505,7 @@ def test_data_folder_that_cannot_be_created_exits_1(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ended = command("dev", "--port", "0", "--data", "file/data", folder=tmp_path)
     assert ended.returncode == 1
-    assert "file/data cannot be made" in ended.stderr
+    assert "file/data cannot be created" in ended.stderr
 
 
 def test_second_process_on_an_sqlite_file_is_refused(tmp_path: Path) -> None:

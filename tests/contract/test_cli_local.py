@@ -178,7 +178,7 @@ def test_missing_database_exits_1(tmp_path: Path) -> None:
     """The message names the setting of the database."""
     missing = command("doctor", folder=tmp_path)
     assert missing.returncode == 1
-    assert "paydesk.db does not exist; PAYDESK_DATABASE_URL" in missing.stderr
+    assert "paydesk.db does not exist. Set PAYDESK_DATABASE_URL" in missing.stderr
     folder = command("migrate", folder=tmp_path, PAYDESK_DATABASE_URL="sqlite:/")
     assert folder.returncode == 1
     assert "/ is a folder" in folder.stderr

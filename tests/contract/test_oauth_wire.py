@@ -126,7 +126,7 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         (form + b"&state=x", FORM, {}, "a parameter is unknown"),
         (document[:-1] + b', "state": "x"}', JSON, {}, "a parameter is unknown"),
         (form + b"&" + b"&".join(b"p%d=" % number for number in range(60)), FORM, {}, "the form is not well-formed"),
-        (form + b"%00", FORM, {}, "the form has control characters or invisible characters"),
+        (form + b"%00", FORM, {}, "the form contains control characters or invisible characters"),
         (form + b"%FF", FORM, {}, "the form is not well-formed"),
         (form + b"%ED%A0%80", FORM, {}, "the form is not well-formed"),
         ("é".encode() + form, FORM, {}, "the form is not well-formed"),

@@ -121,7 +121,7 @@ async def test_a_detached_terminal_gets_no_authorization_permit(
         replies.append(await device.authorizing(order_id[3:]))
         return await approve(simulator, payment, card)
 
-    monkeypatch.setattr(Simulator, "settle", meanwhile)
+    monkeypatch.setattr(Simulator, "approve", meanwhile)
     assert (await simulate(service, order_id, "processed")).status == 204
     assert [(reply.status, reply.code) for reply in replies] == [(409, "order_canceled")]
 
@@ -164,7 +164,7 @@ async def test_simulation_after_authorization_is_permitted_returns_400(database:
             for every in ENDS:
                 refused = await simulate(service, order_id, every)
                 assert (refused.status, refused.code) == (400, "bad_request")
-                assert refused.details == ["the order is at_terminal (at_terminal), granted to its terminal"]
+                assert refused.details == ["the order is at_terminal (at_terminal), authorization permitted"]
             assert await state_of(service, order_id) == AT_TERMINAL
             assert (await device.result(order_id[3:], outcome="unknown")).status == 200
             for every in ("canceled", "expired", "action_required", "refunded"):

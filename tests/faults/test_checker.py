@@ -419,9 +419,9 @@ def test_a_version_that_decreases_is_detected() -> None:
     ("log", "complaints"),
     [
         ('{"event": "webhook_sent", "level": "info"}', 0),
-        ('{"operation": "get_order", "event": "defect", "level": "error"}', 1),
-        ('{"error": "x", "event": "undeclared"}', 1),
-        ('{"timestamp":"2026-01-31T14:26:42.109Z","level":"error","event":"defect","operation":"get_order"}', 1),
+        ('{"operation": "get_order", "event": "unhandled_exception", "level": "error"}', 1),
+        ('{"error": "x", "event": "undeclared_error"}', 1),
+        ('{"timestamp":"2026-01-31T14:26:42.109Z","level":"error","event":"unhandled_exception"}', 1),
         ("Traceback (most recent call last):\n  File …\nValueError: no\n", 1),
         ("Traceback (most recent call last):\n  File …\npaydesk.storage.database.Unavailable: away\n", 0),
         (

@@ -69,4 +69,5 @@ def test_orders_are_as_the_model_says(
     for name, figure in figures.table().items():
         print(f"{name}: {figure}")  # noqa: T201 - the figures of a run with -s
     assert figures.steps.total() > 0
-    assert figures.crashes > 0
+    # A few runs may have no crash.
+    assert figures.crashes > 0 or runs is FEW

@@ -27,7 +27,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "One key, one effect, one answer",
         "every attempt of a refund has another key at the acquirer: the amount is refunded twice",
-        "payments/refund_outcomes.py",
+        "payments/refunds.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
     ),
@@ -51,7 +51,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Cancel and the grant exclude each other",
         "authorization is permitted after a cancel request",
-        "orders/permits.py",
+        "orders/store.py",
         "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
     ),
@@ -79,8 +79,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "An approved payment is never lost",
         "a payment unknown to the acquirer is reversed at once",
-        "payments/inquiry_results.py",
-        '            return "reverse" if waited_ms >= not_found_ms else "again"\n        case',
+        "payments/inquiries.py",
+        '            return "reverse" if waited_ms >= not_found_ms else "retry"\n        case',
         '            return "reverse"\n        case',
     ),
     (

@@ -92,7 +92,7 @@ def first_terminal(folder: Path) -> str:
 
 def test_curl_programs(folder: Path) -> None:
     """Exchange, refresh and a call; then introspection and revocation."""
-    program = "".join(programs("## With curl", "sh") + programs("## End a token, ask about a token", "sh"))
+    program = "".join(programs("## With curl", "sh") + programs("## Revoke and introspect tokens", "sh"))
     printed = output(folder, save(folder, "token.sh", program), "sh", "-eu")
     assert first_terminal(folder) in printed
     introspected: dict[str, Any] = json.JSONDecoder().raw_decode(printed[printed.index('{"active"') :])[0]

@@ -65,7 +65,7 @@ def test_refund_programs(folder: Path) -> None:
     payment = json.loads(order)["transactions"]["payments"][0]
     assert payment["refunded_amount"] == payment["paid_amount"] == "24.90"
     assert json.loads(lost)["transactions"]["refunds"][0]["status"] == "processing"
-    assert is_refunded == "It is back."
+    assert is_refunded == "Refunded."
     assert json.loads(declined)["error"] == "cannot_refund_order"
     assert first == repeat
     assert json.loads(first)["transactions"]["refunds"][0]["status"] == "processed"
@@ -102,7 +102,7 @@ def test_retired_operation_names_its_successor(folder: Path) -> None:
     output = run(folder, "migrate.md", "sh", "sh", "-eu")
     assert output.startswith("HTTP/1.1 410 ")
     assert 'link: </v1/orders>; rel="successor-version"' in output.lower()
-    assert "POST /v1/orders." in output
+    assert "Use POST /v1/orders instead." in output
 
 
 def test_migration_program_creates_an_order_from_a_payment_intent(folder: Path) -> None:

@@ -44,8 +44,9 @@ async def _refunded(service: Service, bank: Bank, status: str = "processed") -> 
     order_id = f"ORD{payment.payment_id[3:]}"
     await _run(
         service,
-        "INSERT INTO refunds (seller_id, refund_id, order_id, amount, amount_minor, status, created_ms)"
-        " VALUES ($1, $2, $3, '4.90', $4, $5, 1)",
+        "INSERT INTO refunds (seller_id, refund_id, order_id, amount, amount_minor, status, created_ms, application_id,"
+        " live, idempotency_key, attempts, next_ms, unsent, claimed_until_ms)"
+        " VALUES ($1, $2, $3, '4.90', $4, $5, 1, 1, 0, '', 0, 0, 0, 0)",
         payment.merchant_id,
         key,
         order_id,
@@ -58,7 +59,12 @@ async def _refunded(service: Service, bank: Bank, status: str = "processed") -> 
     return payment
 
 
-RULES = {"approval_against_order", "payment_against_book", "refund_against_book", "refund_without_movement"}
+RULES = {
+    "simulator_approval_mismatch",
+    "simulator_payment_mismatch",
+    "simulator_refund_mismatch",
+    "simulator_refund_missing",
+}
 
 
 @pytest.mark.parametrize("status", ["processed", "processing"])
@@ -67,43 +73,46 @@ async def test_no_violation_if_both_agree(service: Service, bank: Bank, status: 
     await _refunded(service, bank, status)
     await paid(service, bank, reported=False)
     await bank.simulator.reverse(new_payment(merchant_id=service.seller_id), key=new_key("REV"), amount_minor=1)
-    assert not (await _violated(service)) & {*RULES, "book_against_itself"}
+    assert not (await _violated(service)) & {*RULES, "simulator_ledger_inconsistent"}
 
 
 DIFFERENCES = {
     "another amount in the ledger": (
         "UPDATE simulator_payments SET amount_minor = 2491 WHERE seller_id > 0",
-        "approval_against_order",
+        "simulator_approval_mismatch",
     ),
     "an approval without an order": (
         "UPDATE simulator_payments SET payment_id = 'PAY1' WHERE seller_id > 0",
-        "approval_against_order",
+        "simulator_approval_mismatch",
     ),
     "declined in the ledger": (
         "UPDATE simulator_payments SET outcome = 'declined' WHERE seller_id > 0",
-        "payment_against_book",
+        "simulator_payment_mismatch",
     ),
     "reversed in the ledger": (
         "UPDATE simulator_payments SET reversed_ms = 1 WHERE seller_id > 0",
-        "payment_against_book",
+        "simulator_payment_mismatch",
     ),
     "a refund with the status failed": (
         "UPDATE refunds SET status = 'failed' WHERE seller_id > 0",
-        "refund_against_book",
+        "simulator_refund_mismatch",
     ),
-    "a refund with another amount": ("UPDATE refunds SET amount_minor = 1 WHERE seller_id > 0", "refund_against_book"),
-    "a refund without a row": ("DELETE FROM refunds WHERE seller_id > 0", "refund_against_book"),
+    "a refund with another amount": (
+        "UPDATE refunds SET amount_minor = 1 WHERE seller_id > 0",
+        "simulator_refund_mismatch",
+    ),
+    "a refund without a row": ("DELETE FROM refunds WHERE seller_id > 0", "simulator_refund_mismatch"),
     "a refund without a movement": (
         "DELETE FROM simulator_movements WHERE seller_id > 0",
-        "refund_without_movement",
+        "simulator_refund_missing",
     ),
     "a refund that the acquirer declined": (
         "UPDATE simulator_movements SET outcome = 'declined' WHERE seller_id > 0",
-        "refund_without_movement",
+        "simulator_refund_missing",
     ),
     "a ledger with another sum": (
         "UPDATE simulator_payments SET refunded_minor = 1 WHERE seller_id > 0",
-        "book_against_itself",
+        "simulator_ledger_inconsistent",
     ),
 }
 
@@ -167,4 +176,4 @@ async def test_approval_of_a_failed_order_needs_an_inquiry_or_reversal(
         service.seller_id,
     )
     await step(service, bank, payment)
-    assert ("approval_against_order" in await _violated(service)) == is_violated
+    assert ("simulator_approval_mismatch" in await _violated(service)) == is_violated

@@ -13,7 +13,6 @@ from paydesk.storage.database import Row, Transaction
 
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
-_ID = re.compile("[0-9]{1,18}", re.ASCII)
 
 LIMIT = Query(
     "limit",

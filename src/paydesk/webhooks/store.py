@@ -113,8 +113,6 @@ INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
 """
 
-PENDING = "SELECT count(*) FROM deliveries WHERE status = 'pending'"
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -248,12 +246,6 @@ async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
 async def release(tx: Transaction, claimed: Claimed) -> None:
     """Release a claim before it expires."""
     await tx.run(RELEASE, claimed.seller_id, claimed.delivery_id, claimed.attempt)
-
-
-async def pending_count(tx: Transaction) -> int:
-    """Return the number of pending deliveries of all sellers."""
-    row = await tx.one(PENDING)
-    return row[0] if row else 0
 
 
 async def _pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:
