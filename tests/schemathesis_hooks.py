@@ -21,7 +21,7 @@ TERMINALS = itertools.cycle(KNOWN["terminals"])
 NO_INTEGER = "must be a valid integer"  # JSON Schema counts 4.0 among the integers; here it is none.
 AMOUNT = ("must be above zero", "must be a decimal string")  # Zero; more decimals than the seller's currency has.
 ADDRESS = ("must be", "must not", "must name")  # What an address may be is a page of rules.
-MISSED_WAKEUPS: dict[str, tuple[str, ...]] = {
+UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "create_order": (
         *AMOUNT,
         "must not contain a card number",
@@ -124,7 +124,7 @@ def _is_untold(name: str, response: Any) -> bool:
     if told["error"] in UNTOLD_CODES.get(name, ()):
         return True
     details = [detail for error in told.get("errors", ()) for detail in error["details"]]
-    rules = MISSED_WAKEUPS.get(name, ())
+    rules = UNDOCUMENTED_DETAILS.get(name, ())
     return bool(details) and all(any(re.search(re.escape(rule), detail) for rule in rules) for detail in details)
 
 

@@ -23,15 +23,14 @@ BACKOFF_RESET_SECONDS = 60.0
 
 log = structlog.get_logger("workers")
 
-
 WORKERS = (
     Worker("orders.expiry", expiry.run),
-    Worker("orders.unknown", expiry.run_unknown),
-    Worker("orders.silent", expiry.run_cancel_timeout),
-    Worker("orders.refunds", refund_worker.run),
-    Worker("orders.inquiries", inquiries.run),
-    Worker("orders.reversals", reversals.run),
-    Worker("terminals.missed_wakeups", missed_wakeups.run),
+    Worker("orders.unknown_outcome", expiry.run_unknown),
+    Worker("orders.cancel_timeout", expiry.run_cancel_timeout),
+    Worker("payments.refunds", refund_worker.run),
+    Worker("payments.inquiries", inquiries.run),
+    Worker("payments.reversals", reversals.run),
+    Worker("device.missed_wakeups", missed_wakeups.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
     Worker("events.relay", relay.run),

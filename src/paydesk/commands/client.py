@@ -57,7 +57,10 @@ def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Cr
     documented = str(document.get("base_url", ""))
     base_url = environment.get("PAYDESK_BASE_URL") or documented
     if not base_url:
-        raise Unreachable(f"No service is configured: {DEFAULT_FILE} does not exist.", HOW_TO_START)
+        raise Unreachable(
+            f"No service is configured: neither PAYDESK_BASE_URL nor {DEFAULT_FILE} names one.",
+            HOW_TO_START,
+        )
     origin = _origin(base_url)
     is_another = bool(documented) and origin != _origin(documented)
     used: Mapping[str, Any] = {} if is_another else document
@@ -120,16 +123,21 @@ class Service:
         sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        failure = f"Cannot connect to {self._base_url}"
+        failure, hint = f"Cannot connect to {self._base_url}", HOW_TO_START
         try:
             connection.connect()
-            failure = f"No response from {self._base_url}; the request may or may not have been applied"
+            failure = f"No response from {self._base_url}"
+            if method != "GET":
+                failure += "; the request may or may not have been applied"
+                hint = "Check whether it was applied before you repeat it."
+            else:
+                hint = "Try again."
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"{failure}: {reason}.", HOW_TO_START) from None
+            raise Unreachable(f"{failure}: {reason}.", hint) from None
         finally:
             connection.close()
         return answer.status, _document(raw)

@@ -76,7 +76,7 @@ def _first_terminal(credentials: Credentials) -> str:
 
 
 def _watch(operator: Service, order_id: str, console: Console) -> Mapping[str, Any]:
-    """Print new lines until the order is final and its webhooks are delivered, for at most 30 s; return the order."""
+    """Print new lines until the order is final, then until its webhooks end, at most 30 s more; return the order."""
     printed: set[str] = set()
     deadline: float | None = None
     while True:

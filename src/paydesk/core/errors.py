@@ -107,8 +107,8 @@ INTERNAL_ERROR = ErrorKind(
 SERVICE_UNAVAILABLE = ErrorKind(
     "service_unavailable",
     503,
-    "The database is unavailable. The request may or may not have been applied; retry it with the same"
-    " X-Idempotency-Key.",
+    "The database is unavailable. The request may or may not have been applied; retry it, with the same"
+    " X-Idempotency-Key if it had one.",
 )
 
 BODY_FAULTS = (

@@ -57,15 +57,6 @@ COMPLETE = f"{STORE_RESPONSE} AND answer IS NULL"
 
 RELEASE = f"DELETE FROM idempotency_keys {_BY_KEY}"
 
-# Deletes keys of operation $4 that were claimed before $2, at most $3.
-PRUNE = """
-DELETE FROM idempotency_keys
- WHERE seller_id = $1
-   AND (application_id, live, operation, object_id, idempotency_key) IN (WITH old AS MATERIALIZED (
-       SELECT application_id, live, operation, object_id, idempotency_key FROM idempotency_keys
-        WHERE seller_id = $1 AND operation = $4 AND created_ms < $2
-        ORDER BY created_ms LIMIT $3 FOR UPDATE SKIP LOCKED) SELECT * FROM old)"""
-
 
 class Key(NamedTuple):
     """The primary key of an idempotency key's row: the same value for another operation or object is another key."""
@@ -164,8 +155,3 @@ async def unless_it_wrote(call: Call, handle: Callable[[Call], Awaitable[T]]) ->
         if call.tx.writes != writes:
             raise
         return refusal
-
-
-async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int, *, operation: str) -> int:
-    """Delete at most `limit` keys of an operation that were claimed before `before_ms`; return how many."""
-    return await tx.run(PRUNE, seller_id, before_ms, limit, operation)

@@ -19,7 +19,7 @@ from paydesk.core.signals import Signals, Waiter
 from paydesk.device.store import Lease, PollState
 from paydesk.orders import status
 from paydesk.orders.order import Order
-from paydesk.terminals.modes import TAKES_ORDERS
+from paydesk.terminals.modes import ORDER_MODES
 from paydesk.terminals.store import OperatingMode
 
 TERMINALS_MAX = 50_000
@@ -165,7 +165,7 @@ def order_message(state: PollState, session: int, now_ms: int) -> Message | None
     if order is None or order.permitted_ms is not None or order.is_overdue(now_ms):
         return None
     if order.state == status.CREATED:
-        return offer(order, now_ms) if state.operating_mode in TAKES_ORDERS else None
+        return offer(order, now_ms) if state.operating_mode in ORDER_MODES else None
     if order.state == status.CANCELLATION_REQUESTED:
         return {"type": "cancel", "lease_id": order.ulid}
     # Acknowledged in an earlier session, and missing from the journal of this one.

@@ -43,7 +43,7 @@ async def scan(context: WorkerContext, stop: asyncio.Event) -> None:
     """Notify, on this node, every terminal that has an order to take or to release."""
     seller_id, terminal_id = 0, ""
     while not stop.is_set():
-        step = partial(orders.missed_wakeups, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ORDERS_MAX)
+        step = partial(orders.awaiting_terminal, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ORDERS_MAX)
         found = await context.database.read(step)
         context.database.signals.notify_local(f"terminal:{terminal_id}" for _, terminal_id in found)
         if len(found) < STEP_ORDERS_MAX:

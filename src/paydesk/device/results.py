@@ -148,7 +148,7 @@ async def _contradiction(call: Call, order: Order, result_id: str, received: Rec
 async def _after_end(
     call: Call, order: Order, result_id: str, received: Received, report: Report, kind: ErrorKind = ORDER_FINISHED
 ) -> Refusal:
-    """Record and refuse a result of an order that has ended; an approval other than its payment is reversed."""
+    """Record and refuse a result of an order that has ended or was detached; another approval is reversed."""
     if report.outcome == "unknown":
         await _inquire_ended(call, order, "the terminal knows no outcome, and the order had ended")
     if report.outcome != "approved" or await _is_the_payment(call, order, report):
@@ -176,7 +176,7 @@ async def _late_approval(
 
 
 async def _is_being_reversed(call: Call, order: Order) -> bool:
-    """Return whether the inquiry found no payment and is voiding it at the acquirer."""
+    """Return whether the inquiry is reversing the payment at the acquirer."""
     return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.status_of(call.tx, order) == "reversing"
 
 

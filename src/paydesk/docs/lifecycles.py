@@ -13,8 +13,8 @@ _ORDERS_HEAD = """\
 
 <!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
 
-`processed` and `failed` are decided by `status` alone. `failed`, `canceled` and `refunded` are final. Each move
-increments `version` and sends its action to the webhook subscriptions."""
+`processed` means paid, `failed` means not paid; `status_detail` need not be read. `failed`, `canceled` and `refunded`
+are final. Each move increments `version` and sends its action to the webhook subscriptions."""
 
 _ORDERS_TAIL = """\
 A move *before authorization* is possible only until the terminal is permitted to authorize the payment at the acquirer.
@@ -140,7 +140,7 @@ def page_of_tokens() -> str:
             "## Transitions",
             "",
             *table(
-                ("Move", "From", "To", "When", "Response", "Reason in the log"),
+                ("Transition", "From", "To", "When", "Response", "Reason in the log"),
                 map(_token_move, lifecycle.MOVES),
             ),
             "",

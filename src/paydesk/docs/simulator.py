@@ -23,8 +23,9 @@ refund is approved up to the rest of the payment, and a reversal is confirmed.
 - A payment that is reversed before it arrives is blocked: it is declined when it arrives.
 - Refunds never exceed the approved amount; a reversed payment cannot be refunded.
 - A payment that is missing from the ledger, because a test played its terminal itself, can be refunded.
-- `paydesk doctor --invariants` compares the simulator ledger with the orders: every approved payment belongs to a
-  live or processed order, is reversed, or has an open inquiry or reversal, and the refunds of both are equal."""
+- `paydesk doctor --invariants` compares the simulator ledger with the orders: every approved payment belongs to an
+  order that is open, processed or refunded, is reversed, or has an open inquiry or reversal, and the
+  refunds of both are equal."""
 
 _CARDS = """\
 ## Cards

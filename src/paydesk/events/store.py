@@ -12,18 +12,15 @@ from paydesk.storage.database import Transaction
 
 # For the worker: feeds of sellers after $1 with unnumbered events.
 UNNUMBERED = """
-SELECT seller_id, COALESCE(application_id, 0), COALESCE(live, 0) FROM order_events
+SELECT seller_id, application_id, live FROM order_events
  WHERE number IS NULL AND seller_id > $1 ORDER BY seller_id, application_id, live LIMIT $2"""
 
-# The ends of the feed, and whether the seller has unnumbered events of this feed or without an application.
+# The ends of the feed, and whether it has unnumbered events.
 STATE = """
 SELECT COALESCE(MAX(last_number), 0), COALESCE(MAX(first_number), 1),
        (SELECT COUNT(*) FROM (
                SELECT 1 FROM order_events e
                 WHERE e.seller_id = $1 AND e.application_id = $2 AND e.live = $3 AND e.number IS NULL LIMIT 1) AS own)
-       + (SELECT COUNT(*) FROM (
-               SELECT 1 FROM order_events e
-                WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT 1) AS unassigned)
   FROM event_counters WHERE seller_id = $1 AND application_id = $2 AND live = $3"""
 
 PAGE = """
@@ -37,18 +34,6 @@ SELECT last_number FROM event_counters WHERE seller_id = $1 AND application_id =
 INSERT_COUNTER = """
 INSERT INTO event_counters (seller_id, application_id, live, last_number, first_number) VALUES ($1, $2, $3, 0, 1)
 ON CONFLICT DO NOTHING"""
-
-# Events written by an earlier release have no application; they get the one of their order.
-ASSIGN = """
-UPDATE order_events
-   SET application_id = (SELECT o.application_id FROM orders o
-                          WHERE o.seller_id = $1 AND o.order_id = order_events.order_id),
-       live = (SELECT o.live FROM orders o WHERE o.seller_id = $1 AND o.order_id = order_events.order_id)
- WHERE seller_id = $1 AND application_id IS NULL AND number IS NULL AND order_id IN (
-       WITH chosen AS MATERIALIZED (
-              SELECT e.order_id FROM order_events e
-               WHERE e.seller_id = $1 AND e.application_id IS NULL AND e.number IS NULL LIMIT $2)
-       SELECT * FROM chosen)"""
 
 # Numbers events of the feed, each order's in order of version. The ranges (instead of equality) make both databases use
 # the index on unnumbered events, in its order, without statistics.
@@ -113,17 +98,16 @@ async def page(tx: Transaction, feed: Feed, after: int, limit: int) -> Page:
 
 
 async def number(tx: Transaction, feed: Feed, limit: int) -> int:
-    """Assign up to `limit` events to their feeds and number up to `limit` of this one; return the larger count."""
+    """Number up to `limit` events of the feed; return how many."""
     row = await tx.one(LOCK_COUNTER, *feed.key)
     if row is None:
         await tx.run(INSERT_COUNTER, *feed.key)
         row = await tx.one(LOCK_COUNTER, *feed.key)
         assert row is not None, "a counter is never deleted"
-    assigned = await tx.run(ASSIGN, feed.seller_id, limit)
     count = await tx.run(NUMBER, *feed.key, row[0], limit)
     if count:
         await tx.run(ADVANCE_COUNTER, *feed.key, count)
-    return max(count, assigned)
+    return count
 
 
 async def unnumbered_feeds(tx: Transaction, after_seller: int, limit: int) -> list[Feed]:

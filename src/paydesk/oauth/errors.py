@@ -23,7 +23,9 @@ INVALID_GRANT = ErrorKind(
     " does not match.",
 )
 UNAUTHORIZED_CLIENT = ErrorKind(
-    "unauthorized_client", 400, "The seller has not authorized this application, or has withdrawn the authorization."
+    "unauthorized_client",
+    400,
+    "The seller has not authorized this application, has withdrawn the authorization, or offline_access was removed.",
 )
 INVALID_SCOPE = ErrorKind(
     "invalid_scope", 400, "scope is malformed, unknown or wider than granted. Scopes: offline_access, read, write."

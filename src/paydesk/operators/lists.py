@@ -50,7 +50,7 @@ def page_of_all(
     call: Call, rows: Sequence[T], number_of: Callable[[T], int], present: Callable[[T], dict[str, Any]]
 ) -> Answer:
     """Return one page of a small table that was read whole. Raises `PROPERTY_VALUE` as `page` does."""
-    limit, after = _limit(call.query), _after(call.query, (0,))[0]
+    limit, after = LIMIT.number(call.query) or LIMIT_DEFAULT, _after(call.query, (0,))[0]
     rest = sorted((row for row in rows if number_of(row) > int(after)), key=number_of)
     document: dict[str, Any] = {"data": [present(row) for row in rest[:limit]]}
     if len(rest) > limit:
@@ -63,7 +63,9 @@ def sellers(query: Mapping[str, str]) -> tuple[int, int]:
     text = query.get("seller")
     if text is None:
         return 0, NUMBER_MAX
-    seller_id = _number("seller", text)
+    seller_id = id_in_path(text)
+    if seller_id < 0:
+        raise PROPERTY_VALUE.with_reason("seller is not a number", "'seller' - must be a whole number")
     return seller_id, seller_id
 
 
@@ -78,20 +80,6 @@ def choice(query: Mapping[str, str], name: str, values: Sequence[str]) -> str:
 def id_in_path(text: str) -> int:
     """Return the number in a path, or -1, which no row has, when it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
-
-
-def _number(name: str, text: str) -> int:
-    number = id_in_path(text)
-    if number < 0:
-        raise PROPERTY_VALUE.with_reason(f"{name} is not a number", f"'{name}' - must be a whole number")
-    return number
-
-
-def _limit(query: Mapping[str, str]) -> int:
-    limit = _number("limit", query.get("limit", str(LIMIT_DEFAULT)))
-    if not 1 <= limit <= LIMIT_MAX:
-        raise PROPERTY_VALUE.with_reason("limit out of range", f"'limit' - must be from 1 to {LIMIT_MAX}")
-    return limit
 
 
 def _after(query: Mapping[str, str], first: Key) -> Key:

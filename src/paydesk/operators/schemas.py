@@ -141,7 +141,10 @@ Password = Annotated[
     Field(
         min_length=PASSWORD_CHARACTERS_MIN,
         max_length=PASSWORD_CHARACTERS_MAX,
-        description="Not a common word or name, also not with digits around it; without the local part of the e-mail.",
+        description=(
+            "Not a common word or name, also not with digits or symbols around it, and without the part of the e-mail"
+            " address before the @."
+        ),
         examples=["seven-lanterns-over-a-harbour"],
     ),
 ]

@@ -22,8 +22,8 @@ from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
 from paydesk.orders.schemas import OrderRequest
 from paydesk.terminals import store as terminals
+from paydesk.terminals.modes import ORDER_MODES
 
-ORDER_MODES = ("PDV", "SELF_SERVICE")
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
 

@@ -43,11 +43,11 @@ _LIMITED = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LI
 PAGE = Query(
     "page",
     {"type": "integer", "minimum": 1, "maximum": OFFSET_MAX, "default": 1},
-    "Which page; not with `offset` or `limit`.",
+    "The page number. Cannot be combined with `offset` or `limit`.",
 )
-PAGE_SIZE = Query("page_size", _LIMITED, "How many on a page.")
-OFFSET = Query("offset", {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX, "default": 0}, "How many to skip.")
-LIMIT = Query("limit", _LIMITED, "How many.")
+PAGE_SIZE = Query("page_size", _LIMITED, "Orders per page.")
+OFFSET = Query("offset", {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX, "default": 0}, "Orders to skip.")
+LIMIT = Query("limit", _LIMITED, "Orders at most.")
 
 PARAMETERS = (
     Query("begin_date", _DATE, "Created at this time or later: RFC 3339, or a date, which starts at midnight UTC."),
@@ -64,22 +64,10 @@ PARAMETERS = (
     Query("payment_method_id", _WORD, "Paid with this method, such as `visa`."),
     Query("payment_method_type", _WORD, "Paid with this type of method, such as `credit_card`."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "On this terminal."),
-    Query(
-        "page",
-        {"type": "integer", "minimum": 1, "maximum": OFFSET_MAX, "default": 1},
-        "The page number. Cannot be combined with `offset` or `limit`.",
-    ),
-    Query(
-        "page_size",
-        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        "Orders per page.",
-    ),
-    Query("offset", {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX, "default": 0}, "Orders to skip."),
-    Query(
-        "limit",
-        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        "Orders at most.",
-    ),
+    PAGE,
+    PAGE_SIZE,
+    OFFSET,
+    LIMIT,
     Query("sort_by", {"const": "created_date"}, "The sort key."),
     Query("sort_order", {"enum": ["asc", "desc"], "default": "desc"}, "The sort order; the default is newest first."),
 )

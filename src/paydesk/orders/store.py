@@ -55,7 +55,7 @@ UPDATE orders SET cancel_requested_ms = COALESCE(cancel_requested_ms, $3)
 WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail <> 'check_on_terminal'
 RETURNING {COLUMNS}"""
 
-NOT_RELEASED = f"""
+AWAITING_RELEASE = f"""
 SELECT {COLUMNS} FROM orders
 WHERE payment_status_detail = 'cancellation_requested' AND permitted_ms IS NULL AND cancel_requested_ms <= $1
 ORDER BY cancel_requested_ms LIMIT $2"""
@@ -76,7 +76,7 @@ UPDATE orders SET detached_ms = NULL
  WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
 
 # Terminals with an order to acknowledge or release, paged along the index of live orders.
-MISSED_WAKEUPS = f"""
+AWAITING_TERMINAL = f"""
 SELECT seller_id, terminal_id FROM orders
 WHERE status IN ({LIVE_STATUSES}) AND permitted_ms IS NULL
   AND (status = 'created' OR payment_status_detail = 'cancellation_requested')
@@ -225,12 +225,12 @@ async def record_cancel_request(tx: Transaction, order: Order, now_ms: int) -> O
 
 async def awaiting_release(tx: Transaction, requested_before_ms: int, limit: int) -> list[Order]:
     """Return orders of all sellers whose cancel was requested before a time and not answered by the terminal."""
-    return [Order(*row) for row in await tx.all(NOT_RELEASED, requested_before_ms, limit)]
+    return [Order(*row) for row in await tx.all(AWAITING_RELEASE, requested_before_ms, limit)]
 
 
-async def missed_wakeups(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
+async def awaiting_terminal(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
     """Return up to `limit` sellers and terminals after this one with an order to acknowledge or release."""
-    return [(row[0], row[1]) for row in await tx.all(MISSED_WAKEUPS, seller_id, terminal_id, limit)]
+    return [(row[0], row[1]) for row in await tx.all(AWAITING_TERMINAL, seller_id, terminal_id, limit)]
 
 
 async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:

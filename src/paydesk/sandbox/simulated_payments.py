@@ -86,7 +86,7 @@ async def _permit(call: Call) -> Order | Refusal:
     if order.state not in (status.CREATED, status.AT_TERMINAL) or simulated_orders.is_authorization_permitted(order):
         return unreachable(order, request)
     at_terminal = await simulated_orders.make_moves(call, order, simulated_orders.step_to_terminal(order))
-    assert at_terminal is not None, "the order is locked and was just created"
+    assert at_terminal is not None, "the order is locked, and created or at its terminal"
     if not await store.permit_authorization(call.tx, order, call.now_ms):
         raise unreachable(order, request)
     await store.detach(call.tx, order, call.now_ms)

@@ -11,7 +11,7 @@ from paydesk.terminals import store
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
 from paydesk.terminals.store import OperatingMode, Terminal
 
-TAKES_ORDERS: tuple[OperatingMode, ...] = ("PDV", "SELF_SERVICE")
+ORDER_MODES: tuple[OperatingMode, ...] = ("PDV", "SELF_SERVICE")
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ UPDATE deliveries SET claimed_until_ms = 0
  WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND status = 'pending'
 """
 
-# The order's later deliveries, and deliveries created after the receiver's last success ($4).
+# The order's later deliveries, and deliveries created after $4, the receiver's last success that this node recorded.
 PULL_FORWARD = """
 UPDATE deliveries SET next_ms = $5
  WHERE seller_id = $1 AND subscription_id = $2 AND status = 'pending' AND next_ms > $5

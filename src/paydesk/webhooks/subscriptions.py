@@ -113,7 +113,6 @@ async def create(
         keys.active,
         now_ms,
     )
-    tx.notify("subscriptions")
     return subscription, signature.secret_of(keys, keys.active, subscription.subscription_id, 1)
 
 

@@ -99,7 +99,7 @@ CHECKS = (
     ),
     Check(
         "invalid_scope",
-        "scope is malformed, doubled or unknown; known: offline_access, read, write.",
+        "scope is malformed, repeated or unknown. Scopes: offline_access, read, write.",
         lambda request, application: scope(request, application) is None,
     ),
     Check(

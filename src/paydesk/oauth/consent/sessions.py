@@ -39,7 +39,7 @@ GET = """SELECT s.expires_ms, COALESCE(s.used_ms, s.created_ms), s.expired_ms, s
 # Out: the same, locked until the commit: no other transaction ends the session before that.
 LOCK = f"{GET} FOR UPDATE OF s"
 
-# The session is used now; the last recorded use was before $4.
+# The session is used now; the last recorded use was at $4 or before.
 USE = """UPDATE seller_sessions SET used_ms = $3
     WHERE seller_id = $1 AND digest = $2 AND COALESCE(used_ms, created_ms) <= $4"""
 

@@ -132,7 +132,7 @@ def _alert(call: Call, seller: Seller | None) -> OperatorEvent:
 
 
 async def _rehash(call: Call, seller: Seller, password_hash: str, password: str) -> None:
-    """Replace a hash made with outdated parameters; if all hashing threads are busy, the next sign-in does it."""
+    """Replace a hash made with outdated parameters; if the hashing queue is full, the next sign-in does it."""
     if not needs_rehash(password_hash):
         return
     with suppress(Refusal):
@@ -141,7 +141,7 @@ async def _rehash(call: Call, seller: Seller, password_hash: str, password: str)
 
 
 async def sign_out(call: Call) -> Answer:
-    """`POST /sign-out`: end the session, or all sessions of the seller, and return to the authorization request."""
+    """`POST /sign-out`: end the session, or all sessions of the seller, and return to the page it came from."""
     request, sent = SellerRequest.of(call), call.body
     assert isinstance(sent, SignOut)
     request.check_origin()

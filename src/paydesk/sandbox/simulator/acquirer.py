@@ -88,7 +88,7 @@ class Simulator:
     async def approve(self, payment: Payment, card: Card | None) -> Approved | Declined:
         """Approve the payment regardless of card, amount and script, unless the ledger has an outcome already.
 
-        For simulated orders, which have neither a terminal nor a card. Raises `Unavailable`, `Locked`.
+        For simulated orders, where the request replaces the terminal. Raises `Unavailable`, `Locked`.
         """
         now_ms = self._clock.now_ms()
 

@@ -427,7 +427,7 @@ CREATE TABLE leases (
     seq                bigint   NOT NULL,
     step               text     NOT NULL,
     ended_ms           bigint,
-    ended_by           text,               -- result, expiry, cancel, detached
+    ended_by           text,               -- result, expiry, cancel, detached, inquiry, operator
     PRIMARY KEY (seller_id, lease_id)
 );
 
