@@ -78,7 +78,7 @@ class ServeProcess:
 
     def close(self) -> None:
         """Kill all its processes."""
-        for line in self.lines("process ready"):
+        for line in self.lines("process_ready"):
             with suppress(ProcessLookupError):
                 os.kill(line["pid"], signal.SIGKILL)
         if self.process is not None:

@@ -213,7 +213,7 @@ class Query:
         Without a maximum in the schema, numbers of more than 15 digits are cut to 10^15.
         """
         minimum, maximum = self.schema.get("minimum", 0), self.schema.get("maximum")
-        if text.isascii() and text.isdigit():
+        if text.isascii() and text.isdigit() and (maximum is None or len(text) <= len(str(maximum))):
             number = int(text) if len(text) <= NUMBER_DIGITS_MAX else 10**NUMBER_DIGITS_MAX
             if minimum <= number and (maximum is None or number <= maximum):
                 return number

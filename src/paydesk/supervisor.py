@@ -23,7 +23,7 @@ from paydesk.settings import Settings
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
 BACKOFF_RESET_SECONDS = 30.0
 HOLD_SECONDS = 1.0
-"""If a restart takes longer, the sockets are closed, so that new connections go to the other processes."""
+"""If the pause before a restart is longer, the sockets are closed at once: new connections go to other processes."""
 
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 25.0

@@ -40,7 +40,7 @@ def test_adding_and_activating_keys_changes_no_existing_key(file: Path) -> None:
 
 def test_a_key_file_readable_by_others_is_refused(file: Path) -> None:
     """A file readable by others is refused with what to do; a left-over draft with mode 0666 is replaced."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft = file.with_name(f".{file.name}.new")
     draft.write_text("left behind")
     draft.chmod(0o666)
     keys.add(file, activate=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def replace(path: Path, content: bytes) -> None:
     """Replace the file's content; a reader sees the old or the new one, also after a power failure."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -17,11 +17,7 @@ def replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(descriptor)
     draft.replace(path)
-    try:
-        folder = os.open(path.parent, os.O_RDONLY)
-    except PermissionError:
-        # A folder without read permission cannot be opened for its fsync.
-        return
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

@@ -24,7 +24,7 @@ TRY_LOCK = f"{FIND} FOR UPDATE SKIP LOCKED"
 LIVE_ON_TERMINAL = f"""
 SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND status IN ({LIVE_STATUSES})"""
 
-# The columns without a value in a new order default to NULL.
+# A new order has the defaults of the other columns.
 _NEW = Order.__struct_fields__[: -len(Order.__struct_defaults__)]
 
 CREATE = f"""

@@ -13,7 +13,7 @@ import apsw
 from paydesk.storage.database import DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
-"""The first that can alter constraints, for migrations. Before 3.51.3 a reset of the write-ahead log can corrupt a
+"""The first that can alter constraints, for later migrations. Before 3.51.3 a reset of the write-ahead log can corrupt a
 database (https://sqlite.org/wal.html)."""
 
 STATEMENTS_CACHED_MAX = 1000

@@ -366,9 +366,10 @@ CREATE INDEX orders_permitted ON orders (permitted_ms, seller_id)
     WHERE status = 'at_terminal' AND permitted_ms IS NOT NULL;
 CREATE INDEX orders_cancellation_requested ON orders (cancel_requested_ms, seller_id)
     WHERE payment_status_detail = 'cancellation_requested';
--- A search filters, sorts and counts in these two indexes without reading an order.
+-- A search filters, sorts and counts in this index without reading an order.
 CREATE INDEX orders_searched
     ON orders (seller_id, live, created_ms, order_id, status, status_detail, terminal_id, payment_method);
+-- A search by reference.
 CREATE INDEX orders_by_reference ON orders (seller_id, external_reference, live, created_ms, order_id)
     WHERE external_reference IS NOT NULL;
 
