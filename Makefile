@@ -15,7 +15,7 @@ export PYTHON MAKECMDGOALS
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-help: ## Say what there is
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: $(RUN) ## Start the service for development and make a payment; ARGS="--port 9000" is passed on

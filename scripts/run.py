@@ -29,7 +29,7 @@ Paydesk runs until Ctrl-C. Where to go next:
   {base_url}/demo/inbox      the received webhooks
   {credentials}   tokens, terminals and secrets
   .venv/bin/paydesk pay 12.50           another payment; --help lists all commands
-  README.md                             the same steps with curl, for example
+  README.md                             the same steps with curl
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
 {seller}
@@ -37,7 +37,7 @@ The log of every request follows. It is also in {log}.
 """
 SELLER = """
 A seller signs in to authorize an application. Try it as {email} with the password in the
-file above (seller.password); `paydesk authorize-url` prints this address again:
+file above (seller.password); `paydesk authorize-url` prints this URL again:
 
   {address}
 """

@@ -140,7 +140,7 @@ class PathEndpoint(Refusing):
 
 
 class RetiredEndpoint(Refusing):
-    """A path of the earlier interface: 410 for every method."""
+    """A path of the earlier API: 410 for every method."""
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 410 with the successor."""

@@ -24,8 +24,8 @@ from paydesk.commands.failure import Failure, WrongUsage
 
 app = typer.Typer(
     name="paydesk",
-    help="In-person payments on your own machines: tokens, orders for card terminals, webhooks.",
-    epilog="Start with `paydesk dev`, then run `paydesk pay 24.90` in another terminal.",
+    help="A self-hosted service for in-person payments: tokens, orders for card terminals, webhooks.",
+    epilog="Start with `paydesk dev`, then run `paydesk pay 24.90` in a second shell.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -87,7 +87,7 @@ def main() -> None:
         if error.reason != "surrogates not allowed":
             raise
         # Arguments that are not UTF-8 reach Python as lone surrogates.
-        sys.stderr.write("An argument or a setting is not UTF-8.\n")
+        sys.stderr.write("An argument or a setting is not valid UTF-8.\n")
         sys.exit(WrongUsage.exit_code)
     except BrokenPipeError:
         # The reader of the output closed it (`paydesk orders get … | head`).

@@ -128,9 +128,7 @@ def listen_at(address: str, *, beside: bool) -> socket.socket:
     host, _, port = address.rpartition(":")
     if not beside:
         # A shared socket does not detect that the port is in use.
-        listen(
-            host, int(port), taken=" Is another Paydesk running there? Start this one beside it with --beside."
-        ).close()
+        listen(host, int(port), taken=" If Paydesk runs there already, use --beside.").close()
     return listen(host, int(port), shared=True)
 
 
@@ -142,7 +140,7 @@ def _tune_garbage_collection() -> None:
 
 
 def listen(
-    host: str, port: int, *, shared: bool = False, taken: str = " Is another Paydesk running there?"
+    host: str, port: int, *, shared: bool = False, taken: str = " Stop the program that uses it, or choose another."
 ) -> socket.socket:
     """Return a listening socket. Raises `StartRefused`, for example if the port is in use."""
     try:

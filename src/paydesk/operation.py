@@ -1,4 +1,4 @@
-"""An operation of the interface, and the call that its handler gets. `api.py` has the table of all operations."""
+"""An operation of the API, and the call that its handler gets. `api.py` has the table of all operations."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class ThreePhase:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row of the interface: routing, authorization, validation, OpenAPI and docs are derived from it.
+    """One row of the API: routing, authorization, validation, OpenAPI and docs are derived from it.
 
     `errors` are the domain's own refusals in the order of the checks; `http` adds those that all operations of the
     surface share. Any other refusal is a defect.

@@ -111,7 +111,7 @@ PRUNE_REQUESTS = """DELETE FROM simulator_requests
 
 
 async def _prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """Delete deliveries that ended before, each after its attempts."""
+    """Delete deliveries that ended before `before_ms`, each after its attempts."""
     attempts = await tx.run(PRUNE_ATTEMPTS, seller_id, before_ms, limit)
     if attempts == limit:
         return limit
@@ -119,7 +119,7 @@ async def _prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, lim
 
 
 async def _prune_simulator(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """Delete payments of orders created before, then their movements, then requests."""
+    """Delete payments of orders created before `before_ms`, then their movements, then earlier requests."""
     before = f"PAY{ids.first_ulid(before_ms)}"
     pruned = await tx.run(PRUNE_PAYMENTS, seller_id, before, limit)
     if pruned < limit:

@@ -67,7 +67,7 @@ class Settings(BaseModel):
         None, pattern=r"^https?://[^/?#@]+$", description="URL that clients use; required by `serve`."
     )
     host_names: tuple[str, ...] = Field(
-        (), description="Host names accepted besides that of `public_url`, comma-separated; any other is answered 421."
+        (), description="Host names accepted besides that of `public_url`, comma-separated; any other gets 421."
     )
     listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$", description="Address `serve` listens on.")
     operator_listen: str = Field(
@@ -80,7 +80,7 @@ class Settings(BaseModel):
         "auto", description="`json`, `text`, or `auto`: text on a terminal, otherwise JSON."
     )
     log_level: Literal["info", "warning"] = Field(
-        "info", description="`warning` logs only warnings and errors; of requests only those answered 5xx."
+        "info", description="`warning` logs only warnings and errors; of requests only those with a 5xx status."
     )
     access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in` of an access token.")
     refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="Lifetime of an unused refresh token.")
@@ -103,7 +103,9 @@ class Settings(BaseModel):
     consent_minutes: Annotated[int, Field(gt=0, le=1440)] = Field(
         30, description="A seller must answer the consent page within this time."
     )
-    bearer_cache_seconds: float = Field(5, ge=0, le=5, description="Cache time of a valid bearer or client secret.")
+    bearer_cache_seconds: float = Field(
+        5, ge=0, le=5, description="Cache time of a valid bearer token or client secret."
+    )
     client_requests_per_second: Limit = Field(50, description="Token endpoint requests of one client. 0: no limit.")
     client_requests_burst: Positive = Field(100, description="Number of these requests allowed at once.")
     client_failures_per_minute: Limit = Field(
@@ -179,7 +181,7 @@ class Settings(BaseModel):
     offer_again_seconds: Positive = Field(10, description="An unacknowledged order is offered again after this time.")
     results_per_lease_max: Positive = Field(20, description="Results that a terminal may report for one lease.")
     refund_answer_seconds: Positive = Field(
-        5, description="A refund without the acquirer's decision after this time is answered as `processing`."
+        5, description="A refund that the acquirer has not decided after this time gets the response `processing`."
     )
     refund_unsent_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
         24, description="A refund that cannot be sent to the acquirer for this time fails and can be requested again."
@@ -199,24 +201,24 @@ class Settings(BaseModel):
         "none", description="Acquirer of live orders; `simulator` only in dev."
     )
     simulator_script: str = Field(
-        "", max_length=2000, description="Behaviour of the simulator besides cards and amounts: `docs/simulator.md`."
+        "", max_length=2000, description="Rules of the simulator besides cards and amounts: see `docs/simulator.md`."
     )
     simulator_seed: int = Field(0, ge=0, le=2**63 - 1, description="Seed for the simulator's random choices.")
     connections_max: Positive = Field(
-        5000, description="Open connections; a further one evicts the longest idle one or is answered 503."
+        5000, description="Open connections; a further one evicts the longest idle one or gets 503."
     )
     connections_per_address_max: Limit = Field(
         0,
-        description="Open connections of one address; a further one evicts an idle one of that address or is answered"
-        " 503. 0: no limit.",
+        description="Open connections of one address; a further one evicts an idle one of that address or gets 503."
+        " 0: no limit.",
     )
     requests_max: Positive = Field(
-        1000, description="Concurrent requests in the database, per listener; a further one is answered 503 at once."
+        1000, description="Concurrent requests in the database, per listener; a further one gets 503 at once."
     )
     head_timeout_seconds: Positive = Field(5, description="Time to receive a request's head.")
     body_timeout_seconds: Positive = Field(5, description="Time to receive a request's body.")
     drain_seconds: float = Field(
-        0, ge=0, le=300, description="After SIGTERM `/readyz` answers 503 for this time before the listeners close."
+        0, ge=0, le=300, description="After SIGTERM `/readyz` returns 503 for this time before the listeners close."
     )
     write_timeout_seconds: Positive = Field(
         10, description="A client must read 4 KiB of its pending responses within this time, or is disconnected."
@@ -274,11 +276,11 @@ def _from_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{path}: is not TOML: it is not UTF-8") from None
+        raise SettingsError(f"{path} is not TOML: it is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: is not TOML: {error}") from None
+        raise SettingsError(f"{path} is not TOML: {error}") from None
 
 
 def _refuse_unknown(given: Mapping[str, Any], origin: Mapping[str, str]) -> None:

@@ -34,7 +34,7 @@ def test_help_has_examples(arguments: tuple[str, ...], tmp_path: Path) -> None:
         (("terminals", "create"), "Add --virtual"),
         (("operators", "create", "--name", "ana", "--role", "boss"), "There is no role boss"),
         (("dev", "--port", "70000"), "--port"),
-        (("serve", "--settings", "missing.toml"), "missing.toml: cannot be read"),
+        (("serve", "--settings", "missing.toml"), "missing.toml cannot be read"),
     ],
 )
 def test_wrong_usage_exits_2(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_invalid_address_exits_2(tmp_path: Path) -> None:
     """Whatever part of the address is invalid."""
     for address in ("service", "ftp://service", "http://", "http://service:port", "http://[::1"):
         ended = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL=address)
-        assert (ended.returncode, "is not the address of a service" in ended.stderr) == (2, True), address
+        assert (ended.returncode, "is not the URL of a service" in ended.stderr) == (2, True), address
 
 
 def test_argument_that_is_not_utf_8_exits_2(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_argument_that_is_not_utf_8_exits_2(tmp_path: Path) -> None:
     ):
         ended = command(*arguments, folder=tmp_path, **variables)
         assert (ended.returncode, ended.stdout) == (2, ""), arguments
-        assert "not UTF-8" in ended.stderr
+        assert "not valid UTF-8" in ended.stderr
 
 
 def test_invalid_credentials_file_exits_2(tmp_path: Path) -> None:

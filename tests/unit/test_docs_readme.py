@@ -54,7 +54,7 @@ def _run(folder: Path, *command: str, code: str) -> str:
 
 def test_commands_with_curl(folder: Path) -> None:
     """From an authorization code to a delivered webhook with valid signatures."""
-    output = _run(folder, "sh", "-eu", code=_blocks("The whole path with curl alone", "sh"))
+    output = _run(folder, "sh", "-eu", code=_blocks("A complete payment with curl", "sh"))
     assert re.search(r"^ORD[0-9A-Z]{26} is processed$", output, re.MULTILINE), output
     assert re.search(r'"signature_valid": ?true', output), output
 

@@ -30,11 +30,11 @@ INSTEAD = {
 BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(INSTEAD)})(?![\w-])", re.IGNORECASE)
 
 
-def test_no_banned_word_in_source_docs_or_readme() -> None:
+def test_no_banned_word_in_source_docs_readme_or_changelog() -> None:
     """Every sentence names the actor and says what it does."""
     found = [
         f"{path.relative_to(ROOT)}:{number}: {match.group()}"
-        for path in (*READ, ROOT / "README.md")
+        for path in (*READ, ROOT / "README.md", ROOT / "CHANGELOG.md")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         for match in BANNED.finditer(line)
     ]

@@ -48,7 +48,7 @@ def create(
         str, typer.Option(help="The scopes that it may request, separated by spaces.")
     ] = "offline_access read write",
     *,
-    pkce_required: Annotated[bool, typer.Option("--pkce-required", help="Refuse codes without a challenge.")] = False,
+    pkce_required: Annotated[bool, typer.Option("--pkce-required", help="Require PKCE.")] = False,
     on_replay: Annotated[str, ON_REPLAY] = "revoke",
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
@@ -95,7 +95,7 @@ def change(
     ] = None,
     scope: Annotated[str | None, typer.Option(help="The scopes that it may request, separated by spaces.")] = None,
     pkce_required: Annotated[
-        bool | None, typer.Option("--pkce-required/--pkce-optional", help="Whether codes need a challenge.")
+        bool | None, typer.Option("--pkce-required/--pkce-optional", help="Whether PKCE is required.")
     ] = None,
     on_replay: Annotated[str | None, ON_REPLAY] = None,
     as_json: AsJson = False,
@@ -176,7 +176,7 @@ def revoke_grant(
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Withdraw a grant for its seller: its tokens are refused at once, open orders continue. Can be repeated."""
+    """Withdraw a grant on its seller's behalf. Its tokens are refused at once; open orders continue. Repeatable."""
     operator_service(credentials).request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
     show({"id": grant_id.upper(), "withdrawn": True}, as_json=as_json)
 
@@ -196,7 +196,7 @@ def create_subscription(
         str | None, typer.Option(help="The application to notify. [default: the demo application]")
     ] = None,
     topic: Annotated[
-        str, typer.Option(help="orders, or mp-connect: sellers who authorize the application or withdraw.")
+        str, typer.Option(help="orders, or mp-connect for sellers' authorizations and withdrawals.")
     ] = "orders",
     action: Annotated[
         list[str] | None, typer.Option(help="Only this action, such as order.processed; may be given several times.")

@@ -31,7 +31,7 @@ def authorize_url(
     scope: Annotated[str | None, typer.Option(help="The scopes. [default: all of the application's]")] = None,
     state: Annotated[str | None, typer.Option(help="The value returned with the code. [default: a random one]")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="The public address of the service. [default: the credentials' base_url]")
+        str | None, typer.Option(help="The public URL of the service. [default: the credentials' base_url]")
     ] = None,
     *,
     pkce: Annotated[bool, typer.Option("--pkce", help="Add a challenge, and print its verifier.")] = False,
@@ -40,7 +40,7 @@ def authorize_url(
 ) -> None:
     """Print the URL where a seller signs in and consents; open it in a browser.
 
-    Only the URL is on standard output. The code that it leads to is exchanged at POST /oauth/token.
+    Standard output has only the URL. Exchange the code from the redirect at POST /oauth/token.
     """
     found = find_credentials(credentials)
     demo_client_id = found.document.get("client_id")

@@ -22,7 +22,7 @@ HOW_TO_START = (
     " PAYDESK_OPERATOR_TOKEN."
 )
 HOW_TO_AUTHENTICATE = (
-    "Authenticate with --credentials FILE or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` makes a token."
+    "Authenticate with --credentials FILE or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` creates a token."
 )
 
 
@@ -76,7 +76,7 @@ def _origin(base_url: str) -> tuple[str, str, int]:
     except (ValueError, KeyError):
         origin = "", "", 0
     if not origin[1]:
-        raise WrongUsage(f"{base_url} is not the address of a service. Use one such as http://127.0.0.1:8377.")
+        raise WrongUsage(f"{base_url} is not the URL of a service. Use one such as http://127.0.0.1:8377.")
     return origin
 
 
@@ -154,7 +154,7 @@ def changes(**given: Any) -> dict[str, Any]:
     """Return the options that were given. Raises `WrongUsage` if there are none."""
     found = {name: value for name, value in given.items() if value is not None}
     if not found:
-        raise WrongUsage("Nothing to change. Give at least one option, see --help.")
+        raise WrongUsage("Nothing to change. Give at least one option; see --help.")
     return found
 
 

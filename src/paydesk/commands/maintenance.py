@@ -63,7 +63,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check the integrity of the database, read-only, also while a service runs; exits 1 if a problem is found."""
+    """Check the integrity of the database; exits 1 if a problem is found. Reads only; the service may be running."""
     from paydesk.invariants import check as checks
 
     async def work() -> list[str]:

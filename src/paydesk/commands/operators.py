@@ -43,7 +43,7 @@ def create(
 
     With `--credentials`, `PAYDESK_BASE_URL` or `PAYDESK_CREDENTIALS` a running service adds it, on behalf of an owner.
     Otherwise it is added directly to the database of the settings: use this for the first owner, and when every token
-    is lost. No service may have an SQLite database open then.
+    is lost. With SQLite, stop the service first.
     """
     from paydesk.operators.schemas import ROLES
 

@@ -21,9 +21,7 @@ CredentialsFile = Annotated[
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="The maximum number of rows.")]
-After = Annotated[
-    str | None, typer.Option(metavar="CURSOR", help="Continue after the end of an earlier list (its `next`).")
-]
+After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue an earlier list: the value of its `next`.")]
 OfSeller = Annotated[int | None, typer.Option(metavar="USER_ID", help="Only rows of this seller.")]
 
 

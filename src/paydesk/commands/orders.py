@@ -90,7 +90,7 @@ def resolve_order(
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Set the outcome of an order whose outcome is unknown; possible after ten minutes at `check_on_terminal`."""
+    """Set the outcome of an order that has been at `check_on_terminal` for at least ten minutes."""
     path = f"/operator/v1/orders/{segment(order_id)}/resolve"
     show(operator_service(credentials).post(path, {"outcome": outcome, "reason": reason}), as_json=as_json)
 

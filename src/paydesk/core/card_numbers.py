@@ -47,7 +47,7 @@ _DOUBLED = bytes(digit * 2 // 10 + digit * 2 % 10 for digit in _SINGLE)
 
 
 def carries(text: str) -> bool:
-    """Return whether the text carries a card number: whole groups of digits, or what a stripe's expiry follows."""
+    """Return whether the text has a card number, as whole groups of digits or before a magnetic stripe's expiry."""
     plain = _plain(text)
     runs = _RUN.findall(plain)
     if not runs:
@@ -74,7 +74,7 @@ def could_carry(text: str) -> bool:
 def masked(text: str) -> str:
     """Return the text with every card number masked, inside longer numbers and beside any character too.
 
-    Of a magnetic stripe, or of its equivalent in EMV tag 57, all that follows the number is masked with it.
+    In magnetic stripe data, and its equivalent in EMV tag 57, everything after the number is masked too.
     """
     text = _STRIPE.sub(MASK, text)
     runs = list(_RUN.finditer(_plain(text)))

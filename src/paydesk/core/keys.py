@@ -104,7 +104,7 @@ def check(path: Path, keys: Keys) -> None:
     if weakness:
         raise KeysError(
             f"{path}: {weakness}. Run `paydesk keys add --activate`, remove that version from the file, copy the file"
-            " to every node, and create the webhook subscriptions again whose secrets were derived from that version."
+            " to every node, and recreate the webhook subscriptions whose secrets were derived from that version."
         )
 
 
@@ -112,7 +112,7 @@ def read(path: Path) -> Keys:
     """Read the key file. Raises `KeysError`."""
     try:
         if path.stat().st_mode & 0o077:
-            raise KeysError(f"{path}: other users can read the server keys; run: chmod 600 {path}")
+            raise KeysError(f"{path}: other users can read the server keys. Run: chmod 600 {path}")
         document = json.loads(path.read_text())
         keys = {int(version): bytes.fromhex(key) for version, key in document["keys"].items()}
         for version, key in keys.items():
@@ -125,11 +125,11 @@ def read(path: Path) -> Keys:
             raise ValueError
         return Keys(document["active"], keys)
     except FileNotFoundError:
-        raise KeysError(f"{path}: there are no server keys yet; run: paydesk keys add") from None
+        raise KeysError(f"{path}: there are no server keys yet. Run: paydesk keys add") from None
     except OSError as error:
-        raise KeysError(f"{path}: cannot be read: {error.strerror}") from None
+        raise KeysError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
-        raise KeysError(f"{path}: is not a key file that Paydesk wrote") from None
+        raise KeysError(f"{path} is not a key file that Paydesk wrote. Restore it from its backup.") from None
 
 
 def add(path: Path, *, activate: bool) -> int:
@@ -149,7 +149,7 @@ def activate(path: Path, version: int) -> None:
     """Make the key of `version` the active one. Raises `KeysError` if the file lacks it."""
     document = _document(path)
     if str(version) not in document["keys"]:
-        raise KeysError(f"{path}: has no key of version {version}; it has {', '.join(document['keys'])}")
+        raise KeysError(f"{path} has no key of version {version}; it has {', '.join(document['keys'])}")
     _write(path, version, document["keys"])
 
 

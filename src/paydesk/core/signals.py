@@ -1,7 +1,7 @@
-"""Signals: coroutines that wait for a change are woken after the commit that made it.
+"""Signals: coroutines that wait for a change are notified after its commit.
 
-A signal is a hint that something may have changed, never a fact: the woken coroutine reads the database, and one whose
-signal is lost finds the change at its next poll. Topics are strings: `deliveries`, `money`, `clock`, `stop`,
+A signal is a hint that something may have changed, never a fact: the notified coroutine reads the database, and one
+whose signal is lost finds the change at its next poll. Topics are strings: `deliveries`, `money`, `clock`, `stop`,
 `remote_lost`, `applications`, `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`, `device:<terminal_id>`,
 `events:<feed>`, `reads:<feed>`, `remote-events:<feed>`, `answer:<digest of an idempotency key>`, `family:<family_id>`,
 `authorization:<authorization_id>`, `known-client:<client>:<address>`, `known-seller:<digest>:<address>`.
@@ -36,12 +36,12 @@ class Signals:
         self._listeners_of.clear()
 
     def notify(self, topics: Collection[str]) -> None:
-        """Wake the waiters on these topics, on every node."""
+        """Notify the waiters on these topics, on every node."""
         self.notify_local(topics)
         self.publish(topics)
 
     def notify_local(self, topics: Iterable[str]) -> None:
-        """Wake the waiters on this node."""
+        """Notify the waiters on this node."""
         for topic in topics:
             for waiter in self._waiters.pop(topic, ()):
                 if not waiter.done():
@@ -58,12 +58,12 @@ class Signals:
         return listeners
 
     def publish(self, topics: Collection[str]) -> None:
-        """Wake the waiters on the other nodes; delivery is not guaranteed."""
+        """Notify the waiters on the other nodes; delivery is not guaranteed."""
         if self.publish_remote is not None:
             self.publish_remote(topics)
 
     def stop(self) -> None:
-        """Wake the waiters on `stop`, because the node ends; from now on `stopping` is set."""
+        """Set `stopping` and notify the waiters on `stop`: the node is shutting down."""
         self.stopping = True
         self.notify_local(("stop",))
 
@@ -103,11 +103,11 @@ class Waiter:
         self._signals.forget(self._topics, self._waiter)
 
     def notify(self) -> None:
-        """Wake this waiter alone."""
+        """Notify this waiter only."""
         if not self._waiter.done():
             self._waiter.set_result(None)
 
     async def wait(self, seconds: float) -> bool:
-        """Return True when woken, False after `seconds`."""
+        """Return True when notified, False after `seconds`."""
         done, _ = await asyncio.wait((self._waiter,), timeout=max(seconds, 0))
         return bool(done)

@@ -134,7 +134,7 @@ async def _prepare_demo(
         await credentials.refresh(options.credentials)
     except OSError as error:
         raise StartRefused(
-            f"{options.credentials} cannot be written: {error.strerror}. --credentials takes another file."
+            f"{options.credentials} cannot be written: {error.strerror}. Choose another file with --credentials."
         ) from None
     return demo
 
@@ -145,7 +145,7 @@ def greeting(options: Options, base_url: str) -> str:
     if not sys.stdout.isatty():
         return line
     return (
-        f"{line}\n`paydesk authorize-url` prints the address where a seller signs in and agrees: {EMAIL}, with the"
+        f"{line}\n`paydesk authorize-url` prints the URL where a seller signs in and consents: {EMAIL}, with the"
         f" password in {options.credentials}"
     )
 
@@ -194,9 +194,9 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StartRefused(f"{folder} cannot be created: {error.strerror}. --data takes another folder.") from None
+        raise StartRefused(f"{folder} cannot be created: {error.strerror}. Choose one with --data.") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise StartRefused(f"{folder} cannot be written to. --data takes another folder.")
+        raise StartRefused(f"{folder} cannot be written to. Choose another folder with --data.")
 
 
 def _keys(file: Path) -> Keys:

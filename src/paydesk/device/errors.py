@@ -11,7 +11,7 @@ LEASE_NOT_FOUND = ErrorKind("lease_not_found", 404, "This terminal has no such l
 ORDER_CANCELED = ErrorKind(
     "order_canceled",
     409,
-    "The terminal must not charge this order: it was canceled, expired or taken off the terminal.",
+    "The terminal must not charge this order: it was canceled, it expired, or it was detached.",
 )
 ORDER_FINISHED = ErrorKind("order_finished", 409, "The order has already ended. A reported result is recorded.")
 RESULT_CONFLICT = ErrorKind(

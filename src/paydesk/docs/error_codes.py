@@ -18,13 +18,13 @@ _ERRORS_HEAD = """\
 
 <!-- Written by `make generate` from the table of operations; changes made here are lost. -->
 
-Each operation lists its errors in the order of its checks. The first failed check is answered; the faults of a body are
-all reported at once. The [last section](#every-error) says what each error means and what to do about it. The token
-endpoints answer with a flat body, all other operations with a list under `errors`."""
+Each operation lists its errors in the order of its checks. The response reports the first check that fails, and all
+errors in a body at once. The [last section](#every-error) says what each error means and what to do about it. The token
+endpoints respond with a flat body, all other operations with a list under `errors`."""
 
 _RETIRED_HEAD = """\
-Operations of the earlier interface answer 410 `gone` before any other check, with the successor in the message and in a
-`Link`. For other paths below `/point/integration-api` the successor is `GET /docs`."""
+Operations of the earlier API respond with 410 `gone` before any other check, with the successor in the message and in a
+`Link` header. For other paths below `/point/integration-api` the successor is `GET /docs`."""
 
 
 def page(operations: Iterable[Operation] = OPERATIONS) -> str:

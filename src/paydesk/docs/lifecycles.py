@@ -14,26 +14,26 @@ _ORDERS_HEAD = """\
 <!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
 
 `processed` means paid, `failed` means not paid; `status_detail` need not be read. `failed`, `canceled` and `refunded`
-are final. Each move increments `version` and sends its action to the webhook subscriptions."""
+are final. Each transition increments `version` and sends its action to the webhook subscriptions."""
 
 _ORDERS_TAIL = """\
-A move *before authorization* is possible only until the terminal is permitted to authorize the payment at the acquirer.
-That permit is the point of no return: of a concurrent cancel, expiry, result and permit, the first to be committed
-decides.
+A transition *before authorization* is possible only until the terminal is permitted to authorize the payment at the
+acquirer. That permit is the point of no return: of a concurrent cancel, expiry, result and permit, the first to be
+committed decides.
 
 - **Before authorization** no card was charged. A cancel, the cancel key of the terminal and the expiry each end the
   order as `canceled`; the payment's `status_detail` shows which of them it was.
-- **After authorization is permitted** only the outcome of the payment ends the order. A cancel is answered 202 and has
-  no effect, or 409 once the outcome is unknown; nothing expires.
+- **After authorization is permitted** only the outcome of the payment ends the order. A cancel gets 202 and has no
+  effect, or 409 once the outcome is unknown. The order does not expire.
 - **`check_on_terminal`** is an order whose outcome is unknown. It ends as `processed` or `failed`:
   [When the outcome is unknown](unknown-outcomes.md).
-- **A late approval**, for an order that was paid already or ended otherwise, moves nothing. It is reversed at the
-  acquirer.
-- **A refund** moves a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
+- **A late approval**, for an order that was paid already or ended otherwise, does not change the order. It is reversed
+  at the acquirer.
+- **A refund** changes a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
 
 With `order_statuses = "extended"` two states have their own names, in status and action: detail `expired`
-as status `expired`, and `check_on_terminal` as `action_required`. The moves are the same. For the corresponding states
-of a payment intent, of the earlier interface: [Migrate from payment intents](migrate.md#states)."""
+as status `expired`, and `check_on_terminal` as `action_required`. The transitions are the same. For the states of
+payment intents, the earlier API, see [Migrate from payment intents](migrate.md#states)."""
 
 _TOKENS_HEAD = """\
 # Token lifecycle
@@ -43,7 +43,7 @@ _TOKENS_HEAD = """\
 A seller's consent creates a code, the code is exchanged for the first tokens, and every refresh issues the next
 generation. All of them are one token family and are revoked together. An application may not know which token is the
 newest, because a response was lost or two of its processes refreshed concurrently. So a used refresh token returns its
-successor again for a grace period; later reuse means that a second party has the token."""
+successor again for a grace period; later reuse is treated as theft and revokes the family."""
 
 _NONE = "none"
 
@@ -145,7 +145,7 @@ def page_of_tokens() -> str:
             ),
             "",
             "Any other event changes nothing. Requests of a suspended seller or application, or with a redirect URI,",
-            "verifier or scope that doesn't match, are refused without a move. Ended families are pruned later:",
+            "verifier or scope that doesn't match, are refused without a transition. Ended families are deleted later:",
             "[Retention](retention.md).",
             "",
         ]

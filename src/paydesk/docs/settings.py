@@ -28,9 +28,9 @@ _LIMITS_HEAD = """\
 
 <!-- Written by `make generate` from `settings.py` and `docs/settings.py`; changes made here are lost. -->
 
-Rate limits of requests and of failed authentications. A request over a limit is answered 429 with `Retry-After` in
-whole seconds; nothing was done, and the same request can be sent after that time. Every limit is a
-[setting](settings.md), and 0 turns it off. Limits are token buckets: a burst is allowed at
+Rate limits of requests and of failed authentications. A request over a limit gets 429 with `Retry-After` in whole
+seconds; it has had no effect and can be repeated after that time. Every limit is a [setting](settings.md), and 0 turns
+it off. Limits are token buckets: a burst is allowed at
 once (without a burst setting, the limit itself), then requests at the rate of the limit."""
 
 _LIMITS_TAIL = f"""\
@@ -59,11 +59,11 @@ _LIMITS_TAIL = f"""\
 ## Other limits
 
 With one access token at most {WAITING_PER_TOKEN_MAX} requests wait for events at `GET /v1/events`;
-a further one is answered 429.
+a further one gets 429.
 
-At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins are answered 503 at once,
-those from unknown addresses first. A wrong password is answered at a multiple of half a second, a wrong client secret
-at a multiple of 10 ms, so that the duration reveals nothing. Limits of requests and connections are
+At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins get 503 at once, those
+from unknown addresses first. The response to a wrong password is sent at a multiple of half a second, to a wrong client
+secret at a multiple of 10 ms, so that its duration reveals nothing. Limits of requests and connections are
 [settings](settings.md).
 
 A seller's session ends `session_hours` after sign-in (default {_FIELDS["session_hours"].default}) and after
@@ -71,7 +71,7 @@ A seller's session ends `session_hours` after sign-in (default {_FIELDS["session
 most once in {USE_EVERY_MS // 1000} s.
 
 A password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters and must not be one of about
-44,000 common ones. The check takes a process about 2 MB and 20 ms the first time, and about 1 ms later.
+44,000 common ones. The first check in a process takes about 2 MB and 20 ms, later ones about 1 ms.
 
 A seller's page of applications lists the newest {LISTED_MAX}.
 Withdrawing all of a seller's authorizations is one transaction."""

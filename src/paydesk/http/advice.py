@@ -6,9 +6,9 @@ from paydesk.core.errors import ErrorKind
 
 ADVICE = {
     # The tokens
-    "invalid_client": "Check client_id and client_secret; a rotated secret stops working.",
+    "invalid_client": "Check client_id and client_secret. After a rotation, use the new secret.",
     "invalid_grant": "Start the authorization again: the code or refresh token was used, or belongs to another client.",
-    "invalid_scope": "Request `offline_access`, `read` and `write`, each at most once, no more than was authorized.",
+    "invalid_scope": "Request `offline_access`, `read` or `write`, each once, and only what was authorized.",
     "invalid_request": "Compare the body with the fields above: one is missing, repeated, unknown or of another type.",
     "unsupported_grant_type": "Send `authorization_code` or `refresh_token`.",
     "unauthorized_client": "Ask the seller to authorize the application again.",
@@ -49,18 +49,18 @@ ADVICE = {
     "resource_locked": "Retry with the same key in a moment: the first request is still running.",
     "payload_too_large": "Send at most 64 KiB.",
     "unsupported_media_type": "Send `Content-Type: application/json`, in UTF-8 and without `Content-Encoding`.",
-    "request_timeout": "Retry on a better connection; with the same key it has one effect.",
+    "request_timeout": "Retry with the same key: the request takes effect at most once.",
     "too_many_requests": "Wait for the seconds of `Retry-After`, then retry.",
     "internal_error": "Retry with the same key; report the `x-request-id` to the operator.",
     "service_unavailable": "Retry with the same key: the request may or may not have been applied.",
     "not_ready": "Send requests to another node until this one is ready; `details` has the reason.",
     # Orders
-    "order_not_found": "Check the id, and that the token's seller and kind, live or test, are those of the order.",
+    "order_not_found": "Check the id, and that the token is for the order's seller and mode, live or test.",
     "forbidden_checking_terminal_owner": "Use a terminal from GET /terminals/v1/list with the same token.",
     "terminal_not_in_pdv_mode": "Set its mode with PATCH /terminals/v1/setup.",
     "already_queued_order_on_terminal": "Wait for the conflicting order or cancel it, then retry with the same key.",
     "transaction_not_found": "Use the payment's id from the order: PAY, then the order's id without ORD.",
-    "order_already_refunded": "Nothing: the whole amount is refunded.",
+    "order_already_refunded": "No action is needed: the whole amount is refunded.",
     "cannot_refund_order": (
         "`details` has the reason. A declined refund stays declined under this key: use a new key to try again."
     ),
@@ -68,8 +68,8 @@ ADVICE = {
     "partial_refund_forbidden_with_tips": "Refund the whole order: send no body.",
     "refund_amount_exceeds": "Refund at most the remaining amount in `details`.",
     "refund_in_progress": "Wait for the other refund to finish, then retry with the same key.",
-    "cannot_cancel_order": "Read `details`: an order at its terminal needs another header; refund a paid order.",
-    "order_already_canceled": "Nothing: the order is canceled.",
+    "cannot_cancel_order": "Read `details`: at its terminal an order needs the extra header; refund a paid order.",
+    "order_already_canceled": "No action is needed: the order is canceled.",
     # Terminals
     "terminal_not_found": "Use a terminal from GET /terminals/v1/list with the same token.",
     "terminal_busy": "Wait for its order to end, or cancel it, then set the mode.",
@@ -78,7 +78,7 @@ ADVICE = {
     "lease_not_found": "Delete the lease; it does not belong to this terminal.",
     "order_canceled": "Stop and return to idle; the buyer is not charged.",
     "cancel_not_requested": "Continue the payment, or report a result.",
-    "order_not_granted": "Answer `done: true`; nothing was sent to the acquirer yet.",
+    "order_not_granted": "Send `done: true`: authorization was not permitted, so nothing was charged.",
     "order_granted": "Wait for the result: the payment may already have been sent to the acquirer.",
     "order_finished": "Stop reporting: the result is recorded.",
     "result_conflict": "Stop reporting: the result is recorded, and an inquiry asks the acquirer for the outcome.",
@@ -94,9 +94,9 @@ ADVICE = {
     "store_not_found": "Use a store_id from the seller's list of stores.",
     "pos_not_found": "Use a pos_id from the seller's list of points of sale.",
     "email_taken": "Use the existing seller, or another address.",
-    "too_many_secrets": "Remove a secret, or let the others expire at once with `others_expire_in` of `0s`.",
-    "external_pos_id_taken": "Use the existing point of sale, or another name.",
-    "pos_taken": "Name another point of sale, or none to create one; or set the other terminal to STANDALONE.",
+    "too_many_secrets": "Remove a secret, or expire all others at once with `others_expire_in`: `0s`.",
+    "external_pos_id_taken": "Use the existing point of sale, or another external_pos_id.",
+    "pos_taken": "Send another pos_id, or none to create a point of sale; or set the other terminal to STANDALONE.",
 }
 
 

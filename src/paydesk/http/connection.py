@@ -1,4 +1,4 @@
-"""A connection of uvicorn's with deadlines for head, body and idle time, size limits and errors as JSON."""
+"""A uvicorn connection with deadlines for head, body and idle time, size limits, and errors as JSON."""
 
 from __future__ import annotations
 

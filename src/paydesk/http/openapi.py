@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI 3.1 document, generated from the table of operations."""
+"""The API as an OpenAPI 3.1 document, generated from the table of operations."""
 
 from __future__ import annotations
 

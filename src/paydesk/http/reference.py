@@ -68,8 +68,8 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
         return page()
 
     served = (
-        _row("/openapi.json", "openapi", "The interface as an OpenAPI 3.1 document", show_document),
-        _row("/docs", "docs", "The interface as a page", show_page, HTML),
+        _row("/openapi.json", "openapi", "Get the OpenAPI 3.1 document", show_document),
+        _row("/docs", "docs", "Show the API reference", show_page, HTML),
         *(asset_operation("public", ASSETS_PATH, name, _content(name), kind) for name, kind in ASSETS.items()),
     )
     return served

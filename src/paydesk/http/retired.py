@@ -1,4 +1,4 @@
-"""Operations of the earlier interface: answered 410 with the successor's name, before anything is read.
+"""Operations of the earlier API: answered 410 with the successor's name, before anything is read.
 
 Other requests below the earlier paths are answered 410 with a link to `/docs`.
 """

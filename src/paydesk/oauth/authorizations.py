@@ -23,13 +23,13 @@ class Authorization:
 
 _COLUMNS = "seller_id, authorization_id, application_id, scope, created_ms, withdrawn_ms"
 
-# In: an authorization, beside earlier ones of the same seller and application.
+# Inserts an authorization, beside earlier ones of the same seller and application.
 INSERT = f"INSERT INTO authorizations ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, NULL)"
 
-# Out: one authorization.
+# Selects one authorization.
 GET = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 AND authorization_id = $2"
 
-# Out: the number of a seller's valid authorizations.
+# Counts a seller's valid authorizations.
 COUNT = f"SELECT COUNT(*) FROM authorizations WHERE seller_id = $1 AND {lifecycle.WITHDRAW.guard('authorizations')}"
 
 

@@ -18,7 +18,7 @@ from paydesk.storage.database import Database, Transaction
 
 ENTRIES_MAX = 10_000
 
-# Out: an access token with everything that can invalidate it.
+# Selects an access token with everything that can invalidate it.
 ACCESS_TOKEN = """SELECT t.family_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
         c.application_id, c.live, c.revoked_ms, a.withdrawn_ms,
         s.currency, s.country, s.suspended_ms, p.suspended_ms, t.created_ms, p.scopes

@@ -19,8 +19,8 @@ TOKEN_FORBIDDEN = ErrorKind("forbidden", 400, "The application or the seller is 
 INVALID_GRANT = ErrorKind(
     "invalid_grant",
     400,
-    "The code or refresh token is invalid, expired, revoked or of another client, or redirect_uri or code_verifier"
-    " does not match.",
+    "The code or refresh token is invalid, expired, revoked or issued to another client, or redirect_uri or"
+    " code_verifier does not match.",
 )
 UNAUTHORIZED_CLIENT = ErrorKind(
     "unauthorized_client",

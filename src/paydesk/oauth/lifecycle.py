@@ -84,7 +84,7 @@ RETRY_CODE = Move(
 )
 REUSE_CODE = Move(
     "reuse_code",
-    "the exchanged code, later, before it expires: an attack",
+    "the exchanged code, later, before it expires: treated as theft",
     _NOT_REVOKED,
     REVOKED,
     _REFUSED,

@@ -62,12 +62,12 @@ class RefreshToken(msgspec.Struct, frozen=True):
         return self.expired_ms is not None or now_ms >= self.expires_ms
 
 
-# In: an authorization code.
+# Inserts an authorization code.
 INSERT_CODE = """INSERT INTO codes
     (seller_id, digest, authorization_id, application_id, redirect_uri, scope, challenge, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
 
-# Out: a code with its authorization and its seller.
+# Selects a code with its authorization and its seller.
 CODE = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
         c.redirect_uri, c.challenge, c.expires_ms, c.expired_ms, c.exchanged_ms, c.family_id
     FROM codes c
@@ -82,7 +82,7 @@ CLAIM_CODE = f"""UPDATE codes SET exchanged_ms = $3, family_id = $4
 # issued, exchanged -> expired: a code refused as expired stays expired, also if the clock is set back.
 EXPIRE_CODE = "UPDATE codes SET expired_ms = $3 WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL"
 
-# In: a family at its first generation.
+# Inserts a family at its first generation.
 INSERT_FAMILY = """INSERT INTO token_families
     (seller_id, family_id, authorization_id, application_id, live, scope, generation, created_ms)
     VALUES ($1, $2, $3, $4, $5, $6, 1, $7)"""
@@ -100,17 +100,17 @@ EXPIRE_FAMILY = f"""UPDATE token_families SET expired_ms = $4
 REVOKE_FAMILY = f"""UPDATE token_families SET revoked_ms = $3, revoked_reason = $4
     WHERE seller_id = $1 AND family_id = $2 AND {lifecycle.REVOKE.guard("token_families")}"""
 
-# In: the refresh token of a generation.
+# Inserts the refresh token of a generation.
 INSERT_REFRESH_TOKEN = """INSERT INTO refresh_tokens
     (seller_id, digest, family_id, generation, key_version, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7)"""
 
-# In: the access token of a generation.
+# Inserts the access token of a generation.
 INSERT_ACCESS_TOKEN = """INSERT INTO access_tokens
     (seller_id, digest, family_id, generation, key_version, scope, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
-# Out: a refresh token with its family, its authorization and its seller.
+# Selects a refresh token with its family, its authorization and its seller.
 REFRESH_TOKEN = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
         c.family_id, c.live, t.generation, t.expires_ms, c.generation, c.expired_ms, c.revoked_ms, c.revoked_reason,
         t.created_ms
@@ -120,7 +120,7 @@ REFRESH_TOKEN = """SELECT c.seller_id, c.application_id, c.authorization_id, c.s
     JOIN sellers s ON s.seller_id = c.seller_id
     WHERE t.seller_id = $1 AND t.digest = $2"""
 
-# Out: two consecutive generations of a family, or only the first.
+# Selects two consecutive generations of a family, or only the first.
 GENERATIONS = """SELECT generation, key_version, scope, created_ms, expires_ms, digest FROM access_tokens
     WHERE seller_id = $1 AND family_id = $2 AND generation IN ($3, $4) ORDER BY generation"""
 

@@ -23,7 +23,7 @@ def listing(
         method="GET",
         path=f"{BASE}/{noun}",
         name=f"operator_list_{noun}",
-        summary=f"List {noun}",
+        summary=f"List {'points of sale' if noun == 'pos' else noun}",
         surface="operator",
         handler=handler,
         answer=response_schemas.list_of(item),

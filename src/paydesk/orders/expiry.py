@@ -1,4 +1,4 @@
-"""Workers for what does not happen in time: expire orders, mark outcomes as unknown, end unanswered cancel requests."""
+"""Workers of the orders' deadlines: expire orders, mark outcomes as unknown, end unanswered cancel requests."""
 
 from __future__ import annotations
 

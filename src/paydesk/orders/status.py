@@ -136,7 +136,7 @@ CANCEL_ON_TERMINAL = Move(
 )
 EXPIRE = Move(
     "expire",
-    "expiration_time runs out",
+    "expiration_time passes",
     (CREATED, *_BEFORE_CHECK),
     (EXPIRED,),
     "order.canceled",

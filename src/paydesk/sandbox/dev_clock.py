@@ -20,7 +20,7 @@ async def freeze(database: Database, clock: MovableClock) -> None:
     """Stop the clock.
 
     It is stopped before its row is committed: otherwise it would run on during the commit and then jump back. If the
-    commit fails it stays stopped, which is not going back either.
+    commit fails, it stays stopped.
     """
     async with clock.moving:
         clock.freeze()

@@ -66,7 +66,7 @@ async def move_clock(call: Call) -> Handled:
         if clock.now_ms() + by_ms > CLOCK_MS_MAX:
             raise PROPERTY_VALUE.with_reason("clock after 2099", "'$.advance' - must not lead beyond the year 2099")
         await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
-    # Workers that wait for a time by this clock look again.
+    # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
     return await show_clock(call)
 

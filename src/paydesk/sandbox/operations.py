@@ -16,8 +16,8 @@ SIMULATION: tuple[Operation, ...] = (
         name="simulate_order",
         summary="Move a test order to a status",
         description=(
-            "Replaces the terminal: the order passes through `at_terminal`, and only a processed order can be"
-            " refunded. Every move on the way is committed, with its notification, before the answer. A terminal that"
+            "Acts in place of the terminal: the order passes through `at_terminal`, and only a processed order can be"
+            " refunded. Every status change is committed, with its notification, before the response. A terminal that"
             " has the order receives `cancel`. While the terminal is permitted to authorize, the order cannot be moved"
             " until its outcome is unknown. After `action_required` there is no inquiry at the acquirer: end the order"
             " with another request."

@@ -100,4 +100,4 @@ class WorkError(Exception):
 
 
 class UnsafeDatabase(Exception):
-    """The database cannot be used as it is configured, or belongs to another version; the message says what to change."""
+    """The database cannot be used as configured, or belongs to another version. The message says what to change."""

@@ -86,7 +86,7 @@ async def behind(database: Database) -> list[str]:
         history = [name for _, name, _ in await _history(tx, database.name)]
         names = [migration.name for migration in shipped()]
         if history[: len(names)] != names[: len(history)]:
-            raise UnsafeDatabase("The database belongs to another version of Paydesk.")
+            raise UnsafeDatabase("The database belongs to another version of Paydesk. Run that version.")
         return names[len(history) :]
 
     return await database.read(work)

@@ -13,8 +13,8 @@ import apsw
 from paydesk.storage.database import DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
-"""The first that can alter constraints, for later migrations. Before 3.51.3 a reset of the write-ahead log can corrupt a
-database (https://sqlite.org/wal.html)."""
+"""The first that can alter constraints, for later migrations. Before 3.51.3 a reset of the write-ahead log can corrupt
+a database (https://sqlite.org/wal.html)."""
 
 STATEMENTS_CACHED_MAX = 1000
 CACHE_KIB = 65_536

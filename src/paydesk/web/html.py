@@ -48,9 +48,9 @@ def page(
 
     `leads_away`: the answer to its form redirects to an application. Chromium and Safari apply form-action to every
     redirect after a form, the application's own ones included, which are unknown here: such a page has no form-action.
-    `isolated`: the page severs the browser's tie to the window that opened it. No page or redirect between an
-    application's authorization request and its redirect URI may do that: an application that opened a popup would lose
-    it, and the popup its `window.opener`.
+    `isolated`: the page has `Cross-Origin-Opener-Policy: same-origin`. No page or redirect between an application's
+    authorization request and its redirect URI may have it: an application that opened a popup could no longer access
+    it, and the popup would lose its `window.opener`.
     """
     body = templates.environment(package).get_template(template).render(t=words, asset=asset_path, **values)
     own = (

@@ -24,19 +24,19 @@ _UNKNOWN_CLIENT_DIGEST = digest("secret of no client")
 _COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, public_key_live, public_key_test,
     suspended_ms, created_ms"""
 
-# In: a new application.
+# Inserts an application.
 INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, $9)"
 
-# Out: one application.
+# Selects one application.
 GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
 
-# Out: one application, locked until the commit against changes and new secrets.
+# Selects one application, locked until the commit against changes and new secrets.
 LOCK = f"{GET} FOR UPDATE"
 
-# Out: all applications, the oldest first.
+# Selects all applications, the oldest first.
 LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
 
-# The fields that an operator may change.
+# Updates the fields that an operator may change.
 CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6
     WHERE application_id = $1"""
 
@@ -46,22 +46,22 @@ SUSPEND = "UPDATE applications SET suspended_ms = $2 WHERE application_id = $1 A
 # suspended -> active.
 RESUME = "UPDATE applications SET suspended_ms = NULL WHERE application_id = $1 AND suspended_ms IS NOT NULL"
 
-# In: a secret.
+# Inserts a secret.
 INSERT_SECRET = """INSERT INTO application_secrets (application_id, secret_id, digest, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, NULL)"""
 
-# Out: an application's secrets, the oldest first.
+# Selects an application's secrets, the oldest first.
 LIST_SECRETS = """SELECT secret_id, created_ms, expires_ms FROM application_secrets
     WHERE application_id = $1 ORDER BY created_ms, secret_id"""
 
-# Out: a secret is gone, and so invalid even if the clock is set back.
+# Deletes a secret, which stays invalid even if the clock is set back.
 DELETE_SECRET = "DELETE FROM application_secrets WHERE application_id = $1 AND secret_id = $2"
 
-# Out: an application's expired secrets are gone.
+# Deletes an application's expired secrets.
 DELETE_EXPIRED_SECRETS = """DELETE FROM application_secrets
     WHERE application_id = $1 AND (expires_ms <= $2 OR expired_ms IS NOT NULL)"""
 
-# A secret expires at an instant; an earlier expiry stays.
+# Sets the expiry of a secret, unless it expires earlier.
 EXPIRE_SECRET = """UPDATE application_secrets SET expires_ms = $3
     WHERE application_id = $1 AND secret_id = $2 AND (expires_ms IS NULL OR expires_ms > $3)"""
 
@@ -69,7 +69,7 @@ EXPIRE_SECRET = """UPDATE application_secrets SET expires_ms = $3
 SECRET_EXPIRED = """UPDATE application_secrets SET expired_ms = $3
     WHERE application_id = $1 AND secret_id = $2 AND expired_ms IS NULL"""
 
-# Out: an application with all its secrets, one row each; one row without a secret if it has none.
+# Selects an application with all its secrets, one row each; one row without a secret if it has none.
 WITH_SECRETS = """SELECT a.application_id, a.name, a.redirect_uris, a.scopes, a.pkce_required, a.on_replay,
         a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
         s.secret_id, s.digest, s.expires_ms, s.expired_ms

@@ -29,7 +29,7 @@ class Decision:
     code: str | None
 
 
-# In: a consent request.
+# Inserts a consent request.
 INSERT = """INSERT INTO consent_requests (seller_id, digest, session_digest, application_id, redirect_uri, scope,
         challenge, state, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
@@ -39,7 +39,7 @@ DECIDE = """UPDATE consent_requests SET decided_ms = $4
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4
     RETURNING application_id, redirect_uri, scope, challenge, state"""
 
-# Out: a request that was decided before it expired.
+# Selects a request that was decided before it expired.
 DECIDED = """SELECT application_id, redirect_uri, scope, challenge, state FROM consent_requests
     WHERE seller_id = $1 AND digest = $2 AND session_digest = $3 AND decided_ms < expires_ms"""
 

@@ -23,37 +23,37 @@ class Seller:
 
 _COLUMNS = "seller_id, email, name, country, currency, suspended_ms, created_ms"
 
-# In: a new seller, unless the e-mail address is taken.
+# Inserts a seller, unless the e-mail address is taken.
 INSERT = f"""INSERT INTO sellers ({_COLUMNS}, password) VALUES ($1, $2, $3, $4, $5, NULL, $6, $7)
     ON CONFLICT DO NOTHING RETURNING {_COLUMNS}"""
 
-# Out: one seller.
+# Selects one seller.
 GET = f"SELECT {_COLUMNS} FROM sellers WHERE seller_id = $1"
 
-# Out: one seller, locked until the commit against changes.
+# Selects one seller, locked until the commit against changes.
 LOCK = f"{GET} FOR UPDATE"
 
-# Out: the seller with an e-mail address, with the hash of the password.
+# Selects the seller with an e-mail address, with the hash of the password.
 BY_EMAIL = f"SELECT {_COLUMNS}, password FROM sellers WHERE email = $1"
 
-# Out: all sellers, the oldest first.
+# Selects all sellers, the oldest first.
 LIST = f"SELECT {_COLUMNS} FROM sellers ORDER BY created_ms, seller_id"
 
 # The fields that an operator may change: not country and currency, on which existing orders depend.
 CHANGE = "UPDATE sellers SET email = $2, name = $3 WHERE seller_id = $1"
 
-# In: a placeholder that reserves an e-mail address. UPDATE has no ON CONFLICT, and of two concurrent transactions that
-# change to the same address only one may succeed.
+# Inserts a placeholder that reserves an e-mail address. UPDATE has no ON CONFLICT, and of two concurrent transactions
+# that change to the same address only one may succeed.
 CLAIM_EMAIL = f"""INSERT INTO sellers ({_COLUMNS}, password) VALUES ($1, $2, '', '', '', NULL, 0, '')
     ON CONFLICT DO NOTHING"""
 
-# Out: the placeholder is gone.
+# Deletes the placeholder.
 DROP_CLAIM = "DELETE FROM sellers WHERE seller_id = $1"
 
-# A new password.
+# Sets another password.
 CHANGE_PASSWORD = "UPDATE sellers SET password = $2 WHERE seller_id = $1"
 
-# The same password, rehashed, unless it was changed since the hash was read.
+# Replaces the hash of the same password, unless it was changed since the hash was read.
 REPLACE_HASH = "UPDATE sellers SET password = $3 WHERE seller_id = $1 AND password = $2"
 
 # active -> suspended; the first instant stays.

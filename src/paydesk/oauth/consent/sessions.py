@@ -23,23 +23,23 @@ class Session:
     name: str
 
 
-# Out: the seller, if the password is still the verified one; locked until the session is committed, so that a
+# Locks the seller, if the password is still the verified one, until the session is committed, so that a
 # transaction that sets another password or suspends the seller sees the session and ends it.
 LOCK_SELLER = """SELECT 1 FROM sellers WHERE seller_id = $1 AND password = $2 AND suspended_ms IS NULL FOR SHARE"""
 
-# In: a new session.
+# Inserts a session.
 INSERT = "INSERT INTO seller_sessions (seller_id, digest, created_ms, expires_ms) VALUES ($1, $2, $3, $4)"
 
-# Out: a session with its seller.
+# Selects a session with its seller.
 GET = """SELECT s.expires_ms, COALESCE(s.used_ms, s.created_ms), s.expired_ms, s.ended_ms, p.suspended_ms, p.email,
         p.name
     FROM seller_sessions s JOIN sellers p ON p.seller_id = s.seller_id
     WHERE s.seller_id = $1 AND s.digest = $2"""
 
-# Out: the same, locked until the commit: no other transaction ends the session before that.
+# Selects the same, locked until the commit: no other transaction ends the session before that.
 LOCK = f"{GET} FOR UPDATE OF s"
 
-# The session is used now; the last recorded use was at $4 or before.
+# Records a use of the session, if the last recorded one was at $4 or before.
 USE = """UPDATE seller_sessions SET used_ms = $3
     WHERE seller_id = $1 AND digest = $2 AND COALESCE(used_ms, created_ms) <= $4"""
 

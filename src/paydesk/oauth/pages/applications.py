@@ -20,7 +20,7 @@ from paydesk.web import html
 WITHDRAW = "withdraw"
 LISTED_MAX = 500
 
-# Out: a seller's valid authorizations with their applications, the newest first.
+# Selects a seller's valid authorizations with their applications, the newest first.
 LIST = """SELECT a.authorization_id, p.name, a.scope, a.created_ms
     FROM authorizations a JOIN applications p ON p.application_id = a.application_id
     WHERE a.seller_id = $1 AND a.withdrawn_ms IS NULL

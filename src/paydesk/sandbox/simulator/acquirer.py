@@ -132,9 +132,9 @@ class Simulator:
         return await self._answer("refund", payment, key, own_rules, effect)
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Void the approval, at most once per `key`; with a reference, only the approval that has it.
+        """Reverse the approval, at most once per `key`; with a reference, only the approval that has it.
 
-        A payment missing from the ledger is blocked: it will be declined when it arrives. That counts as approved.
+        A payment missing from the ledger is blocked: it will be declined when it arrives. The result is `Approved`.
         """
         now_ms = self._clock.now_ms()
 

@@ -118,7 +118,7 @@ def _rule(word: str) -> Rule:
     return Rule(operation, behaviour, _ARGUMENTS[behaviour](word, argument), share)
 
 
-# A reversal always succeeds: it voids an approval or blocks a later one. An inquiry changes nothing.
+# A reversal always succeeds: it reverses an approval or blocks a later one. An inquiry changes nothing.
 _UNSUPPORTED = (("inquiry", "decline"), ("inquiry", "late"), ("reversal", "decline"))
 
 

@@ -51,8 +51,8 @@ class Fleet:
     async def add(self, terminal_id: str, device_token: str, script: str) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        Returns after its first hello, or after 5 s, when it goes on trying in the background. Raises `ValueError` for
-        an invalid script or id.
+        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
+        `ValueError` for an invalid script or id.
         """
         path = journals.path_of(self._folder, terminal_id)
         normalized = str(scripts.parse(script))

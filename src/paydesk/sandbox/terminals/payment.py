@@ -21,7 +21,7 @@ from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, 
 from paydesk.sandbox.terminals.scripts import Script
 
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
-"""The result when the buyer or cashier pressed the red key before the permit."""
+"""The result when the buyer or cashier canceled at the terminal before the permit."""
 NEVER_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 """The result when the terminal had the permit and did not call the acquirer."""
 UNKNOWN = {"outcome": "unknown"}
