@@ -14,13 +14,13 @@ import pytest
 
 from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, new_key, new_payment
+from conftest import first_and_others, short_and_long
 from forks import Forks
 from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
 from paydesk.payments.acquirer import Approved, NotSent, Outcome, Unknown
 from paydesk.storage.connect import open_database
 from paydesk_process import environment
 
-KILLS = 6
 SIGKILLED = -signal.SIGKILL
 BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simulator_ledger_inconsistent")
 
@@ -49,7 +49,7 @@ async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Outc
     raise AssertionError(f"no answer to {operation} {key}")
 
 
-@pytest.mark.parametrize("operation", ["payment", "refund", "reversal"])
+@pytest.mark.parametrize("operation", first_and_others("refund", "payment", "reversal"))
 async def test_killed_before_or_after_the_commit(
     database_url: str, forks: Forks, tmp_path: Path, operation: str
 ) -> None:
@@ -74,12 +74,13 @@ async def test_killed_before_or_after_the_commit(
             assert await bank.row(BOOK_AGAINST_ITSELF) is None
 
 
-async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", short_and_long(2, 6))
+async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path, kills: int) -> None:
     """Results stay the same, refunds stay within the payment, and the ledger is consistent."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     moments, log, run = random.Random(seed), tmp_path / "log", str(seed)
-    for number in range(KILLS):
+    for number in range(kills):
         arguments = [database_url, "everything", str(seed + number), run, ""]
         before = log.stat().st_size if log.exists() else 0
         fork = forks.start(arguments, environment(), log)
@@ -101,7 +102,7 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
             results += 1
             if operation != "payment" or payment_id not in reversed_ids:
                 assert outcome == str(final[operation, payment_id, key]), line
-        assert results > KILLS
+        assert results > kills
         assert await bank.row(BOOK_AGAINST_ITSELF) is None
         refunded = await bank.row(
             "SELECT MAX(refunded_minor), SUM(refunded_minor) FROM simulator_payments WHERE seller_id = $1", SELLER
