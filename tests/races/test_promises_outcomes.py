@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("batching")
 ROUNDS_MAX = 2000
 
 
-@pytest.mark.parametrize("rounds", short_and_long(20, 120))
+@pytest.mark.parametrize("rounds", short_and_long(40, 120))
 @pytest.mark.parametrize("name", RACES)
 async def test_only_the_listed_outcomes_occur(database: Database, database_url: str, name: str, rounds: int) -> None:
     """Each of them does occur, and the invariants hold."""
