@@ -84,7 +84,7 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
         arguments = [database_url, "everything", str(seed + number), run, ""]
         before = log.stat().st_size if log.exists() else 0
         fork = forks.start(arguments, environment(), log)
-        _wait_for_a_result(log, before)
+        _wait_for_a_result(log, before, number + 2)
         time.sleep(moments.uniform(0, 0.15))  # noqa: ASYNC251 - nothing else runs here
         fork.send_signal(signal.SIGKILL)
         assert fork.wait() == SIGKILLED, log.read_text()
@@ -112,8 +112,14 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
         assert refunded[1] > 0
 
 
-def _wait_for_a_result(log: Path, before: int) -> None:
+def _wait_for_a_result(log: Path, before: int, results_min: int) -> None:
+    """Wait until the log has grown, and has so many results that are final."""
     deadline = time.monotonic() + 30
-    while not log.exists() or log.stat().st_size <= before:
+    while not log.exists() or log.stat().st_size <= before or _final_results(log) < results_min:
         assert time.monotonic() < deadline, "the acquirer gives no result"
         time.sleep(0.005)  # Another process gives no sign of its own.
+
+
+def _final_results(log: Path) -> int:
+    outcomes = [line.split(" ", 3)[-1] for line in log.read_text().splitlines()]
+    return sum(not outcome.startswith(("Unknown", "NotSent")) for outcome in outcomes)

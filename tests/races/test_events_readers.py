@@ -28,6 +28,7 @@ from refund_scene import ledgers_agree
 from service import Reply, Service, Terminal, access_token, order_body, running
 
 WRITERS = 16
+READ_SECONDS_MAX = 30
 ORDERS = 20
 ALL = """
 SELECT e.order_id, e.version, e.number FROM order_events e
@@ -121,6 +122,9 @@ async def test_every_event_is_read_once_and_in_order(database_url: str, tmp_path
             process = nodes.processes[number % len(nodes.processes)]
             await asyncio.to_thread(process.kill)
             await asyncio.to_thread(process.start)
+        async with asyncio.timeout(READ_SECONDS_MAX):
+            while len(seen) <= WRITERS * 3:  # noqa: ASYNC110 - a page read gives no sign
+                await asyncio.sleep(0.05)
         stop.set()
         await asyncio.gather(*writers)
         written.set()

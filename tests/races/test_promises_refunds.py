@@ -29,6 +29,7 @@ from service import Device, Reply, Service
 pytestmark = pytest.mark.usefixtures("batching")
 
 ROUNDS = short_and_long(20, int(os.environ.get("RACE_ROUNDS", "120")) // 2)
+ROUNDS_MAX = 2000
 TERMINALS = 20
 PATIENT = Settings(refund_answer_seconds=60)
 """However loaded the machine: what is decided is answered."""
@@ -101,6 +102,9 @@ async def _eight_parts(one: Service, other: Service, device: Device) -> str:
 async def test_a_whole_refund_against_a_part(database: Database, database_url: str, rounds: int) -> None:
     """The part and then the rest, or one of the two alone; a rejected one can be requested again."""
     outcomes = await play(database, database_url, rounds, _whole_against_part)
+    while len(outcomes) == 1 and outcomes.total() < ROUNDS_MAX:
+        # On a loaded machine one of the two may be late for all of so few rounds.
+        outcomes += await play(database, database_url, rounds, _whole_against_part)
     assert set(outcomes) <= {
         "both",
         "part, whole refund_in_progress",
