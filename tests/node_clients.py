@@ -82,5 +82,5 @@ def _install() -> None:
 
 @cache
 def _node_major() -> int:
-    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
-    return int(told.stdout.strip().removeprefix("v").partition(".")[0])
+    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+    return int(printed.stdout.strip().removeprefix("v").partition(".")[0])

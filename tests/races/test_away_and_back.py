@@ -57,7 +57,7 @@ class GatedDatabase:
 
 
 class Client:
-    """A till that repeats its request with the same key until it is told what became of it."""
+    """A till that repeats its request with the same key until it knows the outcome."""
 
     def __init__(self, service: Service, terminal: Terminal) -> None:
         self._service, self._terminal = service, terminal
@@ -188,7 +188,7 @@ async def _lose_the_commit(wire: CutWire, how: Cut, ask: Callable[[], Awaitable[
 
 @pytest.mark.parametrize("how", first_and_others("after", "before", "silence"))
 async def test_a_commit_that_is_lost(cut: tuple[Service, CutWire], how: Cut) -> None:
-    """Whichever way it went, nobody is told what may not be so, and the repeat has exactly one effect."""
+    """The outcome is answered as unknown whether or not it was committed, and the repeat has exactly one effect."""
     service, wire = cut
     terminal = await service.terminal()
     made = await _lose_the_commit(wire, how, lambda: service.create(terminal, key="create"))

@@ -62,7 +62,7 @@ async def refreshes(process: Process, times: int) -> str:
 
 
 async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
-    """How long from now on what is stored can be redeemed, in milliseconds, as long as nobody refreshes: to the last.
+    """Return for how many milliseconds the stored token can be redeemed if no process refreshes meanwhile.
 
     That is a minute from the moment that its successor was refreshed, and where it was not, a day here.
     """
