@@ -164,6 +164,14 @@ def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
+def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the database's time limit for a loaded machine."""
+    from paydesk.storage import bounded
+
+    monkeypatch.setattr(bounded, "STALL_SECONDS", 60)
+
+
+@pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     """A fresh, migrated database of either kind, opened."""
     opened = await open_database(database_url)

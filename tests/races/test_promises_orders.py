@@ -14,7 +14,7 @@ from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal
 
-pytestmark = pytest.mark.usefixtures("batching")
+pytestmark = pytest.mark.usefixtures("batching", "patient_database")
 
 CONNECTIONS = 64
 TILLS, SALE = 16, "the-same-sale"

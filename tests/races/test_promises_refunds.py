@@ -21,12 +21,11 @@ from nodes import two_nodes
 from paydesk.core.clock import MovableClock
 from paydesk.http import three_phase
 from paydesk.settings import Settings
-from paydesk.storage import bounded
 from paydesk.storage.database import Database
 from refund_scene import Refunder, ledgers_agree, only, pay, refund, worker
 from service import Device, Reply, Service
 
-pytestmark = pytest.mark.usefixtures("batching")
+pytestmark = pytest.mark.usefixtures("batching", "patient_database")
 
 ROUNDS = short_and_long(20, int(os.environ.get("RACE_ROUNDS", "120")) // 2)
 ROUNDS_MAX = 2000
@@ -35,12 +34,6 @@ PATIENT = Settings(refund_answer_seconds=60)
 """However loaded the machine: what is decided is answered."""
 SPREAD_SECONDS = 0.01
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the database's time limits for a loaded machine."""
-    monkeypatch.setattr(bounded, "STALL_SECONDS", 60)
 
 
 Play = Callable[[Service, Service, Device], Awaitable[str]]

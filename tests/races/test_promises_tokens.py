@@ -14,7 +14,7 @@ from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply, Service
 
-pytestmark = pytest.mark.usefixtures("batching")
+pytestmark = pytest.mark.usefixtures("batching", "patient_database")
 
 MANY = 64
 CODES = 5
