@@ -62,15 +62,24 @@ def production_hash() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what says less: PostgreSQL where it isn't the subject, and commits of one on SQLite's one writer."""
+    """Mark as slow what says less: PostgreSQL where it isn't the subject, and commits of one after a file's first."""
+    alone: set[Path] = set()
     for item in items:
-        if "[alone-sqlite" in item.name or (item.get_closest_marker("sqlite_alone") and "[postgres" in item.name):
+        of_one = "[alone-" in item.name
+        if of_one and "[alone-postgres" in item.name and item.path not in alone:
+            alone.add(item.path)
+        elif of_one or (item.get_closest_marker("sqlite_alone") and "[postgres" in item.name):
             item.add_marker(pytest.mark.slow)
 
 
 def short_and_long(short: Any, long: Any) -> list[Any]:
     """Return the values of a parameter: one for `make test`, and one for `make test-slow`."""
     return [short, pytest.param(long, marks=pytest.mark.slow)]
+
+
+def first_and_others(first: Any, *others: Any) -> list[Any]:
+    """Return the values of a parameter: the first one for `make test`, the others for `make test-slow`."""
+    return [first, *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
 
 
 def skip_unless_ci(reason: str) -> NoReturn:
@@ -152,6 +161,14 @@ def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setitem(defaults, "write_units_max", 1)
     how: str = request.param
     return how
+
+
+@pytest.fixture
+def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the database's time limit for a loaded machine."""
+    from paydesk.storage import bounded
+
+    monkeypatch.setattr(bounded, "STALL_SECONDS", 60)
 
 
 @pytest.fixture

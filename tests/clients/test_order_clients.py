@@ -22,6 +22,7 @@ from conftest import skip_unless_ci
 from paydesk.core import errors as shared
 from paydesk.core.errors import ErrorKind
 from paydesk.core.ids import ulid
+from paydesk.http import server
 from paydesk.orders import errors
 from paydesk.payments import errors as payment_errors
 from paydesk.storage.database import Database
@@ -122,6 +123,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     """A service that the clients take for the one they were written for."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(server, "QUIET_SECONDS", 0.02)  # clients keep their connections
     async with running(database) as made:
         monkeypatch.setattr(Config, "_Config__api_base_url", made.base_url)
         yield made

@@ -26,6 +26,7 @@ import node_clients
 from conftest import skip_unless_ci
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
 from page_scene import PASSWORD, give_password
+from paydesk.http import server
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from seller import Seller
@@ -242,6 +243,7 @@ def client(request: pytest.FixtureRequest) -> Make:
 async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     """A service that the clients call instead of their own."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(server, "QUIET_SECONDS", 0.02)  # clients keep their connections
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")  # its own switch for loopback
     async with running(database, settings=Settings(public_url=ISSUER)) as started:
         monkeypatch.setattr(Config, "_Config__api_base_url", started.base_url)

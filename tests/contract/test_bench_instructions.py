@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 from bench.instructions import OPERATIONS, ROOT
 
+from conftest import first_and_others
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+
+@pytest.mark.parametrize("operation", first_and_others(*OPERATIONS))
 def test_the_counted_program_makes_the_requests_of_every_operation(operation: str, tmp_path: Path) -> None:
     """It exits with 0: every answer had the status that was expected."""
     finished = _inside(operation, tmp_path)
     assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.slow
 def test_the_counted_program_fails_on_an_operation_that_it_does_not_know(tmp_path: Path) -> None:
     """It does not exit with 0, so that its instructions are not counted."""
     assert _inside("unknown", tmp_path).returncode != 0

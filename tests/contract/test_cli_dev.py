@@ -445,6 +445,7 @@ def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -
         assert [one["redirect_uris"] for one in found] == [[after["redirect_uri"]]]
 
 
+@pytest.mark.sqlite_alone
 def test_lost_credentials_file_is_created_again(database_url: str, tmp_path: Path) -> None:
     """New secrets for the same application, seller and terminals."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:

@@ -12,8 +12,7 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk.core.clock import MovableClock
-from paydesk.events import relay
-from paydesk.events.handlers import POLL_INTERVAL_SECONDS
+from paydesk.events import handlers, relay
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.invariants import check
 from paydesk.oauth.clients import applications
@@ -84,15 +83,16 @@ async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
     assert (await read(service, behind, wait=1)).status == 200
 
 
-async def test_requests_of_disconnected_clients_stop_waiting(service: Service) -> None:
-    """After a few seconds other requests may wait instead."""
+async def test_requests_of_disconnected_clients_stop_waiting(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the longest interval of polls other requests may wait instead."""
+    monkeypatch.setattr(handlers, "POLL_INTERVAL_SECONDS", (0.2, 1.0))
     start = (await read(service)).body["next"]
     waiting = [asyncio.create_task(read(service, start, wait=50)) for _ in range(WAITING_PER_TOKEN_MAX)]
     await asyncio.sleep(0.5)
     for request in waiting:
         request.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    async with asyncio.timeout(POLL_INTERVAL_SECONDS[1] + 5):
+    async with asyncio.timeout(handlers.POLL_INTERVAL_SECONDS[1] + 5):
         while (await read(service, start, wait=1)).status == 429:  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(0.5)
 

@@ -14,7 +14,7 @@ import aiohttp
 
 from faults import breaking, checker, final_state, inbox
 from faults.applications import Application
-from faults.breaking import Fault
+from faults.breaking import CLOCK_MS_MAX, Fault
 from faults.caller import Addresses, Caller, Tally
 from faults.cluster import Cluster, cluster
 from faults.inbox import Inbox
@@ -23,12 +23,14 @@ from faults.scene import Cast, cast
 from faults.terminals import Terminal
 from faults.tills import Till
 from paydesk.invariants import check
+from paydesk.payments.jobs import LEASE_SECONDS
 from paydesk.storage.connect import open_database
 from postgres_server import PostgresServer
 
 DRAIN_AHEAD_MS = 180_000
 """At the end every clock goes so far ahead: claims of nodes that died run out, retries and expiries come due."""
-FINISH_SECONDS_MAX = 40.0
+FINISH_SECONDS_MAX = LEASE_SECONDS + CLOCK_MS_MAX / 1000 + 20
+"""A worker that is killed may hold its lease for so long, longer where its clock was ahead: repeats wait for it."""
 FURTHER_AHEAD_MS, PATIENCE_SECONDS = 270_000, 10.0
 """What was asked for in vain once more is asked for again after that: as far as a clock may go without being a jump."""
 DRAIN_SECONDS_MAX = 90.0

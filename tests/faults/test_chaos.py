@@ -17,6 +17,8 @@ from faults.breaking import FAULTS
 from faults.chaos import Plan, Run
 from postgres_server import PostgresServer
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 4.0
 # Every fault strikes at least once in so short a time.
 PACE_SECONDS = {
@@ -31,7 +33,6 @@ PACE_SECONDS = {
 }
 
 
-@pytest.mark.slow
 async def test_promises_hold_when_nodes_and_postgres_are_killed(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
@@ -40,7 +41,6 @@ async def test_promises_hold_when_nodes_and_postgres_are_killed(
     await _hold(plan, postgres_url, tmp_path, postgres_server)
 
 
-@pytest.mark.slow
 async def test_promises_hold_when_connections_to_postgres_fail(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:

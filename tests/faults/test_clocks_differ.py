@@ -58,6 +58,7 @@ async def nodes(postgres_url: str, tmp_path: Path, chance: random.Random) -> Asy
         yield nodes
 
 
+@pytest.mark.slow
 async def test_nodes_with_wrong_clocks_do_no_harm(service: Service, nodes: Cluster, chance: random.Random) -> None:
     """No order expires, no token is refused as expired, no family ends; with the right time they serve again."""
     orders = [(await service.create(await service.terminal())).body["id"] for _ in range(ORDERS)]
@@ -91,6 +92,7 @@ async def test_nodes_with_wrong_clocks_do_no_harm(service: Service, nodes: Clust
     assert [await _newest_is_good(service, family) for family in families] == [200] * FAMILIES
 
 
+@pytest.mark.slow
 async def test_a_small_difference_is_logged_and_harmless(nodes: Cluster, service: Service) -> None:
     """A node that starts 10 s ahead serves, and its log says by how much it differs."""
     node = nodes.nodes[0]

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from conftest import first_and_others
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core import crash_points
@@ -149,9 +150,13 @@ Scene = Callable[[Scenario, Label], Awaitable[None]]
 REQUESTS: tuple[Scene, ...] = (_create, _cancel, _refresh, _acknowledge, _result)
 WITH_A_KEY: tuple[Scene, ...] = (_create, _cancel)
 """Those that claim a key; the others have nothing to claim."""
+FAST: tuple[Label, ...] = ("before_commit", "after_commit")
+"""The crash points of `make test`."""
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize(
+    "label", [pytest.param(label, marks=() if label in FAST else pytest.mark.slow) for label in LABELS]
+)
 async def test_a_retry_after_a_crash_has_one_effect(label: Label, database_url: str, tmp_path: Path) -> None:
     """The node dies of a create, a cancel, a refresh, an ack, a result; each repeat finds or makes the one effect."""
     requests = WITH_A_KEY if label == "after_claim" else REQUESTS
@@ -164,7 +169,7 @@ async def test_a_retry_after_a_crash_has_one_effect(label: Label, database_url: 
             await request(scenario, label)
 
 
-@pytest.mark.parametrize("label", ["after_effect", "after_commit", "before_answer"])
+@pytest.mark.parametrize("label", first_and_others("after_commit", "after_effect", "before_answer"))
 async def test_many_requests_lost_in_a_crash_have_one_effect_each(
     label: Label, sqlite_url: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from faults.fsync import fail_syncs
 from faults.machine import NO_SESSION, Machine
@@ -26,6 +27,7 @@ ROUNDS = 5
 SLOW_SYNC_SECONDS = (0.008, 0.2)
 
 
+@pytest.mark.slow
 async def test_a_sync_that_fails_loses_nothing_acknowledged(migrated: bytes, chance: random.Random) -> None:
     """The process is ended each time; what it built on afterwards is on the disk, also when the power fails later."""
     seen = await fail_syncs(ROUNDS, migrated, chance)
@@ -34,6 +36,7 @@ async def test_a_sync_that_fails_loses_nothing_acknowledged(migrated: bytes, cha
     assert seen.acknowledged["create"] > ROUNDS
 
 
+@pytest.mark.slow
 async def test_slow_syncs_change_no_answer(migrated: bytes, chance: random.Random, tmp_path: Path) -> None:
     """With syncs of up to 200 ms everything is as right as ever, when the power fails, too."""
     async with Machine(tmp_path, migrated, chance) as machine:
@@ -45,6 +48,7 @@ async def test_slow_syncs_change_no_answer(migrated: bytes, chance: random.Rando
         assert machine.tally.acknowledged["create"] > 0
 
 
+@pytest.mark.slow
 async def test_slow_syncs_do_not_delay_reads(migrated: bytes, chance: random.Random, tmp_path: Path) -> None:
     """While one commit waits for its disk, many reads are answered."""
     async with Machine(tmp_path, migrated, chance) as machine:

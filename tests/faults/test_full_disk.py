@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from conftest import skip_unless_ci
 from faults.full_disk import CannotMount, fill_small_disks, find_no_room
 
@@ -18,6 +20,7 @@ async def test_a_full_disk_loses_nothing_acknowledged(migrated: bytes, chance: r
     assert seen.acknowledged["create"] > 0
 
 
+@pytest.mark.slow
 async def test_writes_succeed_after_space_is_freed(migrated: bytes, chance: random.Random) -> None:
     """A file system without a byte left: refusals as the contract has them, then everything goes on by itself."""
     try:

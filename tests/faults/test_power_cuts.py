@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
+from conftest import short_and_long
 from faults.disk import REMAINS, Image, Write
 from faults.power import cut_power, cut_power_of_a_careless_one
 
-CUTS = 20
 
-
-async def test_nothing_acknowledged_is_lost_when_the_power_fails(migrated: bytes, chance: random.Random) -> None:
-    """Twenty cuts under load: every answered change is there, repeats bring the same answers, the ledger is whole."""
-    seen = await cut_power(CUTS, migrated, chance)
+@pytest.mark.parametrize("cuts", short_and_long(5, 20))
+async def test_nothing_acknowledged_is_lost_when_the_power_fails(
+    migrated: bytes, chance: random.Random, cuts: int
+) -> None:
+    """Cuts under load: every answered change is there, repeats bring the same answers, the ledger is whole."""
+    seen = await cut_power(cuts, migrated, chance)
     print(f"{seen.faults} cuts, acknowledged: {dict(seen.acknowledged)}")  # noqa: T201 - the figures of a run with -s
     assert seen.findings == []
-    assert seen.faults >= CUTS
-    assert seen.acknowledged["create"] > CUTS
-    assert seen.acknowledged["refresh"] > CUTS
+    assert seen.faults >= cuts
+    assert seen.acknowledged["create"] > cuts
+    assert seen.acknowledged["refresh"] > cuts
 
 
+@pytest.mark.slow
 async def test_the_harness_detects_lost_commits(migrated: bytes, chance: random.Random) -> None:
     """With `synchronous = NORMAL` a disk that keeps nothing unsynced loses acknowledged changes, every time."""
     seen = await cut_power_of_a_careless_one(3, migrated, chance, remains=("nothing",))

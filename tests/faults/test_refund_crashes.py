@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from conftest import first_and_others, short_and_long
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
@@ -109,10 +110,13 @@ def test_every_crash_point_of_a_refund_is_tested() -> None:
     assert {*LABELS} <= dying <= {*LABELS, *STEP_LABELS}
 
 
-async def test_a_refund_retried_after_a_crash_has_one_effect(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("labels", short_and_long(("after_commit", "asked"), OF_THE_REQUEST), ids=["two", "all"])
+async def test_a_refund_retried_after_a_crash_has_one_effect(
+    database_url: str, tmp_path: Path, labels: tuple[str, ...]
+) -> None:
     """At each step of the request: the retry returns 201, the amount is refunded once and one webhook is sent."""
     async with _scenario(database_url, tmp_path) as scenario:
-        for label in OF_THE_REQUEST:
+        for label in labels:
             order_id, key = await pay(scenario.device, "10.00"), str(uuid.uuid4())
             await scenario.crash(order_id, key, label)
             await scenario.start_again()
@@ -129,7 +133,7 @@ async def _given_back_once(scenario: Scenario, order_id: str, key: str) -> Reply
     return reply
 
 
-@pytest.mark.parametrize("amount", [LOST, UNHEARD])
+@pytest.mark.parametrize("amount", first_and_others(LOST, UNHEARD))
 async def test_a_refund_survives_a_crash_of_the_worker(sqlite_url: str, tmp_path: Path, amount: str) -> None:
     """At each of its steps: the next start brings the refund to its end, and the till's answer stays."""
     async with _scenario(sqlite_url, tmp_path) as scenario:
@@ -140,14 +144,13 @@ async def test_a_refund_survives_a_crash_of_the_worker(sqlite_url: str, tmp_path
             await _given_back_once(scenario, order_id, key)
 
 
-async def test_a_refund_survives_crashes_of_request_and_worker(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("labels", short_and_long(TWICE[:1], TWICE), ids=["one", "all"])
+async def test_a_refund_survives_crashes_of_request_and_worker(
+    database_url: str, tmp_path: Path, labels: tuple[tuple[str, str], ...]
+) -> None:
     """Two crashes in a row, at any two steps: one refund all the same."""
     async with _scenario(database_url, tmp_path) as scenario:
-        for first, second in (
-            ("intent_committed", "claimed"),
-            ("asked", "answer_stored"),
-            ("before_commit:3", "asked"),
-        ):
+        for first, second in labels:
             order_id, key = await pay(scenario.device, "10.00"), str(uuid.uuid4())
             await scenario.crash(order_id, key, first)
             await scenario.start_again(crash_at=second)

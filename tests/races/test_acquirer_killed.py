@@ -14,13 +14,13 @@ import pytest
 
 from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, new_key, new_payment
+from conftest import first_and_others, short_and_long
 from forks import Forks
 from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
 from paydesk.payments.acquirer import Approved, NotSent, Outcome, Unknown
 from paydesk.storage.connect import open_database
 from paydesk_process import environment
 
-KILLS = 6
 SIGKILLED = -signal.SIGKILL
 BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simulator_ledger_inconsistent")
 
@@ -49,7 +49,7 @@ async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Outc
     raise AssertionError(f"no answer to {operation} {key}")
 
 
-@pytest.mark.parametrize("operation", ["payment", "refund", "reversal"])
+@pytest.mark.parametrize("operation", first_and_others("refund", "payment", "reversal"))
 async def test_killed_before_or_after_the_commit(
     database_url: str, forks: Forks, tmp_path: Path, operation: str
 ) -> None:
@@ -74,16 +74,17 @@ async def test_killed_before_or_after_the_commit(
             assert await bank.row(BOOK_AGAINST_ITSELF) is None
 
 
-async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", short_and_long(2, 6))
+async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path, kills: int) -> None:
     """Results stay the same, refunds stay within the payment, and the ledger is consistent."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     moments, log, run = random.Random(seed), tmp_path / "log", str(seed)
-    for number in range(KILLS):
+    for number in range(kills):
         arguments = [database_url, "everything", str(seed + number), run, ""]
         before = log.stat().st_size if log.exists() else 0
         fork = forks.start(arguments, environment(), log)
-        _wait_for_a_result(log, before)
+        _wait_for_a_result(log, before, number + 2)
         time.sleep(moments.uniform(0, 0.15))  # noqa: ASYNC251 - nothing else runs here
         fork.send_signal(signal.SIGKILL)
         assert fork.wait() == SIGKILLED, log.read_text()
@@ -101,7 +102,7 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
             results += 1
             if operation != "payment" or payment_id not in reversed_ids:
                 assert outcome == str(final[operation, payment_id, key]), line
-        assert results > KILLS
+        assert results > kills
         assert await bank.row(BOOK_AGAINST_ITSELF) is None
         refunded = await bank.row(
             "SELECT MAX(refunded_minor), SUM(refunded_minor) FROM simulator_payments WHERE seller_id = $1", SELLER
@@ -111,8 +112,14 @@ async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: P
         assert refunded[1] > 0
 
 
-def _wait_for_a_result(log: Path, before: int) -> None:
+def _wait_for_a_result(log: Path, before: int, results_min: int) -> None:
+    """Wait until the log has grown, and has so many results that are final."""
     deadline = time.monotonic() + 30
-    while not log.exists() or log.stat().st_size <= before:
+    while not log.exists() or log.stat().st_size <= before or _final_results(log) < results_min:
         assert time.monotonic() < deadline, "the acquirer gives no result"
         time.sleep(0.005)  # Another process gives no sign of its own.
+
+
+def _final_results(log: Path) -> int:
+    outcomes = [line.split(" ", 3)[-1] for line in log.read_text().splitlines()]
+    return sum(not outcome.startswith(("Unknown", "NotSent")) for outcome in outcomes)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conftest import first_and_others
 from cut_wire import Cut, CutWire
 from oauth_scene import ALL_SCOPES
 from paydesk.oauth import issuing
@@ -56,7 +57,7 @@ class GatedDatabase:
 
 
 class Client:
-    """A till that repeats its request with the same key until it is told what became of it."""
+    """A till that repeats its request with the same key until it knows the outcome."""
 
     def __init__(self, service: Service, terminal: Terminal) -> None:
         self._service, self._terminal = service, terminal
@@ -91,6 +92,7 @@ async def _with_clients(
         yield service, [Client(service, await service.terminal()) for _ in range(count)]
 
 
+@pytest.mark.sqlite_alone
 async def test_ten_times_what_fits(database: Database) -> None:
     """What does not fit is refused at once, what fits is done, and when all repeat at once nothing collapses."""
     gated = GatedDatabase(database)
@@ -109,6 +111,7 @@ async def test_ten_times_what_fits(database: Database) -> None:
         assert await service.scene.value(COUNT) == CLIENTS
 
 
+@pytest.mark.slow
 async def test_postgresql_hangs_and_goes_on(postgres_server: PostgresServer, postgres_url: str) -> None:
     """Meanwhile clients repeat and are refused, soon without even trying; afterwards each has one order."""
     database = await open_database(postgres_url, timeout_seconds=3)
@@ -131,6 +134,7 @@ async def test_postgresql_hangs_and_goes_on(postgres_server: PostgresServer, pos
     await database.close()
 
 
+@pytest.mark.slow
 async def test_postgresql_dies_under_load(postgres_server: PostgresServer, postgres_url: str) -> None:
     """Who was answered has what was answered, who was not repeats, and each has one order."""
     database = await open_database(postgres_url, timeout_seconds=5)
@@ -173,9 +177,6 @@ async def cut(postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service,
         await database.close()
 
 
-CUTS: tuple[Cut, ...] = ("before", "after", "silence")
-
-
 async def _lose_the_commit(wire: CutWire, how: Cut, ask: Callable[[], Awaitable[Reply]]) -> Reply:
     """Ask while the next COMMIT is lost, see that the outcome is unknown, and repeat."""
     wire.plan(how, b"COMMIT")
@@ -185,9 +186,9 @@ async def _lose_the_commit(wire: CutWire, how: Cut, ask: Callable[[], Awaitable[
     return await ask()
 
 
-@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.parametrize("how", first_and_others("after", "before", "silence"))
 async def test_a_commit_that_is_lost(cut: tuple[Service, CutWire], how: Cut) -> None:
-    """Whichever way it went, nobody is told what may not be so, and the repeat has exactly one effect."""
+    """The outcome is answered as unknown whether or not it was committed, and the repeat has exactly one effect."""
     service, wire = cut
     terminal = await service.terminal()
     made = await _lose_the_commit(wire, how, lambda: service.create(terminal, key="create"))
@@ -203,7 +204,7 @@ async def test_a_commit_that_is_lost(cut: tuple[Service, CutWire], how: Cut) -> 
     assert await service.scene.value(events, order_id) == 2
 
 
-@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.parametrize("how", first_and_others("after", "before", "silence"))
 async def test_a_refresh_whose_commit_is_lost(cut: tuple[Service, CutWire], how: Cut) -> None:
     """The repeat gives the one pair of tokens that there is, and it works."""
     service, wire = cut

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from conftest import short_and_long
 from device_scene import APPROVED, DECLINED, Desk, new_boot, open_desk
 from paydesk.core.errors import Refusal
 from paydesk.operation import Answer
@@ -17,7 +18,7 @@ from paydesk.terminals import store
 
 pytestmark = pytest.mark.usefixtures("batching")
 
-ROUNDS = 200
+ROUNDS = short_and_long(40, 200)
 FEW = 40
 
 
@@ -34,9 +35,10 @@ def done(outcome: object) -> bool:
     return isinstance(outcome, Answer) and outcome.status == 200
 
 
-async def test_ack_and_cancel_exclude_each_other(desk: Desk) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_ack_and_cancel_exclude_each_other(desk: Desk, rounds: int) -> None:
     """The second one is refused, and the history has one of them."""
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         order = await desk.order()
         acked, canceled = await asyncio.gather(desk.acknowledge(order), desk.move(status.CANCEL, order))
         assert done(acked) != (canceled is not None)
@@ -124,9 +126,10 @@ async def test_resume_and_permit_exclude_each_other(desk: Desk) -> None:
         await desk.report(order, DECLINED)
 
 
-async def test_hello_without_a_journal_holds_a_permitted_order(desk: Desk) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_hello_without_a_journal_holds_a_permitted_order(desk: Desk, rounds: int) -> None:
     """A terminal that lost its journal gets `hold` for an order that its earlier session was permitted."""
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         order = await desk.order()
         await desk.acknowledge(order)
         permitted, hello = await asyncio.gather(

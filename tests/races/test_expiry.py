@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiohttp
+import pytest
 
+from conftest import short_and_long
 from faults.clocked_node import write_offset
 from node_process import MOVES_ALL_CLOCKS, NodeProcess
 from nodes import two_nodes
@@ -25,7 +27,7 @@ from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
 from service import Device, Service, Terminal, access_token, running
 
-ORDERS = 1000
+ORDERS = short_and_long(200, 1000)
 AT_TERMINAL = 100
 SHORTLY_LATER = 50
 AT_ONCE = 50
@@ -103,25 +105,26 @@ async def _until_live(database: Database, orders: int) -> float:
     return time.monotonic() - started
 
 
-async def test_a_thousand_expire_at_once_to_the_second(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("orders", ORDERS)
+async def test_a_thousand_expire_at_once_to_the_second(database: Database, database_url: str, orders: int) -> None:
     """None a millisecond early, each once, on two nodes; orders with a second more remain."""
     clock = MovableClock()
     clock.freeze()
     async with two_nodes(database, database_url, clock=clock) as (service, _):
-        at = await _terminals(service, ORDERS + SHORTLY_LATER)
-        await _orders(service, at[:ORDERS], EXPIRATION_TIME, taken=AT_TERMINAL)
-        await _orders(service, at[ORDERS:], "PT31S")
+        at = await _terminals(service, orders + SHORTLY_LATER)
+        await _orders(service, at[:orders], EXPIRATION_TIME, taken=AT_TERMINAL)
+        await _orders(service, at[orders:], "PT31S")
         clock.advance(EXPIRATION_MS - 1)
         database.signals.notify(["clock"])
         await asyncio.sleep(MOMENT_SECONDS)
-        assert (await _rows(database, LIVE))[0][0] == ORDERS + SHORTLY_LATER
+        assert (await _rows(database, LIVE))[0][0] == orders + SHORTLY_LATER
         clock.advance(1)
         database.signals.notify(["clock"])
         seconds = await _until_live(database, SHORTLY_LATER)
-        print(f"{database.name}: {ORDERS} expired in {seconds:.2f} s")  # noqa: T201 - the figure of a run with -s
+        print(f"{database.name}: {orders} expired in {seconds:.2f} s")  # noqa: T201 - the figure of a run with -s
         ended = {row[:3]: row[3] for row in map(tuple, await _rows(database, ENDED))}
         assert ended == {
-            ("expired", 2, EXPIRATION_MS): ORDERS - AT_TERMINAL,
+            ("expired", 2, EXPIRATION_MS): orders - AT_TERMINAL,
             ("expired", 3, EXPIRATION_MS): AT_TERMINAL,
             ("created", 1, 0): SHORTLY_LATER,
         }
@@ -133,27 +136,30 @@ async def test_a_thousand_expire_at_once_to_the_second(database: Database, datab
 
 
 @asynccontextmanager
-async def _seeded(database_url: str, base_url: str) -> AsyncIterator[tuple[Service, list[Terminal]]]:
-    """Yield a seller with a thousand terminals, whose database is closed before a node opens it."""
+async def _seeded(database_url: str, base_url: str, count: int) -> AsyncIterator[tuple[Service, list[Terminal]]]:
+    """Yield a seller with `count` terminals, whose database is closed before a node opens it."""
     database, clock = await open_database(database_url), MovableClock()
     scene = await make_scene(database)
     scene.clock = clock
     token = await access_token(scene, clock.now_ms(), live=False)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as session:
         service = Service(base_url, database, clock, scene, session, token, token)
-        at = await _terminals(service, ORDERS)
+        at = await _terminals(service, count)
         await database.close()
         yield service, at
 
 
-async def test_orders_overdue_while_no_node_runs_expire_afterwards(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("orders", ORDERS)
+async def test_orders_overdue_while_no_node_runs_expire_afterwards(
+    database_url: str, tmp_path: Path, orders: int
+) -> None:
     """The node is killed before the time, and repeatedly while it expires them: once each, all notified."""
     clock_file = tmp_path / "clock"
     write_offset(clock_file, 0)
     node = NodeProcess(database_url, tmp_path, module="faults.clocked_node", **{MOVES_ALL_CLOCKS: "yes"})
     node.arguments.append(str(clock_file))
     with closing(node):
-        async with _seeded(database_url, node.base_url) as (service, at):
+        async with _seeded(database_url, node.base_url, orders) as (service, at):
             await asyncio.to_thread(node.start)
             # The orders outlive the making of the last of them, however slow the machine is.
             await _orders(service, at, "PT10M", taken=AT_TERMINAL)
@@ -172,7 +178,7 @@ async def test_orders_overdue_while_no_node_runs_expire_afterwards(database_url:
         for detail, version, lived_ms, count in await _rows(database, ENDED):
             assert lived_ms >= 600_000, "not before its time"
             ended[detail, version] += count
-        assert ended == {("expired", 2): ORDERS - AT_TERMINAL, ("expired", 3): AT_TERMINAL}
+        assert ended == {("expired", 2): orders - AT_TERMINAL, ("expired", 3): AT_TERMINAL}
         assert await check.check(database, SystemClock().now_ms() + 601_000) == []
     finally:
         await database.close()

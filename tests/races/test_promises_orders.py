@@ -14,12 +14,11 @@ from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal
 
-pytestmark = pytest.mark.usefixtures("batching")
+pytestmark = pytest.mark.usefixtures("batching", "patient_database")
 
-CREATES_FOR_ONE_TERMINAL = 200
 CONNECTIONS = 64
 TILLS, SALE = 16, "the-same-sale"
-TERMINALS, ROUNDS, ROUNDS_MAX = 20, 10, 200
+TERMINALS, ROUNDS_MAX = 20, 200
 
 
 async def count(database: Database, table: str) -> int:
@@ -58,27 +57,28 @@ async def test_thousands_of_creates_with_one_key_make_one_order(
     assert await check.check(database) == []
 
 
-async def test_a_terminal_takes_one_order(database: Database, database_url: str) -> None:
-    """Of two hundred concurrent creates for one terminal one succeeds, and the others' details name it."""
+@pytest.mark.parametrize("creates", short_and_long(100, 200))
+async def test_a_terminal_takes_one_order(database: Database, database_url: str, creates: int) -> None:
+    """Of many concurrent creates for one terminal one succeeds, and the others' details name it."""
     async with two_nodes(database, database_url) as nodes:
         terminal = await nodes[0].terminal()
-        creates = (nodes[place % 2].create(terminal) for place in range(CREATES_FOR_ONE_TERMINAL))
-        replies = await asyncio.gather(*creates)
+        replies = await asyncio.gather(*(nodes[place % 2].create(terminal) for place in range(creates)))
         made = [reply for reply in replies if reply.status == 201]
         refused = [reply for reply in replies if reply.status == 409]
-        assert (len(made), len(refused)) == (1, CREATES_FOR_ONE_TERMINAL - 1)
+        assert (len(made), len(refused)) == (1, creates - 1)
         assert {reply.code for reply in refused} == {"already_queued_order_on_terminal"}
         assert all(made[0].body["id"] in reply.details[0] for reply in refused)
     assert [await count(database, table) for table in ("orders", "order_events", "idempotency_keys")] == [1, 1, 1]
     assert await check.check(database) == []
 
 
-async def test_no_order_meets_a_terminal_that_takes_none(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("rounds", short_and_long(3, 10))
+async def test_no_order_meets_a_terminal_that_takes_none(database: Database, database_url: str, rounds: int) -> None:
     """A create and a change to STANDALONE at once: one of them is rejected with its reason."""
     async with two_nodes(database, database_url) as nodes:
         terminals = [await nodes[0].terminal() for _ in range(TERMINALS)]
         won: Counter[str] = Counter()
-        while won.total() < ROUNDS * TERMINALS or (len(won) < 2 and won.total() < ROUNDS_MAX * TERMINALS):
+        while won.total() < rounds * TERMINALS or (len(won) < 2 and won.total() < ROUNDS_MAX * TERMINALS):
             won.update(await asyncio.gather(*(_create_against_setup(*nodes, terminal) for terminal in terminals)))
     assert set(won) == {"order", "mode"}
     assert await check.check(database) == []

@@ -16,18 +16,19 @@ from functools import partial
 
 import pytest
 
+from conftest import short_and_long
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
 from paydesk.http import three_phase
 from paydesk.settings import Settings
-from paydesk.storage import bounded
 from paydesk.storage.database import Database
 from refund_scene import Refunder, ledgers_agree, only, pay, refund, worker
 from service import Device, Reply, Service
 
-pytestmark = pytest.mark.usefixtures("batching")
+pytestmark = pytest.mark.usefixtures("batching", "patient_database")
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "120")) // 2
+ROUNDS = short_and_long(20, int(os.environ.get("RACE_ROUNDS", "120")) // 2)
+ROUNDS_MAX = 2000
 TERMINALS = 20
 PATIENT = Settings(refund_answer_seconds=60)
 """However loaded the machine: what is decided is answered."""
@@ -35,29 +36,23 @@ SPREAD_SECONDS = 0.01
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raise the database's time limits for a loaded machine."""
-    monkeypatch.setattr(bounded, "STALL_SECONDS", 60)
-
-
 Play = Callable[[Service, Service, Device], Awaitable[str]]
 """One round on one terminal, of which two nodes hear; what it came to."""
 
 
-async def play(database: Database, database_url: str, one_round: Play) -> Counter[str]:
+async def play(database: Database, database_url: str, rounds: int, one_round: Play) -> Counter[str]:
     """Play the rounds concurrently on all terminals; afterwards both ledgers agree."""
     outcomes: Counter[str] = Counter()
     async with two_nodes(database, database_url, settings=PATIENT) as (one, other):
 
         async def on_one_terminal() -> None:
             device = await one.device(await one.terminal())
-            for _ in range(ROUNDS // TERMINALS):
+            for _ in range(rounds // TERMINALS):
                 outcomes[await one_round(one, other, device)] += 1
 
         await asyncio.gather(*(on_one_terminal() for _ in range(TERMINALS)))
     await ledgers_agree(database)
-    assert outcomes.total() == ROUNDS
+    assert outcomes.total() == rounds
     print(f"{database.name}: {dict(outcomes)}")  # noqa: T201 - the figures of a run with -s
     return outcomes
 
@@ -78,9 +73,10 @@ def codes(replies: list[Reply]) -> list[str]:
     return sorted(str(reply.status) if reply.status == 201 else reply.code for reply in replies)
 
 
-async def test_eight_parts_that_exceed_the_payment(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_eight_parts_that_exceed_the_payment(database: Database, database_url: str, rounds: int) -> None:
     """Of eight parts of a sixth and a bit six are refunded and two rejected."""
-    outcomes = await play(database, database_url, _eight_parts)
+    outcomes = await play(database, database_url, rounds, _eight_parts)
     assert set(outcomes) == {"six"}
 
 
@@ -95,9 +91,13 @@ async def _eight_parts(one: Service, other: Service, device: Device) -> str:
     return {6: "six"}.get(8 - len(refused), f"{8 - len(refused)} were given back")
 
 
-async def test_a_whole_refund_against_a_part(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_a_whole_refund_against_a_part(database: Database, database_url: str, rounds: int) -> None:
     """The part and then the rest, or one of the two alone; a rejected one can be requested again."""
-    outcomes = await play(database, database_url, _whole_against_part)
+    outcomes = await play(database, database_url, rounds, _whole_against_part)
+    while len(outcomes) == 1 and outcomes.total() < ROUNDS_MAX:
+        # On a loaded machine one of the two may be late for all of so few rounds.
+        outcomes += await play(database, database_url, rounds, _whole_against_part)
     assert set(outcomes) <= {
         "both",
         "part, whole refund_in_progress",
@@ -125,9 +125,10 @@ async def _whole_against_part(one: Service, other: Service, device: Device) -> s
     return f"part, whole {whole.code}"
 
 
-async def test_whole_refunds_under_different_keys(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_whole_refunds_under_different_keys(database: Database, database_url: str, rounds: int) -> None:
     """One of them succeeds."""
-    outcomes = await play(database, database_url, _whole_against_whole)
+    outcomes = await play(database, database_url, rounds, _whole_against_whole)
     assert set(outcomes) == {"one"}
 
 
@@ -140,9 +141,10 @@ async def _whole_against_whole(one: Service, other: Service, device: Device) -> 
     return {1: "one"}.get(codes(replies).count("201"), "several")
 
 
-async def test_refunds_under_one_key(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_refunds_under_one_key(database: Database, database_url: str, rounds: int) -> None:
     """One refund and one response, which the others replay byte for byte."""
-    outcomes = await play(database, database_url, _one_key)
+    outcomes = await play(database, database_url, rounds, _one_key)
     assert set(outcomes) == {"one"}
 
 
@@ -158,7 +160,8 @@ async def _one_key(one: Service, other: Service, device: Device) -> str:
     return {1: "one"}.get(len(order["transactions"]["refunds"]), "several")
 
 
-async def test_a_request_against_the_worker(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_a_request_against_the_worker(database: Database, database_url: str, rounds: int) -> None:
     """A worker that ignores leases claims the refund: one movement and one response."""
     later = MovableClock()
     later.advance(HOUR_MS)
@@ -182,7 +185,7 @@ async def test_a_request_against_the_worker(database: Database, database_url: st
         assert (shown["status"], order["version"]) == ("processed", 4)
         return str(only(replies[0])["status"])
 
-    outcomes = await play(database, database_url, one_round)
+    outcomes = await play(database, database_url, rounds, one_round)
     assert set(outcomes) <= {"processed", "processing"}
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from conftest import short_and_long
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Reply, Service
 
-pytestmark = pytest.mark.usefixtures("batching")
+pytestmark = pytest.mark.usefixtures("batching", "patient_database")
 
 MANY = 64
-FAMILIES = 20
 CODES = 5
 TOLD_SECONDS_MAX = 10.0
 REPEAT_MS = 60_000
@@ -56,12 +56,13 @@ async def _exchange_at_once(nodes: tuple[Service, Service]) -> None:
     assert await lives(service, refreshed.body["access_token"])
 
 
-async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str) -> None:
+@pytest.mark.parametrize("families", short_and_long(5, 20))
+async def test_a_refresh_token_has_one_successor_for_all(database: Database, database_url: str, families: int) -> None:
     """64 refreshes of one token return the same tokens, which are active; for many families at once."""
     clock = MovableClock(frozen_ms=MovableClock().now_ms())
     async with two_nodes(database, database_url, clock=clock) as nodes:
         nodes[0].scene.clock = clock
-        await asyncio.gather(*(_refresh_at_once(nodes) for _ in range(FAMILIES)))
+        await asyncio.gather(*(_refresh_at_once(nodes) for _ in range(families)))
     assert await check.check(database) == []
 
 

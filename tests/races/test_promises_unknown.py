@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conftest import short_and_long
 from device_scene import APPROVED, DECLINED, Desk, open_desk
 from jobs_scene import SAID, FakeAcquirer, inquire, process_reversals, reversals_of, unknown
 from paydesk.core.errors import Refusal
@@ -23,7 +24,7 @@ from paydesk.payments import resolving
 from paydesk.payments.acquirer import Approved, NotFound
 from paydesk.storage.database import Database, Transaction
 
-ROUNDS = 48
+ROUNDS = short_and_long(16, 48)
 SPREAD_SECONDS = 0.004
 HEAD_START_SECONDS = 0.05
 
@@ -58,10 +59,11 @@ async def reversal_statuses(desk: Desk, acquirer: FakeAcquirer, order: Order) ->
     return [row[3] for row in await reversals_of(desk, order)]
 
 
-async def test_an_approval_from_both_is_one_payment(desk: Desk) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_an_approval_from_both_is_one_payment(desk: Desk, rounds: int) -> None:
     """Acquirer and terminal report the same approval: processed once, and nothing is reversed."""
     first: Counter[bool] = Counter()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         acquirer, order = FakeAcquirer(), await unknown(desk)
         said = approval(number)
         acquirer.say(said)
@@ -76,10 +78,11 @@ async def test_an_approval_from_both_is_one_payment(desk: Desk) -> None:
     assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
-async def test_a_decline_against_the_acquirers_approval(desk: Desk) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_a_decline_against_the_acquirers_approval(desk: Desk, rounds: int) -> None:
     """Processed with the decline recorded, or failed with the approval reversed."""
     outcomes: Counter[tuple[str, str]] = Counter()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         acquirer, order = FakeAcquirer(), await unknown(desk)
         acquirer.say(approval(number))
         await race(number, inquire(desk, acquirer), desk.report(order, DECLINED))
@@ -90,10 +93,11 @@ async def test_a_decline_against_the_acquirers_approval(desk: Desk) -> None:
     assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
-async def test_an_approval_while_being_reversed(desk: Desk) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_an_approval_while_being_reversed(desk: Desk, rounds: int) -> None:
     """Not found for ten minutes, and the terminal reports at that moment: paid or reversed, not both."""
     outcomes: Counter[tuple[str, int, str]] = Counter()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         acquirer, order = FakeAcquirer(), await unknown(desk)
         acquirer.say(NotFound())
         await inquire(desk, acquirer)
@@ -109,10 +113,11 @@ async def test_an_approval_while_being_reversed(desk: Desk) -> None:
     assert await check.check(desk.database, desk.clock.now_ms()) == []
 
 
-async def test_an_operator_against_the_acquirer(desk: Desk) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_an_operator_against_the_acquirer(desk: Desk, rounds: int) -> None:
     """The acquirer approves while an operator declines: one outcome; a charge without it is reversed."""
     outcomes: Counter[tuple[str, str]] = Counter()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         acquirer, order = FakeAcquirer(), await unknown(desk)
         acquirer.say(approval(number))
         desk.clock.advance(600_000)

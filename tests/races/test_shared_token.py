@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from nodes import two_nodes
 from oauth_scene import DAY_MS, SECOND_MS, Scene
 from paydesk.core.clock import MovableClock
@@ -60,7 +62,7 @@ async def refreshes(process: Process, times: int) -> str:
 
 
 async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
-    """How long from now on what is stored can be redeemed, in milliseconds, as long as nobody refreshes: to the last.
+    """Return for how many milliseconds the stored token can be redeemed if no process refreshes meanwhile.
 
     That is a minute from the moment that its successor was refreshed, and where it was not, a day here.
     """
@@ -76,6 +78,7 @@ async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
     return await scene.database.read(work)
 
 
+@pytest.mark.sqlite_alone
 async def test_four_processes_never_lock_themselves_out(database: Database, database_url: str, tmp_path: Path) -> None:
     """Whoever stores last wins, be it an older token: between the rounds the clock goes as far as that one allows."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)

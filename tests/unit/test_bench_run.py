@@ -34,6 +34,7 @@ def _bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=150)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("wrk")
 def test_it_measures_and_writes_its_page(tmp_path: Path) -> None:
     """On SQLite every row asked for is measured and stands in the page and the table; resumed, none is again."""

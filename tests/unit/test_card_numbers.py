@@ -156,12 +156,16 @@ def _long_texts() -> dict[str, str]:
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in _long_texts().items()])
 def test_the_longest_body_is_searched_in_time(text: str) -> None:
     """64 KiB of whatever in 50 ms of processor time, masked in 300 ms: the best of five, for the machine is shared."""
-    assert min(_seconds(carries, text) for _ in range(5)) < SECONDS_MAX
-    assert min(_seconds(could_carry, text) for _ in range(5)) < SECONDS_MAX
-    assert min(_seconds(masked, text) for _ in range(5)) < MASKING_SECONDS_MAX
+    assert _is_done_within(SECONDS_MAX, carries, text)
+    assert _is_done_within(SECONDS_MAX, could_carry, text)
+    assert _is_done_within(MASKING_SECONDS_MAX, masked, text)
 
 
-def _seconds(work: Callable[[str], object], text: str) -> float:
-    began = time.process_time()
-    work(text)
-    return time.process_time() - began
+def _is_done_within(seconds: float, work: Callable[[str], object], text: str) -> bool:
+    """Return whether one of five runs takes less processor time."""
+    for _ in range(5):
+        began = time.process_time()
+        work(text)
+        if time.process_time() - began < seconds:
+            return True
+    return False
