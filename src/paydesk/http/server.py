@@ -42,7 +42,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
         super().__init__(config)
         self.limits = limits
-        self._ending = asyncio.Event()
+        self._next_tick: asyncio.Future[None] | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -64,17 +64,23 @@ class _Server(uvicorn.Server):
     def begin_shutdown(self) -> None:
         """Make every answer from now on the last of its connection."""
         self.limits.draining = self.should_exit = True
-        self._ending.set()
+        self._wake_up()
         for connection in self.server_state.connections:
             connection.drain()  # type: ignore[union-attr]  # all are BoundedProtocol
 
     async def main_loop(self) -> None:
         """Tick ten times a second, as uvicorn does, but end without waiting for the next tick."""
-        tick = 0
+        loop, tick = asyncio.get_running_loop(), 0
         while not await self.on_tick(tick):
             tick += 1
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), TICK_SECONDS)
+            self._next_tick = loop.create_future()
+            timer = loop.call_later(TICK_SECONDS, self._wake_up)
+            await self._next_tick
+            timer.cancel()
+
+    def _wake_up(self) -> None:
+        if self._next_tick is not None and not self._next_tick.done():
+            self._next_tick.set_result(None)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections with `Listener`, not with `create_server` as uvicorn does."""
