@@ -55,16 +55,25 @@ class LookupCache(Generic[K, V]):
             return None
         return entry[1]
 
+    @property
+    def changes(self) -> int:
+        """The number of changes reported so far."""
+        return self._changes
+
     async def fetch(self, key: K, look_up: Awaitable[V]) -> V:
-        """Await `look_up`, store its result and return it. A full cache drops the entry that was stored first."""
+        """Await `look_up`, store its result and return it."""
         changes = self._changes
         value = await look_up
+        self.store(key, value, changes=changes)
+        return value
+
+    def store(self, key: K, value: V, *, changes: int) -> None:
+        """Store the value unless a change was reported since `changes`. A full cache drops its oldest entry."""
         if changes == self._changes and self._seconds > 0:
             self._entries.pop(key, None)
             if len(self._entries) >= self._entries_max:
                 del self._entries[next(iter(self._entries))]
             self._entries[key] = (self._monotonic() + self._seconds, value)
-        return value
 
     def _clear(self, _topic: str) -> None:
         self._changes += 1

@@ -6,10 +6,10 @@ import hmac
 from typing import TYPE_CHECKING
 
 import msgspec
-from cachetools import TTLCache
 
+from paydesk.core.cache import LookupCache
 from paydesk.core.secrets import digest
-from paydesk.core.signals import EVERYTHING, Signals
+from paydesk.core.signals import Signals
 
 if TYPE_CHECKING:
     from paydesk.oauth.clients.application import Application
@@ -29,11 +29,13 @@ class AuthenticationCache:
     """The applications that authenticated on this node within `cache_seconds`, each with the secret last used."""
 
     def __init__(self, signals: Signals, cache_seconds: float) -> None:
-        self._entries: TTLCache[str, _Entry] = TTLCache(ENTRIES_MAX, cache_seconds)
-        self.changes = 0
-        """Counts the changes of applications: a row that was read before a change is not stored after it."""
-        signals.listen("applications", self._clear)
-        signals.listen(EVERYTHING, self._clear)
+        self._entries: LookupCache[str, _Entry] = LookupCache(cache_seconds, ENTRIES_MAX, signals)
+        self._entries.clear_on("applications")
+
+    @property
+    def changes(self) -> int:
+        """The number of changes of applications: a row that was read before a change is not stored after it."""
+        return self._entries.changes
 
     def find(self, client_id: str, client_secret: str, now_ms: int) -> Application | None:
         """Return the application if these credentials were valid within `cache_seconds`, else None."""
@@ -46,9 +48,5 @@ class AuthenticationCache:
         self, client_id: str, application: Application, secret_digest: bytes, expires_ms: int | None, *, changes: int
     ) -> None:
         """Store valid credentials, unless the application is suspended or has changed since `changes` was read."""
-        if application.suspended_ms is None and changes == self.changes:
-            self._entries[client_id] = _Entry(application, secret_digest, expires_ms)
-
-    def _clear(self, _topic: str) -> None:
-        self.changes += 1
-        self._entries.clear()
+        if application.suspended_ms is None:
+            self._entries.store(client_id, _Entry(application, secret_digest, expires_ms), changes=changes)
