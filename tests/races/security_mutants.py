@@ -91,7 +91,7 @@ SECURITY_MUTANTS = (
         "oauth/bearer.py",
         'clear_on("applications", "sellers")',
         'clear_on("sellers")',
-        "tests/races/test_nodes_parties.py",
+        "tests/races/test_nodes_accounts.py",
         "scope_change_takes_effect and notification",
     ),
 )

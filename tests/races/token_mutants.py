@@ -10,7 +10,7 @@ REFRESH_GRANT = "oauth/grants/refresh_token.py"
 TOKEN = "tests/contract/test_oauth_token.py"
 TOKEN_ERRORS = "tests/contract/test_oauth_token_errors.py"
 KINDS = "tests/contract/test_live_and_test.py"
-PROVEN = "tests/contract/test_oauth_proven.py"
+PROVEN = "tests/contract/test_oauth_authentication_cache.py"
 OAUTH_RACES = "tests/races/test_oauth_races.py"
 TOKENS = "tests/races/test_promises_tokens.py"
 
