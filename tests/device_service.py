@@ -77,15 +77,15 @@ class DeviceService:
         """Send the message in the terminal's next poll."""
         self._messages.put_nowait(message)
 
-    def told(self, name: str) -> list[JsonObject]:
+    def received(self, name: str) -> list[JsonObject]:
         """Return the bodies of all calls with this name."""
         return [body for called, body in self.calls if called == name]
 
-    async def until_told(self, name: str, times: int = 1) -> JsonObject:
+    async def until_received(self, name: str, times: int = 1) -> JsonObject:
         """Wait for the given number of calls and return the last body."""
         async with asyncio.timeout(5), self._changed:
-            await self._changed.wait_for(lambda: len(self.told(name)) >= times)
-        return self.told(name)[times - 1]
+            await self._changed.wait_for(lambda: len(self.received(name)) >= times)
+        return self.received(name)[times - 1]
 
     async def until_state(self, lease: Lease, state: str) -> None:
         """Wait until the lease is in this state."""

@@ -80,7 +80,7 @@ async def _tokens(service: Service) -> None:
 
 
 async def _orders(service: Service, clock: MovableClock) -> None:
-    """One is canceled, one is paid, one expires, one is not given back, of one nobody knows the outcome."""
+    """One is canceled, one paid, one expires, one is not released, and one has an unknown outcome."""
     terminal, key = await service.terminal(), {"key": "till-1"}
     order = (await service.create(terminal, **key)).body["id"]
     assert (await service.create(terminal, **key)).body["id"] == order

@@ -98,7 +98,7 @@ class PostgresServer:
         return self.url(name)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database, whoever is still connected."""
+        """Remove a database, also with clients connected."""
         self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def fresh_database(self, template: str) -> str:
@@ -108,9 +108,9 @@ class PostgresServer:
         return self.create_database(f"fresh_{secrets.token_hex(6)}", template)
 
     def give_back(self, url: str, template: str) -> None:
-        """Nobody uses the database any more: emptied it is as good as new, unless more than its rows was changed.
+        """Empty a database that is no longer used, so that it can be used again, unless more than its rows was changed.
 
-        It has another name then, under which whoever is left of its last user doesn't find it.
+        It is renamed, so that clients left from its last use don't find it.
         """
         name, renamed = urllib.parse.urlsplit(url).path[1:], f"fresh_{secrets.token_hex(6)}"
         if not self._fingerprint:
@@ -148,7 +148,7 @@ class PostgresServer:
         while any(_is_alive(process) for process in every):
             assert time.monotonic() < deadline, "the server outlives kill -9"
             time.sleep(0.005)
-        # A number whose exit nobody has asked for yet would pass for a running server.
+        # A process whose exit status was not collected would look like a running server.
         sockets = Path(self._server.get_postmaster_info().socket_dir)
         for file in (Path(self._server.pgdata) / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"):
             file.unlink()
@@ -203,7 +203,7 @@ class PostgresServer:
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """Whether it runs; one whose exit nobody has asked for yet does not."""
+    """Return whether it runs; a process whose exit status was not collected does not."""
     try:
         return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""What Schemathesis is told beside the document: who exists, and the rules that no schema can tell.
+"""What Schemathesis needs beside the document: existing accounts, and rules that a schema cannot express.
 
 It is loaded by Schemathesis itself, in a process of its own; `known.json` in its folder says who exists.
 """
@@ -41,7 +41,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
         "must be a date",
         "must not be before begin_date",
         "must be at most one month before end_date",
-        "'status' - must be one of",  # Two are told where the service is set to extended statuses.
+        "'status' - must be one of",  # Extended statuses add two.
     ),
     "operator_list_orders": ("'status' - must be one of",),
     "read_events": ("must be the `next` of an earlier answer",),
@@ -61,7 +61,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "operator_resolve_order": ("must not contain a card number",),
 }
 # Refusals with a code of their own: what is presented isn't good, or doesn't fit what there is.
-UNTOLD_CODES = {
+UNDOCUMENTED_CODES = {
     "create_token": {"invalid_client", "invalid_grant", "invalid_scope"},
     "revoke_token": {"invalid_client"},
     "introspect_token": {"invalid_client"},
@@ -74,7 +74,7 @@ UNTOLD_CODES = {
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, _kwargs: Any) -> None:
-    """A request that is meant well is made by somebody who exists, and about something that exists."""
+    """A valid request comes from an existing caller and is about an existing object."""
     name = _operation_id(context.operation)
     if name in KNOWN["cookies"]:
         case.headers["Cookie"] = KNOWN["cookies"][name]
@@ -109,21 +109,23 @@ MADE_TO_FIT = {"create_order": _order, "refund_order": _refund, "setup_terminals
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, _case: Any, response: Any) -> bool:
-    """What the schema allows may be refused for a rule that a schema can't tell, and for no other."""
-    return not (isinstance(failure, RejectedPositiveData) and _is_untold(_operation_id(context.operation), response))
+    """A request that the schema allows may be refused only for a rule that a schema cannot express."""
+    return not (
+        isinstance(failure, RejectedPositiveData) and _is_undocumented(_operation_id(context.operation), response)
+    )
 
 
-def _is_untold(name: str, response: Any) -> bool:
+def _is_undocumented(name: str, response: Any) -> bool:
     if response.status_code == 410 and name.startswith("retired_"):
         return True
     if name == "authorization":
         return bool(response.status_code == 400)  # An application, and an address of its own, that there is not.
     if not response.headers["content-type"][0].startswith("application/json"):
         return False
-    told = response.json()
-    if told["error"] in UNTOLD_CODES.get(name, ()):
+    answer = response.json()
+    if answer["error"] in UNDOCUMENTED_CODES.get(name, ()):
         return True
-    details = [detail for error in told.get("errors", ()) for detail in error["details"]]
+    details = [detail for error in answer.get("errors", ()) for detail in error["details"]]
     rules = UNDOCUMENTED_DETAILS.get(name, ())
     return bool(details) and all(any(re.search(re.escape(rule), detail) for rule in rules) for detail in details)
 

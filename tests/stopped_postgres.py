@@ -1,4 +1,4 @@
-"""A PostgreSQL that stands still: connections stay open and new ones are taken by the system, and nobody answers."""
+"""A stopped PostgreSQL: connections stay open, the system accepts new ones, and nothing answers."""
 
 from __future__ import annotations
 

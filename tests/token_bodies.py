@@ -295,7 +295,7 @@ def requests(draw: st.DrawFn, right: Mapping[str, Any], known: tuple[str, ...], 
 
 
 def plainly(sent: Sent) -> dict[str, Any] | None:
-    """What anybody reads in these bytes: an object or a form that names nothing twice; None where there is no such."""
+    """Return the object or form in these bytes, without repeated names, or None."""
     try:
         if sent.content_type.startswith(FORM):
             pairs = urllib.parse.parse_qsl(sent.data.decode(), keep_blank_values=True, errors="strict")

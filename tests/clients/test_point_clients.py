@@ -1,4 +1,4 @@
-"""The official clients' part for payment intents, which are retired: each call tells what took over, and where to read.
+"""The official clients' calls for payment intents, which are retired: each response names the successor.
 
 The clients have no class for 410: what they raise is the one that all their errors have in common.
 """

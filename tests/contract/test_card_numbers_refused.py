@@ -84,7 +84,7 @@ async def test_a_card_number_as_request_id_is_replaced(checking: Service) -> Non
 
 
 async def test_a_card_number_as_state_goes_back_as_an_error(checking: Service) -> None:
-    """The application is told by its own address; without the number the seller is asked."""
+    """The error goes to the redirect URI; without the number the seller sees the page."""
     path = authorization(checking, state=NUMBER)
     reply = await checking.request("GET", path, token=None, key=None)
     assert reply.status == 303

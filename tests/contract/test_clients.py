@@ -62,11 +62,11 @@ async def answered(call: Any, *args: Any) -> Any:
 async def test_the_client_gets_tokens_and_takes_an_order_through_its_life(service: Service) -> None:
     """From a code to tokens, from a refresh to new ones, and with these an order is made, read and canceled."""
     scene, terminal = service.scene, await service.terminal()
-    anybody = mercadopago.SDK("none")
+    client = mercadopago.SDK("none")
     exchange = scene.exchange(await scene.code(), test_token="true")
-    tokens = await answered(anybody.oauth().create, exchange)
+    tokens = await answered(client.oauth().create, exchange)
     assert (tokens["token_type"], tokens["user_id"], tokens["live_mode"]) == ("bearer", service.seller_id, False)
-    refreshed = await answered(anybody.oauth().refresh, scene.refresh(tokens["refresh_token"]))
+    refreshed = await answered(client.oauth().refresh, scene.refresh(tokens["refresh_token"]))
     assert refreshed["refresh_token"] != tokens["refresh_token"]
 
     orders = mercadopago.SDK(refreshed["access_token"]).order()

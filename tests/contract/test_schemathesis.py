@@ -1,4 +1,4 @@
-"""Requests that nobody thought of, made from the service's own OpenAPI document: the document tells the truth."""
+"""Generated requests from the service's own OpenAPI document: responses match the document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from service import REDIRECT_URI
 from service_thread import Served, serving
 
 HOOKS = Path(__file__).parents[1] / "schemathesis_hooks.py"
-NOBODY: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
+NO_CALLER: dict[str, Any] = {"terminals": ["NEWLAND_N950__NOWHERE"], "payment_id": "", "cookies": {}, "bodies": {}}
 SECONDS_MAX = 420
 COMMON = """\
 hooks = "$hooks"
@@ -103,7 +103,7 @@ def _run(served: Served, folder: Path, config: str, examples: int, *, coverage: 
         "redirect_uri": REDIRECT_URI,
         **asdict(served),
     }
-    (folder / "known.json").write_text(json.dumps(served.known if stateful else NOBODY))
+    (folder / "known.json").write_text(json.dumps(served.known if stateful else NO_CALLER))
     (folder / "schemathesis.toml").write_text(Template(config).substitute(values))
     finished = subprocess.run(
         [Path(sys.executable).with_name("schemathesis"), "run", f"{served.base_url}/openapi.json", "--no-color"],
@@ -125,7 +125,7 @@ def test_with_the_right_token(sqlite_url: str, tmp_path: Path, examples: int) ->
 
 @pytest.mark.parametrize("examples", short_and_long(1, 2))
 def test_without_a_token(sqlite_url: str, tmp_path: Path, examples: int) -> None:
-    """The same for those whom nobody knows."""
+    """The same for unknown callers."""
     with serving(sqlite_url) as served:
-        # Nobody who is not known makes anything that could be asked for.
+        # An unknown caller creates nothing.
         _run(served, tmp_path, ANONYMOUS, examples, coverage=False, stateful=False)

@@ -1,4 +1,4 @@
-"""What anybody is refused: by the checks of health, the docs, and what development shows on this machine."""
+"""Errors of operations without credentials: health, docs, and the pages of development."""
 
 from __future__ import annotations
 

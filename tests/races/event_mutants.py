@@ -1,4 +1,4 @@
-"""The mutants of the feeds: numbers with gaps, numbers out of order, and events that another application is told."""
+"""The mutants of the feeds: numbers with gaps, numbers out of order, and events in another application's feed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ READ = "tests/contract/test_events_read.py"
 READERS = "tests/races/test_events_readers.py"
 STORE = "events/store.py"
 ONCE = "Every event has one place in its feed"
-ORDERED = "An order's events are told in their order"
+ORDERED = "An order's events are in order"
 
 EVENT_MUTANTS = (
     Mutant(

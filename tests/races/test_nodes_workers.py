@@ -1,4 +1,4 @@
-"""The workers of several nodes on one PostgreSQL are rivals: each order is ended once, and nobody waits for another."""
+"""The workers of several nodes on one PostgreSQL are rivals: each order is ended once, and none waits for another."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_what_another_holds_is_passed_over(
     try:
         async with connection.transaction():
             await connection.execute("SELECT 1 FROM orders WHERE order_id = $1 FOR UPDATE", held)
-            # Whoever waited for it would wait for ten seconds and then be refused.
+            # A worker that waited for it would be refused after ten seconds.
             assert await asyncio.wait_for(expiry.expire_step(worker), 8) == 3
             found = {
                 row[0]

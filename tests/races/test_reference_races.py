@@ -38,7 +38,7 @@ async def rows(service: Service, sql: str) -> list[Row]:
 
 
 async def test_a_reference_that_comes_a_second_time(service: Service) -> None:
-    """Recorded and refused; the order waits for the acquirer's word, and operators are told."""
+    """Recorded and refused; the order waits for an inquiry, and operators are alerted."""
     (first, paid), (second, doubtful) = await granted(service), await granted(service)
     assert (await report(first, paid)).status == 200
     reply = await report(second, doubtful)
@@ -49,9 +49,9 @@ async def test_a_reference_that_comes_a_second_time(service: Service) -> None:
     assert "reference_id" not in order["transactions"]["payments"][0]
     asked = await rows(service, "SELECT order_id FROM inquiries WHERE seller_id = $1")
     assert [row[0] for row in asked] == [doubtful]
-    told = await rows(service, "SELECT kind, subject, body FROM operator_events WHERE seller_id = $1")
-    assert [(kind, subject) for kind, subject, _ in told] == [("reference_repeated", doubtful)]
-    assert REFERENCE in told[0][2]
+    alerts = await rows(service, "SELECT kind, subject, body FROM operator_events WHERE seller_id = $1")
+    assert [(kind, subject) for kind, subject, _ in alerts] == [("reference_repeated", doubtful)]
+    assert REFERENCE in alerts[0][2]
     assert (await service.request("GET", f"/v1/orders/{paid}")).body["transactions"]["payments"][0]["reference_id"]
 
 
@@ -84,8 +84,8 @@ async def test_what_is_not_processed_keeps_no_reference(service: Service) -> Non
     device = await service.device(asked)
     order_id = (await service.create(asked)).body["id"]
     assert (await device.ack(order_id[3:])).status == 200
-    wish = await service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
-    assert wish.status == 202
+    reply = await service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
+    assert reply.status == 202
     assert (await report(device, order_id)).code == "result_conflict"
     right, paid = await granted(service)
     assert (await report(right, paid)).status == 200

@@ -80,7 +80,7 @@ async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
 
 @pytest.mark.sqlite_alone
 async def test_four_processes_never_lock_themselves_out(database: Database, database_url: str, tmp_path: Path) -> None:
-    """Whoever stores last wins, be it an older token: between the rounds the clock goes as far as that one allows."""
+    """The last write wins, be it an older token: between the rounds the clock goes as far as that one allows."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     clock, file, behind = MovableClock(frozen_ms=MovableClock().now_ms()), tmp_path / "stored.json", 0

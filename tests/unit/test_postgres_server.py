@@ -15,7 +15,7 @@ ROWS = "SELECT pg_relation_size('sellers'), (SELECT count(*) > 0 FROM schema_mig
 
 
 async def test_it_is_emptied(postgres_server: PostgresServer, migrated_postgres: str) -> None:
-    """Whoever is left of its last user is disconnected, and does not find it any more."""
+    """Clients left from its last use are disconnected and don't find it."""
     url = postgres_server.fresh_database(migrated_postgres)
     left = await asyncpg.connect(url)
     await left.execute(SELLERS)

@@ -1,4 +1,4 @@
-"""What is throttled is told in the log: at once, and then once in a while how often more."""
+"""Throttled requests in the log: the first at once, then a count at intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paydesk.core.throttle_log import ThrottleLog
 
 
 async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first is told at once with its address, the rest together; once it is over nothing more is told."""
+    """The first is logged at once with its address, the rest as a count; after the end nothing is logged."""
     monkeypatch.setattr(throttle_log, "INTERVAL_SECONDS", 0.05)
     log = ThrottleLog()
     with structlog.testing.capture_logs() as logged:

@@ -38,7 +38,7 @@ async def fleet(service: DeviceService, tmp_path: Path) -> AsyncIterator[Fleet]:
 async def test_added_terminal_processes_orders(fleet: Fleet, service: DeviceService) -> None:
     """`add` returns after the terminal's hello; then it pays the orders it is offered."""
     await fleet.add("T__1", "PDT-1", "approve:0s")
-    assert len(service.told("hello")) == 1
+    assert len(service.received("hello")) == 1
     assert fleet.terminals() == ("T__1",)
     await service.until_state(service.offer("L1"), "processed")
     await fleet.set_script("T__1", "decline:0s")
@@ -71,7 +71,7 @@ async def test_invalid_journal_does_not_affect_other_terminals(
     assert again.terminals() == ("T__1",)
     await again.add("T__2", "PDT-2", "hold")
     assert set(again.terminals()) == {"T__1", "T__2"}
-    assert service.told("hello")[-1]["journal"] == []
+    assert service.received("hello")[-1]["journal"] == []
     await again.stop()
 
 

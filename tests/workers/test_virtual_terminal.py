@@ -84,7 +84,7 @@ async def test_approved_order_passes_through_every_step(bench: Bench, service: D
     await service.until_state(lease, "processed")
     await bench.until_empty()
     assert _only(lease)["paid_amount"] == "24.90"
-    await service.until_told("printing")
+    await service.until_received("printing")
     calls = [name for name, _ in service.calls if name != "next"]
     assert calls == [
         "hello",
@@ -105,7 +105,7 @@ async def test_next_order_starts_once_the_result_is_recorded(bench: Bench, servi
         lease = service.offer(f"L{number}")
         await service.until_state(lease, "processed")
     await bench.until_empty()
-    assert len({body["result"] for body in service.told("result")}) == 10
+    assert len({body["result"] for body in service.received("result")}) == 10
 
 
 async def test_decline_script_reports_its_detail(bench: Bench, service: DeviceService) -> None:
@@ -129,7 +129,7 @@ async def test_ignore_script_never_acknowledges(bench: Bench, service: DeviceSer
     """It keeps polling, and the order stays created."""
     await bench.start("ignore")
     lease = service.offer("L1")
-    await service.until_told("next", 2)
+    await service.until_received("next", 2)
     assert lease.state == "created"
     assert bench.entries() == []
 
@@ -138,7 +138,7 @@ async def test_hold_script_releases_the_order_on_cancel(bench: Bench, service: D
     """Then it processes the next order."""
     await bench.start("hold")
     lease = service.offer("L1")
-    await service.until_told("card_requested")
+    await service.until_received("card_requested")
     service.say({"type": "cancel", "lease_id": "L1"})
     await service.until_state(lease, "canceled")
     assert lease.cancel_done is True
@@ -151,19 +151,19 @@ async def test_hold_script_forgets_the_order_on_expiry(bench: Bench, service: De
     """It reports no result."""
     await bench.start("hold")
     service.offer("L1")
-    await service.until_told("card_requested")
+    await service.until_received("card_requested")
     service.say({"type": "expired", "lease_id": "L1"})
     await bench.until_empty()
-    assert service.told("result") == []
+    assert service.received("result") == []
 
 
 async def test_cancel_after_authorization_is_refused(bench: Bench, service: DeviceService) -> None:
     """The terminal answers that it did not cancel, and reports the outcome."""
     await bench.start("approve:0.6s")
     lease = service.offer("L1")
-    await service.until_told("authorizing")
+    await service.until_received("authorizing")
     service.say({"type": "cancel", "lease_id": "L1"})
-    await service.until_told("cancel-result")
+    await service.until_received("cancel-result")
     assert lease.cancel_done is False
     await service.until_state(lease, "processed")
 
@@ -172,9 +172,9 @@ async def test_new_order_replaces_the_current_one(bench: Bench, service: DeviceS
     """For the service the earlier order has ended, even if the message about that was lost."""
     await bench.start("hold")
     service.offer("L1")
-    await service.until_told("card_requested")
+    await service.until_received("card_requested")
     service.offer("L2")
-    await service.until_told("card_requested", 2)
+    await service.until_received("card_requested", 2)
     assert [entry.lease_id for entry in bench.entries()] == ["L2"]
 
 
@@ -188,7 +188,7 @@ async def test_missing_acquirer_answer_is_reported_as_unknown(
     await service.until_state(lease, "check")
     await bench.until_empty()
     assert _only(lease) == {"outcome": "unknown"}
-    assert len(service.told("acquirer")) == 1
+    assert len(service.received("acquirer")) == 1
 
 
 @pytest.mark.parametrize("call", ["hello", "next", "ack", "card_requested", "authorizing", "acquirer", "result"])
@@ -215,7 +215,7 @@ async def test_repeated_offers_have_no_effect(bench: Bench, service: DeviceServi
         lease = service.offer("L1")
     await service.until_state(lease, "processed")
     await bench.until_empty()
-    assert len(service.told("ack")) == 1
+    assert len(service.received("ack")) == 1
     assert len(lease.results) == 1
 
 
@@ -227,8 +227,8 @@ async def test_result_is_repeated_until_it_is_recorded(bench: Bench, service: De
     lease = service.offer("L1")
     await service.until_state(lease, "processed")
     await bench.until_empty()
-    assert len(service.told("result")) == 5
-    assert len({body["result"] for body in service.told("result")}) == 1
+    assert len(service.received("result")) == 5
+    assert len({body["result"] for body in service.received("result")}) == 1
 
 
 async def test_recorded_refusal_ends_the_reporting(bench: Bench, service: DeviceService) -> None:
@@ -236,7 +236,7 @@ async def test_recorded_refusal_ends_the_reporting(bench: Bench, service: Device
     service.faults["result"].append({"error": "order_finished", "recorded": True})
     await bench.start()
     service.offer("L1")
-    await service.until_told("result")
+    await service.until_received("result")
     await bench.until_empty()
 
 
@@ -269,7 +269,7 @@ async def test_restart_at_any_point(
     service.faults[call].extend(faults)
     await bench.start()
     lease = service.offer("L1")
-    await service.until_told(call, len(faults))
+    await service.until_received(call, len(faults))
     await bench.stop()
     if lease.state == "created":
         service.offer("L1")
@@ -288,7 +288,7 @@ async def test_restart_after_the_acquirer_answered_reports_the_same_outcome(
     """The answer is in the journal, so the script at the restart has no influence."""
     await bench.start("approve:1s")
     lease = service.offer("L1")
-    await service.until_told("authorizing")
+    await service.until_received("authorizing")
     while (stored := bench.entries()[0]).result is None:  # noqa: ASYNC110  # a file has no event to wait for
         await asyncio.sleep(0.005)
     assert stored.until == lease.until
@@ -306,13 +306,13 @@ async def test_restart_after_the_permit_expired_reports_unknown(bench: Bench, se
     service.faults["acquirer"].append("silent")
     await bench.start()
     lease = service.offer("L1")
-    await service.until_told("acquirer")
+    await service.until_received("acquirer")
     await bench.stop()
     service.behind_seconds = -3600
     await bench.start()
     await service.until_state(lease, "check")
     assert _only(lease) == {"outcome": "unknown"}
-    assert len(service.told("acquirer")) == 1
+    assert len(service.received("acquirer")) == 1
 
 
 @pytest.mark.parametrize(
@@ -338,13 +338,13 @@ async def test_charge_is_forgotten_if_the_service_knows_the_outcome(
     service.faults["acquirer"].append("silent")
     await bench.start()
     lease = service.offer("L1")
-    await service.until_told("acquirer")
+    await service.until_received("acquirer")
     await bench.stop()
     service.verdicts["L1"] = verdict
     await bench.start()
     await bench.until_empty()
     assert lease.results == {}
-    assert len(service.told("acquirer")) == 1
+    assert len(service.received("acquirer")) == 1
 
 
 async def test_result_keeps_its_id_and_content_after_a_restart(bench: Bench, service: DeviceService) -> None:
@@ -352,11 +352,11 @@ async def test_result_keeps_its_id_and_content_after_a_restart(bench: Bench, ser
     service.faults["result"].extend(["lost", "silent"])
     await bench.start()
     lease = service.offer("L1")
-    await service.until_told("result", 2)
+    await service.until_received("result", 2)
     await bench.stop()
     await bench.start()
     await bench.until_empty()
-    reports = [{key: value for key, value in body.items() if key != "boot_id"} for body in service.told("result")]
+    reports = [{key: value for key, value in body.items() if key != "boot_id"} for body in service.received("result")]
     assert len(reports) == 3
     assert reports[0] == reports[1] == reports[2]
     assert len(lease.results) == 1
@@ -365,7 +365,7 @@ async def test_result_keeps_its_id_and_content_after_a_restart(bench: Bench, ser
 async def test_permit_is_checked_by_the_clock_of_the_service(bench: Bench, service: DeviceService) -> None:
     """Also if that clock was frozen after the hello."""
     await bench.start()
-    await service.until_told("next")
+    await service.until_received("next")
     service.behind_seconds = 3600
     lease = service.offer("L1")
     await service.until_state(lease, "processed")
@@ -386,9 +386,9 @@ async def test_order_refused_before_authorization_is_forgotten(bench: Bench, ser
     service.faults[call].append({"error": "order_canceled"})
     await bench.start()
     service.offer("L1")
-    await service.until_told(call)
+    await service.until_received(call)
     await bench.until_empty()
-    assert service.told("result") == []
+    assert service.received("result") == []
 
 
 @pytest.mark.parametrize("verdict", ["forget", "abort"])
@@ -397,7 +397,7 @@ async def test_forget_and_abort_delete_the_entry(bench: Bench, service: DeviceSe
     service.verdicts["L1"] = verdict
     await bench.start("approve:0s", Entry("L1", {"amount": "1.00"}, "acknowledged"))
     await bench.until_empty()
-    assert service.told("ack") == []
+    assert service.received("ack") == []
 
 
 async def test_hello_contains_the_journal(bench: Bench, service: DeviceService) -> None:
@@ -406,7 +406,7 @@ async def test_hello_contains_the_journal(bench: Bench, service: DeviceService) 
     service.leases["L2"] = Lease({}, "at_terminal")
     service.faults["result"].append("hang")
     await bench.start("hold", Entry("L1", {}), Entry("L2", {}, "acknowledged", "", "R", result))
-    hello = await service.until_told("hello")
+    hello = await service.until_received("hello")
     assert hello["journal"] == [
         {"lease_id": "L1", "last_step": "offered"},
         {"lease_id": "L2", "last_step": "acknowledged", "result": result},
@@ -427,13 +427,13 @@ async def test_unknown_messages_are_ignored(bench: Bench, service: DeviceService
 async def test_later_start_in_another_process_ends_the_session(bench: Bench, service: DeviceService) -> None:
     """The replaced terminal stops and does not start another session."""
     terminal = await bench.start()
-    await service.until_told("next")
+    await service.until_received("next")
     service.boots.append("another")
     service.say({"type": "mode", "operating_mode": "PDV"})
     assert terminal._running is not None
     async with asyncio.timeout(2):
         await terminal._running
-    assert len(service.told("hello")) == 1
+    assert len(service.received("hello")) == 1
 
 
 async def test_refused_token_stops_the_terminal_after_its_results(bench: Bench, service: DeviceService) -> None:
@@ -447,7 +447,7 @@ async def test_refused_token_stops_the_terminal_after_its_results(bench: Bench, 
     async with asyncio.timeout(2):
         await terminal._running
     assert service.leases["L1"].results == {"R": result}
-    assert service.told("next") == []
+    assert service.received("next") == []
 
 
 async def test_terminal_connects_once_the_service_is_reachable(

@@ -1,4 +1,4 @@
-"""Workers are kept running until they are told to stop."""
+"""Workers are restarted until they are stopped."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_stops_the_stubborn(context: WorkerContext, monkeypatch: pytest.Mo
 
 
 async def test_stops_all_at_once(context: WorkerContext) -> None:
-    """All workers of the table end soon after they are told to."""
+    """All workers of the table end soon after the stop."""
     stop = asyncio.Event()
     running = asyncio.create_task(workers.run_all(context, stop))
     await asyncio.sleep(0.1)
