@@ -79,7 +79,7 @@ class Service:
 
     @property
     def seller_id(self) -> int:
-        """Return the seller for whom the tokens act."""
+        """Return the seller of the tokens."""
         return self.scene.seller.seller_id
 
     async def request(

@@ -1,4 +1,4 @@
--- Chains of refresh tokens: each answer's token is the next request's. Expects `format_refresh(token)`.
+-- Token families: each response's refresh token is sent in the next request. Expects `format_refresh(token)`.
 local free, first, last = {}, 1, 0
 
 local function put(token)
@@ -7,7 +7,7 @@ local function put(token)
 end
 
 function init()
-  -- Each run has families of its own: what an earlier one rotated is spent.
+  -- Each run has its own families: those of earlier runs are rotated.
   local run = tonumber(os.getenv("BENCH_RUN"))
   local count = seed.families_per_run
   for place = run * count + 1, (run + 1) * count do put(seed.refresh_tokens[place]) end
@@ -15,7 +15,7 @@ end
 
 function request()
   local token = free[first]
-  -- Without a free family the request is refused, and the refusal told.
+  -- Without a free family the request is refused and counted as an error.
   if token == nil then return format_refresh("none") end
   free[first] = nil
   first = first + 1

@@ -1,6 +1,6 @@
 """Unmodified clients get and refresh tokens: Authlib, requests-oauthlib, and both official clients.
 
-Each is given the service's address in the way it supports.
+Each gets the service's URL through its own configuration.
 """
 
 from __future__ import annotations

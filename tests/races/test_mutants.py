@@ -1,4 +1,4 @@
-"""Every deliberate defect can still be made: the text that it replaces is there, and so is the test that notices."""
+"""Every mutant applies to the sources, and its test fails with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from mutant import Mutant
-from mutants import MUTANTS, ROOT
+from mutants import MUTANTS, ROOT, tried
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.defect)
@@ -16,6 +16,13 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
     text = (ROOT / "src" / "paydesk" / mutant.file).read_text()
     assert text.count(mutant.before) == 1
     assert mutant.after != mutant.before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.defect)
+def test_a_mutant_is_caught(mutant: Mutant) -> None:
+    """Its test fails in a copy of the sources with the defect; without it, the test passes in this suite."""
+    assert "| caught |" in tried(mutant)
 
 
 @pytest.mark.slow

@@ -9,8 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SUFFIXES = frozenset({".html", ".json", ".md", ".py", ".sql", ".toml"})
-SKIPPED = frozenset({"__pycache__", "node_modules", "MUTANTS.md", Path(__file__).name})
-"""`MUTANTS.md` is a record of runs."""
+SKIPPED = frozenset({"__pycache__", "node_modules", Path(__file__).name})
 READ = sorted(
     path
     for folder in ("src/paydesk", "docs", "tests", "bench", "scripts")

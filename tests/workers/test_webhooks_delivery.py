@@ -290,7 +290,7 @@ async def test_no_answer_in_time_is_a_failure(database: Database, clock: Movable
 
 @pytest.mark.parametrize("url", ["https://10.1.2.3/hooks", "https://[fd00::1]/hooks", "https://rebound.example/hooks"])
 async def test_private_address_is_refused_at_the_connection(database: Database, clock: MovableClock, url: str) -> None:
-    """A name that resolves to a private address by now, or an IP literal, is refused."""
+    """A name that now resolves to a private address, or an IP literal, is refused."""
 
     def lookup(_host: str, port: int) -> Sequence[Any]:
         return [(2, 1, 6, "", ("93.184.216.34", port)), (2, 1, 6, "", ("192.168.0.7", port))]

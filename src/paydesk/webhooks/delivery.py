@@ -150,7 +150,7 @@ class DeliveryWorker:
         self._database.signals.notify(["deliveries"])
 
     async def _deliver(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
-        # `started_ms` is the time of the claim: the service's clock may be unusable by now.
+        # `started_ms` is the time of the claim: the service's clock may have become untrusted since.
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
