@@ -10,10 +10,10 @@ from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.operation import Answer, Call
 from paydesk.operators import lists
-from paydesk.orders import status_labels
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import order_document
+from paydesk.orders.status_labels import Labels, labels_of
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
@@ -54,11 +54,12 @@ async def get_order(call: Call) -> Answer:
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     deliveries = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, call.path)
+    labels = labels_of(call.settings)
     return Answer(
         200,
         {
-            **order_document(order),
-            "events": [_move(row) for row in moves],
+            **order_document(order, labels),
+            "events": [_move(row, labels) for row in moves],
             "deliveries": [_delivery(row) for row in deliveries],
         },
     )
@@ -91,14 +92,14 @@ async def owner_of(tx: Transaction, order_id: str) -> int:
     return int(row[0])
 
 
-def _move(row: Row) -> dict[str, Any]:
+def _move(row: Row, labels: Labels) -> dict[str, Any]:
     version, event_id, action, move, status, status_detail, payment_status_detail, created_ms = row
     return {
         "id": event_id,
         "version": version,
         "move": move,
         "action": action,
-        "status": status_labels.label(status, status_detail),
+        "status": labels.of_status(status, status_detail),
         "status_detail": status_detail,
         "payment_status_detail": payment_status_detail,
         "created_date": rfc3339(created_ms),

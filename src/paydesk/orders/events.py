@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from paydesk.core import ids
-from paydesk.orders import status_labels
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import notification_data
 from paydesk.orders.status import Move
-from paydesk.storage.database import Transaction
 from paydesk.webhooks import outbox
 from paydesk.webhooks.schemas import notification
 
@@ -17,9 +16,10 @@ INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
 
 
-def record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
+def record(change: Change, move: Move, order: Order) -> None:
     """Record the move that brought the order to its state, and its deliveries, in the move's transaction."""
-    event_id, action = ids.uuid(), status_labels.action_of(move, order)
+    tx, now_ms = change.tx, change.now_ms
+    event_id, action = ids.uuid(), change.labels.action_of(move, order)
     body = notification(
         event_id=event_id,
         action=action,
@@ -27,7 +27,7 @@ def record(tx: Transaction, move: Move, order: Order, now_ms: int) -> None:
         user_id=order.seller_id,
         live=bool(order.live),
         now_ms=now_ms,
-        data=notification_data(order),
+        data=notification_data(order, change.labels),
     )
     tx.defer(
         RECORD_EVENT,

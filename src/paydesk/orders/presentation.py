@@ -8,15 +8,15 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.orders import status_labels
 
 if TYPE_CHECKING:
     from paydesk.orders.order import Order
+    from paydesk.orders.status_labels import Labels
 
 _raw = msgspec.Raw
 
 
-def order_document(order: Order) -> dict[str, Any]:
+def order_document(order: Order, labels: Labels) -> dict[str, Any]:
     """Return the order as create, get, search and cancel respond with it."""
     document: dict[str, Any] = {
         "id": order.order_id,
@@ -33,7 +33,7 @@ def order_document(order: Order) -> dict[str, Any]:
         "total_amount": order.amount,
         "country_code": order.country,
         "currency": order.currency,
-        "status": status_labels.status_of(order),
+        "status": labels.of(order),
         "status_detail": order.status_detail,
         "live_mode": bool(order.live),
         "version": order.version,
@@ -41,23 +41,23 @@ def order_document(order: Order) -> dict[str, Any]:
         "last_updated_date": rfc3339(order.updated_ms),
         "integration_data": _raw(order.integration_data.encode()),
         "config": _raw(order.config.encode()),
-        "transactions": _transactions(order, _payment(order)),
+        "transactions": _transactions(order, _payment(order, labels)),
     }
     return document
 
 
-def notification_data(order: Order) -> dict[str, Any]:
+def notification_data(order: Order, labels: Labels) -> dict[str, Any]:
     """Return the order as the `data` of a notification."""
     data: dict[str, Any] = {"id": order.order_id, "type": "point"}
     if order.external_reference is not None:
         data["external_reference"] = order.external_reference
-    data["status"] = status_labels.status_of(order)
+    data["status"] = labels.of(order)
     # Existing receivers expect `accredited` for a processed order.
     data["status_detail"] = "accredited" if order.status_detail == "processed" else order.status_detail
     data["version"] = order.version
     if order.paid_minor is not None:
         data["total_paid_amount"] = decimal_string(order.paid_minor, CURRENCIES[order.currency].decimals)
-    payment = _payment(order)
+    payment = _payment(order, labels)
     if order.reference_id is not None:
         payment["reference"] = {"id": order.reference_id}
     data["transactions"] = _transactions(order, payment)
@@ -70,11 +70,11 @@ def _transactions(order: Order, payment: dict[str, Any]) -> dict[str, Any]:
     return {"payments": [payment], "refunds": _raw(order.refunds.encode())}
 
 
-def _payment(order: Order) -> dict[str, Any]:
+def _payment(order: Order, labels: Labels) -> dict[str, Any]:
     payment: dict[str, Any] = {
         "id": order.payment_id,
         "amount": order.amount,
-        "status": status_labels.status_of(order),
+        "status": labels.of(order),
         "status_detail": order.payment_status_detail,
     }
     if order.paid_minor is not None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
-from paydesk.orders import status_labels
 from paydesk.orders.status import STATES
+from paydesk.orders.status_labels import EXTENDED
 
 TIME = {"type": "string", "format": "date-time"}
 TEXT = {"type": "string"}
 STATUS = {
-    "enum": list(status_labels.ALL_LABELS),
+    "enum": list(EXTENDED.all),
     "description": 'The last two are used only with `order_statuses = "extended"`.',
 }
 PAYMENT: dict[str, Any] = {
