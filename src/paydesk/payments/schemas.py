@@ -9,10 +9,10 @@ from pydantic import AfterValidator, Field
 from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN
 from paydesk.core.model import Model
 from paydesk.core.money import AMOUNT_PATTERN
-from paydesk.orders import status_labels
 from paydesk.orders.response_schemas import EXAMPLE, REFUND
 from paydesk.orders.schemas import positive_amount, text_schema
 from paydesk.orders.status import STATES
+from paydesk.orders.status_labels import EXTENDED
 
 
 class RefundPartRequest(Model):
@@ -33,7 +33,7 @@ REFUND_RESPONSE: dict[str, Any] = {
     "required": ["id", "status", "status_detail", "transactions"],
     "properties": {
         "id": {"type": "string", "pattern": ORDER_ID_PATTERN},
-        "status": {"enum": list(status_labels.ALL_LABELS)},
+        "status": {"enum": list(EXTENDED.all)},
         "status_detail": {"enum": list(dict.fromkeys(state.detail for state in STATES))},
         "transactions": {
             "type": "object",
