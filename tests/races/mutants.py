@@ -349,7 +349,7 @@ MUTANTS = (
         "      AND (t.expires_ms >= $3\n",
         "      AND (t.created_ms >= $3\n",
         RETENTION,
-        "reuse_is_detected and sqlite",
+        "reuse_after_pruning and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",

@@ -97,5 +97,5 @@ def test_actions_are_those_of_the_table_of_moves() -> None:
     """The actions that can be subscribed are those of the moves."""
     from paydesk.orders import status, status_labels
 
-    extended = {f"order.{word}" for word in status_labels.EXTENDED.values()}
+    extended = {f"order.{word}" for word in status_labels.EXTENDED.extended.values()}
     assert set(ACTIONS) == {*(move.action for move in status.MOVES), *extended}
