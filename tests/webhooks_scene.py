@@ -18,11 +18,12 @@ from paydesk.core.ids import ulid
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
 from paydesk.core.worker import WorkerContext
+from paydesk.jobs import JobWorker
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import outbox, store, subscriptions
 from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import DeliveryWorker
+from paydesk.webhooks.delivery import DeliveryJob, Sending
 from paydesk.webhooks.schemas import TOPIC, notification
 from paydesk.webhooks.sending import Sender
 
@@ -48,6 +49,7 @@ SELECT attempt, started_ms, duration_ms, answer_status, answer_body, error
 
 PENDING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending'"
 
+DeliveryWorker = JobWorker[tuple[str, int], Sending]
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -193,7 +195,7 @@ async def worker(
     async with Sender(
         resolver or CheckedResolver(loopback_allowed=True), timeout_seconds=settings.webhook_timeout_seconds
     ) as sender:
-        yield DeliveryWorker(context, sender, wall=wall)
+        yield JobWorker(context, DeliveryJob(context, sender, wall), wall=wall)
 
 
 async def step(one: DeliveryWorker) -> int:

@@ -13,12 +13,13 @@ import msgspec
 
 from paydesk.core.crash_points import reached
 from paydesk.core.idempotency import Key, complete
+from paydesk.jobs import JobWorker
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX, Approved, Declined, NotSent, Outcome, payment_of
-from paydesk.payments.jobs import Job, JobWorker, describe, log
+from paydesk.payments.jobs import AcquirerJob, describe, log
 from paydesk.payments.outcomes import alert
 from paydesk.payments.refund import Refund, refund_response
 from paydesk.payments.refunds import request_refund
@@ -57,7 +58,7 @@ async def process(context: WorkerContext, refund: Refund) -> None:
     reached("outcome_committed")
 
 
-JOB = Job(refund_store.QUEUE, process, lambda refund: f"refund {refund.refund_id}", LEASE_SECONDS)
+JOB = AcquirerJob(refund_store.QUEUE, process, "refund", LEASE_SECONDS)
 
 
 async def _complete_request(tx: Transaction, refund: Refund) -> Order:
@@ -104,7 +105,7 @@ class _Attempt:
 
     async def _alert_once(self, change: Change) -> None:
         refund = self.refund
-        if await refund_store.mark_alerted(change, refund):
+        if await refund_store.QUEUE.mark_alerted(change, refund):
             body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
             await alert(change, self.order, "refund_needs_person", self._message(), body)
 

@@ -20,6 +20,7 @@ from paydesk.orders.handlers import order_key, requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
 from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
+from paydesk.payments.lifecycles import REVERSING
 from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
 from paydesk.sandbox import simulated_orders
@@ -76,7 +77,7 @@ async def _pay(call: Call) -> Handled:
 async def _permit(call: Call) -> Order | Refusal:
     change, order = change_of(call), await lock_test_order(call)
     if order.state == status.CHECK_ON_TERMINAL:
-        if await inquiry_store.status_of(call.tx, order) == "reversing":
+        if await inquiry_store.status_of(call.tx, order) == REVERSING.name:
             # It is being reversed at the acquirer, and will fail.
             return unreachable(call, order)
         await store.detach(change, order)
