@@ -17,17 +17,17 @@ REFUND_MUTANTS = (
         NEVER_MORE,
         "the remaining amount is summed first, and then reserved",
         "payments/refund_store.py",
-        "    row = await tx.one(RESERVE, ",
+        "    row = await change.tx.one(RESERVE, ",
         "    sql = (\n"
         '        "SELECT COALESCE(SUM(amount_minor), 0) FROM refunds"\n'
         "        \" WHERE seller_id = $1 AND order_id = $2 AND status <> 'failed'\"\n"
         "    )\n"
-        "    summed = await tx.one(sql, order.seller_id, order.order_id)\n"
+        "    summed = await change.tx.one(sql, order.seller_id, order.order_id)\n"
         "    assert order.paid_minor is not None\n"
         "    if summed[0] + (amount_minor or order.paid_minor - summed[0]) > order.paid_minor:\n"
         "        return None\n"
         '    unguarded = RESERVE.replace("paid_minor - refunded_minor - refunding_minor\\n", "paid_minor\\n")\n'
-        "    row = await tx.one(unguarded, ",
+        "    row = await change.tx.one(unguarded, ",
         RACES,
         "eight_parts",
     ),
@@ -35,8 +35,8 @@ REFUND_MUTANTS = (
         NEVER_MORE,
         "a reservation stays when its refund fails",
         "payments/refund_store.py",
-        "status.REFUND_FAILED, order, refund, now_ms",
-        "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0), now_ms",
+        "status.REFUND_FAILED, order, refund,",
+        "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0),",
         STEPS,
         "late_decline",
     ),

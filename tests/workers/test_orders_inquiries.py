@@ -26,6 +26,8 @@ from paydesk.core.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.invariants import check
 from paydesk.orders import status
+from paydesk.orders.change import Change
+from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import inquiries, inquiry_store
 from paydesk.payments.acquirer import Acquirers, Approved, Declined, InquiryResult, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.inquiry_store import Inquiry
@@ -365,7 +367,8 @@ async def test_an_answer_after_the_end_of_the_inquiry_is_too_late(desk: Desk, ac
     order = await unknown(desk)
 
     async def end() -> None:
-        await desk.database.write(lambda tx: inquiry_store.end(tx, order, "operator", desk.clock.now_ms()))
+        now_ms = desk.clock.now_ms()
+        await desk.database.write(lambda tx: inquiry_store.end(Change(tx, now_ms, PLAIN), order, "operator"))
 
     acquirer.say(SAID)
     acquirer.meanwhile = end

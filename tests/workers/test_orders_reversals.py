@@ -12,7 +12,9 @@ from device_scene import APPROVED, DECLINED, Desk, answered, open_desk, refused
 from jobs_scene import REFERENCE, SAID, UNDONE, FakeAcquirer, alert_kinds, process_reversals, reversals_of
 from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import reversal_store
 from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.reversal_store import Reversal
@@ -65,7 +67,11 @@ async def test_a_claim_respects_its_limit(desk: Desk) -> None:
     async def begin(tx: Transaction) -> None:
         for number in range(60):
             await reversal_store.begin(
-                tx, order, now_ms, result_id=str(number), amount_minor=order.amount_minor, reference_id=""
+                Change(tx, now_ms, PLAIN),
+                order,
+                result_id=str(number),
+                amount_minor=order.amount_minor,
+                reference_id="",
             )
 
     async def claim(tx: Transaction) -> list[Reversal]:

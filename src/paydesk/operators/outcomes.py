@@ -10,6 +10,7 @@ from paydesk.operators import audit, lists
 from paydesk.operators.history import owner_of
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
+from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
 from paydesk.payments import resolving
@@ -81,18 +82,17 @@ async def resolve(call: Call) -> Answer:
     """Set the outcome of an order whose outcome is unknown; the audit trail records the operator and the reason."""
     audit.require_change(call)
     body: ResolveRequest = call.body
-    before = await _locked(call.tx, call.path)
+    change, before = change_of(call), await _locked(call.tx, call.path)
     resolved = await resolving.resolve(
-        call.tx,
+        change,
         before,
         body.outcome,
-        call.now_ms,
         after_seconds=call.settings.resolve_after_seconds,
         has_acquirer=call.state["acquirers"].of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
-    return Answer(200, order_document(resolved))
+    return Answer(200, order_document(resolved, change.labels))
 
 
 async def resolve_reversal(call: Call) -> Answer:
@@ -106,11 +106,10 @@ async def resolve_reversal(call: Call) -> Answer:
     order = await orders.lock(call.tx, seller_id, order_id)
     assert order is not None, "a reversal has an order"
     await resolving.resolve_reversal(
-        call.tx,
+        change_of(call),
         order,
         call.path,
         body.outcome,
-        call.now_ms,
         wall_ms=WALL.now_ms(),
         after_seconds=call.settings.resolve_after_seconds,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments.jobs import JobQueue, statements
 from paydesk.storage.database import Transaction
@@ -72,9 +73,9 @@ async def postpone(tx: Transaction, inquiry: Inquiry, next_ms: int) -> None:
     await tx.run(POSTPONE, inquiry.seller_id, inquiry.order_id, inquiry.attempts, next_ms)
 
 
-async def begin_reversing(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:
+async def begin_reversing(change: Change, inquiry: Inquiry) -> bool:
     """Record the intent to reverse the payment; False if the inquiry has ended."""
-    return bool(await tx.run(BEGIN_REVERSING, inquiry.seller_id, inquiry.order_id, now_ms))
+    return bool(await change.tx.run(BEGIN_REVERSING, inquiry.seller_id, inquiry.order_id, change.now_ms))
 
 
 async def abandon_reversal(tx: Transaction, inquiry: Inquiry) -> None:
@@ -82,19 +83,19 @@ async def abandon_reversal(tx: Transaction, inquiry: Inquiry) -> None:
     await tx.run(ABANDON_REVERSAL, inquiry.seller_id, inquiry.order_id)
 
 
-async def end(tx: Transaction, order: Order, ending: Ending, now_ms: int) -> bool:
+async def end(change: Change, order: Order, ending: Ending) -> bool:
     """End the order's inquiry; False if none is open."""
-    return bool(await tx.run(END, order.seller_id, order.order_id, now_ms, ending))
+    return bool(await change.tx.run(END, order.seller_id, order.order_id, change.now_ms, ending))
 
 
-async def skip(tx: Transaction, order: Order, now_ms: int) -> None:
+async def skip(change: Change, order: Order) -> None:
     """Insert an inquiry that has ended, so that the acquirer is not asked about the order."""
-    await tx.run(SKIP, order.seller_id, order.order_id, order.live, now_ms)
+    await change.tx.run(SKIP, order.seller_id, order.order_id, order.live, change.now_ms)
 
 
-async def mark_alerted(tx: Transaction, inquiry: Inquiry, now_ms: int) -> bool:
+async def mark_alerted(change: Change, inquiry: Inquiry) -> bool:
     """Record that operators are alerted; False if they were before."""
-    return bool(await tx.run(MARK_ALERTED, inquiry.seller_id, inquiry.order_id, now_ms))
+    return bool(await change.tx.run(MARK_ALERTED, inquiry.seller_id, inquiry.order_id, change.now_ms))
 
 
 async def status_of(tx: Transaction, order: Order) -> Status | None:

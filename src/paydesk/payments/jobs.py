@@ -17,6 +17,7 @@ import structlog
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.crash_points import reached
 from paydesk.orders import store
+from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX
 from paydesk.storage.database import Locked, Transaction, Unavailable
@@ -169,15 +170,15 @@ class JobWorker(Generic[T]):
 
 
 async def commit(
-    context: WorkerContext, order: Order, change: Callable[[Transaction, Order, int], Awaitable[R]], *conflict_keys: str
+    context: WorkerContext, order: Order, effect: Callable[[Change, Order], Awaitable[R]], *conflict_keys: str
 ) -> R:
-    """Apply a change in one transaction that locks the order's row."""
+    """Commit an effect in one transaction that locks the order's row."""
     now_ms = context.clock.now_ms()
 
     async def work(tx: Transaction) -> R:
         current = await store.lock(tx, order.seller_id, order.order_id)
         assert current is not None, "orders are never deleted"
-        return await change(tx, current, now_ms)
+        return await effect(change_at(tx, now_ms, context.settings), current)
 
     return await context.database.write(work, conflict_keys=(f"order:{order.order_id}", *conflict_keys))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from paydesk.core import ids
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments.jobs import JobQueue, statements
 from paydesk.storage.database import Transaction
@@ -74,24 +75,22 @@ MARK_ALERTED = """
 UPDATE reversals SET alerted_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND alerted_ms IS NULL"""
 
 
-async def begin(
-    tx: Transaction, order: Order, now_ms: int, *, result_id: str, amount_minor: int, reference_id: str
-) -> bool:
+async def begin(change: Change, order: Order, *, result_id: str, amount_minor: int, reference_id: str) -> bool:
     """Insert a reversal of an approval; False if that result has one already."""
-    begun = await tx.run(
+    begun = await change.tx.run(
         BEGIN,
         order.seller_id,
-        ids.ulid(now_ms),
+        ids.ulid(change.now_ms),
         order.order_id,
         order.ulid,
         result_id,
         order.live,
         amount_minor,
         reference_id,
-        now_ms,
+        change.now_ms,
     )
     if begun:
-        tx.notify("money")
+        change.tx.notify("money")
     return bool(begun)
 
 
@@ -107,14 +106,14 @@ async def confirm(tx: Transaction, reversal: Reversal) -> bool:
     )
 
 
-async def end(tx: Transaction, reversal: Reversal, ending: Ending, now_ms: int) -> bool:
+async def end(change: Change, reversal: Reversal, ending: Ending) -> bool:
     """End the reversal; False if it has ended before."""
-    return bool(await tx.run(END, reversal.seller_id, reversal.reversal_id, ending, now_ms))
+    return bool(await change.tx.run(END, reversal.seller_id, reversal.reversal_id, ending, change.now_ms))
 
 
-async def resolve(tx: Transaction, reversal: Reversal, ending: Ending, now_ms: int, wall_ms: int) -> bool:
+async def resolve(change: Change, reversal: Reversal, ending: Ending, wall_ms: int) -> bool:
     """End the reversal for an operator; False during an attempt, or if it has ended before."""
-    return bool(await tx.run(RESOLVE, reversal.seller_id, reversal.reversal_id, ending, now_ms, wall_ms))
+    return bool(await change.tx.run(RESOLVE, reversal.seller_id, reversal.reversal_id, ending, change.now_ms, wall_ms))
 
 
 async def find(tx: Transaction, seller_id: int, reversal_id: str) -> tuple[Reversal, Status] | None:
@@ -123,6 +122,6 @@ async def find(tx: Transaction, seller_id: int, reversal_id: str) -> tuple[Rever
     return (Reversal(*row[:-1]), row[-1]) if row else None
 
 
-async def mark_alerted(tx: Transaction, reversal: Reversal, now_ms: int) -> bool:
+async def mark_alerted(change: Change, reversal: Reversal) -> bool:
     """Record that operators are alerted; False if they were before."""
-    return bool(await tx.run(MARK_ALERTED, reversal.seller_id, reversal.reversal_id, now_ms))
+    return bool(await change.tx.run(MARK_ALERTED, reversal.seller_id, reversal.reversal_id, change.now_ms))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from paydesk.core.crash_points import reached
 from paydesk.orders import status, store
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments import reversal_store
 from paydesk.payments.acquirer import (
@@ -29,7 +30,6 @@ from paydesk.payments.acquirer import (
 from paydesk.payments.jobs import LEASE_SECONDS, Job, JobWorker, commit, describe, log, next_attempt_ms
 from paydesk.payments.outcomes import alert
 from paydesk.payments.reversal_store import Reversal
-from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
     import asyncio
@@ -83,16 +83,16 @@ class _Attempt:
         self._context, self._reversal, self._order = context, reversal, order
         self._settings: Settings = context.settings
 
-    async def commit(self, change: Callable[[Transaction, Order, int], Awaitable[R]]) -> R:
+    async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
         """Commit the effect of a step, with the order's row locked."""
-        return await commit(self._context, self._order, change)
+        return await commit(self._context, self._order, effect)
 
     async def confirm(self, acquirer: Acquirer) -> bool:
         """Inquire whether the payment was approved; return whether it is to be reversed."""
         result = await response(acquirer.inquire(payment_of(self._order)))
         reached("inquired")
         self._log("reversal_inquiry_answered", result)
-        is_confirmed = await self.commit(lambda tx, order, now_ms: self._apply(tx, order, result, now_ms))
+        is_confirmed = await self.commit(lambda change, order: self._apply(change, order, result))
         reached("intent_committed" if is_confirmed else "outcome_committed")
         return is_confirmed
 
@@ -108,29 +108,34 @@ class _Attempt:
         )
         reached("reversal_asked")
         self._log("reversal_answered", outcome)
-        await self.commit(lambda tx, order, now_ms: self._apply_reversal(tx, order, outcome, now_ms))
+        await self.commit(lambda change, order: self._apply_reversal(change, order, outcome))
         reached("outcome_committed")
 
-    async def wait_for_operator(self, tx: Transaction, order: Order, now_ms: int) -> None:
+    async def wait_for_operator(self, change: Change, order: Order) -> None:
         """Alert operators that no acquirer is configured, and schedule a retry."""
         message = (
             "No acquirer is configured, so the late approval cannot be reversed. Set `acquirer`, or reverse it at the"
             f" acquirer and run `paydesk reversals resolve {self._reversal.reversal_id}`."
         )
-        await self._alert_once(tx, order, now_ms, message)
-        await reversal_store.postpone(tx, self._reversal, now_ms + self._settings.reversal_pause_seconds[-1] * 1000)
+        await self._alert_once(change, order, message)
+        await reversal_store.postpone(
+            change.tx, self._reversal, change.now_ms + self._settings.reversal_pause_seconds[-1] * 1000
+        )
 
-    async def _apply(self, tx: Transaction, order: Order, result: InquiryResult, now_ms: int) -> bool:
-        waited_ms, not_found_ms = now_ms - self._reversal.created_ms, self._settings.inquiry_not_found_seconds * 1000
+    async def _apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
+        waited_ms, not_found_ms = (
+            change.now_ms - self._reversal.created_ms,
+            self._settings.inquiry_not_found_seconds * 1000,
+        )
         match decide(result, order, self._reversal.reference_id, waited_ms=waited_ms, not_found_ms=not_found_ms):
             case "reverse":
                 self._reversal = self._confirmed(result, order)
-                return await reversal_store.confirm(tx, self._reversal)
+                return await reversal_store.confirm(change.tx, self._reversal)
             case "unfounded":
-                await self._end_unfounded(tx, order, now_ms)
+                await self._end_unfounded(change, order)
             case "retry":
                 retry_by_ms = not_found_ms if isinstance(result, NotFound) else 0
-                await self._retry(tx, order, now_ms, describe(result), retry_by_ms)
+                await self._retry(change, order, describe(result), retry_by_ms)
         return False
 
     def _confirmed(self, result: InquiryResult, order: Order) -> Reversal:
@@ -139,45 +144,45 @@ class _Attempt:
             return replace(self._reversal, confirmed="approved", amount_minor=result.amount_minor)
         return replace(self._reversal, confirmed="approved" if order.paid_ms is not None else "not_found")
 
-    async def _apply_reversal(self, tx: Transaction, order: Order, outcome: Outcome, now_ms: int) -> None:
+    async def _apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
         if isinstance(outcome, Approved) and self._reversal.confirmed == "not_found":
-            await self._end_unfounded(tx, order, now_ms)
+            await self._end_unfounded(change, order)
         elif isinstance(outcome, Approved):
-            if await reversal_store.end(tx, self._reversal, "reversed", now_ms):
+            if await reversal_store.end(change, self._reversal, "reversed"):
                 message = "The acquirer has confirmed the reversal of the late approval."
                 body = {"reversal_id": self._reversal.reversal_id, "reference_id": outcome.reference_id}
-                await alert(tx, order, "late_approval_reversed", message, now_ms, body)
+                await alert(change, order, "late_approval_reversed", message, body)
         else:
             if isinstance(outcome, Declined):
                 # It may have been reversed by other means, so the next attempt inquires again.
-                await reversal_store.confirm(tx, replace(self._reversal, confirmed=None))
+                await reversal_store.confirm(change.tx, replace(self._reversal, confirmed=None))
                 message = f"The acquirer declined to reverse the late approval: {outcome.detail}."
-                await self._alert_once(tx, order, now_ms, message)
-            await self._retry(tx, order, now_ms, describe(outcome))
+                await self._alert_once(change, order, message)
+            await self._retry(change, order, describe(outcome))
 
-    async def _end_unfounded(self, tx: Transaction, order: Order, now_ms: int) -> None:
-        if await reversal_store.end(tx, self._reversal, "not_found", now_ms):
+    async def _end_unfounded(self, change: Change, order: Order) -> None:
+        if await reversal_store.end(change, self._reversal, "not_found"):
             message = "The acquirer has no approval other than the order's own payment. There is nothing to reverse."
-            await alert(tx, order, "late_approval_unfounded", message, now_ms, self._evidence())
+            await alert(change, order, "late_approval_unfounded", message, self._evidence())
 
-    async def _retry(self, tx: Transaction, order: Order, now_ms: int, reason: str, not_found_ms: int = 0) -> None:
+    async def _retry(self, change: Change, order: Order, reason: str, not_found_ms: int = 0) -> None:
         """Schedule a retry after the pause, and no later than `not_found_ms` after the reversal began."""
-        waited_ms = now_ms - self._reversal.created_ms
+        waited_ms = change.now_ms - self._reversal.created_ms
         if waited_ms >= self._settings.acquirer_silent_seconds * 1000:
             message = (
                 f"The late approval has not been reversed for {waited_ms // 1000} s ({reason}). Attempts continue."
                 " Check with the acquirer; if it is settled there, run"
                 f" `paydesk reversals resolve {self._reversal.reversal_id}`."
             )
-            await self._alert_once(tx, order, now_ms, message)
-        at_ms = next_attempt_ms(self._reversal.attempts, now_ms, self._settings.reversal_pause_seconds)
+            await self._alert_once(change, order, message)
+        at_ms = next_attempt_ms(self._reversal.attempts, change.now_ms, self._settings.reversal_pause_seconds)
         if waited_ms < not_found_ms:
             at_ms = min(at_ms, self._reversal.created_ms + not_found_ms)
-        await reversal_store.postpone(tx, self._reversal, at_ms)
+        await reversal_store.postpone(change.tx, self._reversal, at_ms)
 
-    async def _alert_once(self, tx: Transaction, order: Order, now_ms: int, message: str) -> None:
-        if await reversal_store.mark_alerted(tx, self._reversal, now_ms):
-            await alert(tx, order, "reversal_needs_person", message, now_ms, self._evidence())
+    async def _alert_once(self, change: Change, order: Order, message: str) -> None:
+        if await reversal_store.mark_alerted(change, self._reversal):
+            await alert(change, order, "reversal_needs_person", message, self._evidence())
 
     def _evidence(self) -> dict[str, str]:
         return {"reversal_id": self._reversal.reversal_id, "reference_id": self._reversal.reference_id}
