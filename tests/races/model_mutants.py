@@ -119,7 +119,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "a failed order is not announced",
         "webhooks/outbox.py",
         "    tx.defer(\n        ANNOUNCE,\n",
-        '    if action == "order.failed":\n        return\n    tx.defer(\n        ANNOUNCE,\n',
+        '    if event.action == "order.failed":\n        return\n    tx.defer(\n        ANNOUNCE,\n',
     ),
     (
         "In order per order and subscription",
