@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel
 
 from paydesk.core import ids
@@ -25,8 +26,7 @@ from paydesk.orders.status import Move
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.terminals import handlers, store, stores
-from paydesk.terminals.schemas import SetupRequest
-from paydesk.terminals.store import OperatingMode
+from paydesk.terminals.schemas import OperatingMode, SetupRequest
 
 START_MS = 1_769_869_602_109
 APPROVED = {
@@ -260,8 +260,8 @@ def answered(outcome: Answer | Refusal) -> dict[str, Any]:
     """Assert that the outcome is a 200 and return its body."""
     assert isinstance(outcome, Answer), outcome
     assert outcome.status == 200
-    body = outcome.body if isinstance(outcome.body, dict) else json.loads(bytes(outcome.body))
-    return dict(body)
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(outcome.body))
+    return body
 
 
 def refused(outcome: Answer | Refusal) -> str:

@@ -1,4 +1,4 @@
-"""The requests of terminals (`/device/v1`)."""
+"""The requests of terminals, and their answers (`/device/v1`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pydantic_core import PydanticCustomError
 
 from paydesk.core import card_numbers
 from paydesk.core.model import Model
+from paydesk.core.response import Response, Time
+from paydesk.device.verdicts import Verdict
+from paydesk.terminals.schemas import OperatingMode
 
 JOURNAL_MAX = 100
 
@@ -61,3 +64,65 @@ class CancelResultRequest(Model):
 
     boot_id: BootId
     done: bool
+
+
+class JudgedLease(Response, frozen=True):
+    """What the terminal does with a lease."""
+
+    lease_id: str
+    verdict: Verdict
+
+
+class HelloAnswer(Response, frozen=True):
+    """The configuration of the terminal, and the verdicts on its leases."""
+
+    terminal_id: str
+    operating_mode: OperatingMode
+    seller_name: str
+    currency: str
+    time: Time
+    leases: list[JudgedLease]
+
+
+class Message(Response, frozen=True):
+    """A message to a terminal."""
+
+    type: Literal["order", "cancel", "expired", "mode"]
+    lease_id: str | None = None
+    expires_date: Time | None = None
+    time: Time | None = None
+    order: dict[str, Any] | None = None
+    operating_mode: OperatingMode | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The type and the lease, by which a repeated message is recognized."""
+        return self.type, self.lease_id or ""
+
+
+class OrderState(Response, frozen=True):
+    """An order as answers to its terminal show it."""
+
+    id: str
+    status: str
+    status_detail: str
+
+
+class OrderAnswer(Response, frozen=True):
+    """The state of the order."""
+
+    order: OrderState
+
+
+class ResultAnswer(OrderAnswer, frozen=True):
+    """The state of the order, and whether to print a receipt."""
+
+    print: bool
+
+
+class ProgressAnswer(Response, frozen=True):
+    """The permit to authorize until a time, or the state of the order."""
+
+    go: bool | None = None
+    until: Time | None = None
+    order: OrderState | None = None

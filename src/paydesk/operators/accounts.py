@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operators import applications, operator_accounts, response_schemas, sellers
+from paydesk.operators import applications, operator_accounts, sellers
 from paydesk.operators.errors import (
     APPLICATION_NOT_FOUND,
     EMAIL_TAKEN,
@@ -12,6 +12,7 @@ from paydesk.operators.errors import (
     SELLER_NOT_FOUND,
     TOO_MANY_SECRETS,
 )
+from paydesk.operators.lists import Page
 from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.schemas import (
     ApplicationChange,
@@ -27,25 +28,27 @@ _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
 
 _APPLICATION = Resource(
-    "applications/{client_id}", "application", _NUMBER, response_schemas.APPLICATION_WITH_SECRETS, APPLICATION_NOT_FOUND
+    "applications/{client_id}", "application", _NUMBER, applications.ApplicationWithSecrets, APPLICATION_NOT_FOUND
 )
 _SECRET = Resource(
     "applications/{client_id}/secrets/{secret_id}",
     "secret",
     _ULID,
-    response_schemas.APPLICATION_WITH_SECRETS,
+    applications.ApplicationWithSecrets,
     APPLICATION_NOT_FOUND,
 )
-_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, response_schemas.SELLER, SELLER_NOT_FOUND)
-_OPERATOR = Resource("operators/{operator_id}", "operator", _ULID, response_schemas.OPERATOR, OPERATOR_NOT_FOUND)
+_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, sellers.SellerDocument, SELLER_NOT_FOUND)
+_OPERATOR = Resource(
+    "operators/{operator_id}", "operator", _ULID, operator_accounts.OperatorDocument, OPERATOR_NOT_FOUND
+)
 
 APPLICATIONS = (
-    listing("applications", applications.find_all, response_schemas.APPLICATION, key=(0,)),
+    listing("applications", applications.find_all, Page[applications.ApplicationDocument], key=(0,)),
     creating(
         "applications",
         applications.create,
         ApplicationRequest,
-        response_schemas.NEW_APPLICATION,
+        applications.NewApplication,
         summary="Register an application",
         description="The response contains the secret, which is not shown again.",
     ),
@@ -67,7 +70,7 @@ APPLICATIONS = (
         "applications/{client_id}/secrets",
         applications.add_secret,
         SecretRequest,
-        response_schemas.NEW_SECRET,
+        applications.NewSecret,
         name="operator_create_secret",
         summary="Add a secret to an application",
         description=(
@@ -86,12 +89,12 @@ APPLICATIONS = (
 )
 
 SELLERS = (
-    listing("sellers", sellers.find_all, response_schemas.SELLER, key=(0,)),
+    listing("sellers", sellers.find_all, Page[sellers.SellerDocument], key=(0,)),
     creating(
         "sellers",
         sellers.create,
         SellerRequest,
-        response_schemas.NEW_SELLER,
+        sellers.NewSeller,
         summary="Register a seller",
         description="Without `password` one is generated; the response contains it, and it is not shown again.",
         transaction="none",
@@ -103,7 +106,7 @@ SELLERS = (
         "password",
         sellers.set_password,
         "Replace a seller's password",
-        answer=response_schemas.NEW_PASSWORD,
+        answer=sellers.NewPassword,
         body=PasswordRequest,
         transaction="none",
         description=(
@@ -130,12 +133,12 @@ SELLERS = (
 )
 
 OPERATORS = (
-    listing("operators", operator_accounts.find_all, response_schemas.OPERATOR, key=("",)),
+    listing("operators", operator_accounts.find_all, Page[operator_accounts.OperatorDocument], key=("",)),
     creating(
         "operators",
         operator_accounts.create,
         OperatorRequest,
-        response_schemas.NEW_OPERATOR,
+        operator_accounts.NewOperator,
         summary="Add an operator",
         description="For owners only. The response contains the token, which is not shown again.",
     ),

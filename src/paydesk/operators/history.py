@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
+from paydesk.core.response import Closed, Response, Time, one_of
 from paydesk.operation import Answer, Call
+from paydesk.operator_events import Kind
 from paydesk.operators import lists
 from paydesk.orders import status_labels
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import order_document
 from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
-DELIVERY_STATUSES = ("pending", "delivered", "exhausted", "superseded", "withdrawn")
+DeliveryStatus = Literal["pending", "delivered", "exhausted", "superseded", "withdrawn"]
+DELIVERY_STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
 
 # Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
 OWNER = """
@@ -47,6 +51,62 @@ SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrence
 FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
 
 
+class Retried(Closed, frozen=True, kw_only=True):
+    """The last fields of work that is retried: `next_date` until its end, then `ended_date`."""
+
+    attempts: int
+    created_date: Time
+    next_date: Time | None = None
+    ended_date: Time | None = None
+
+
+class DeliveryDocument(Retried, frozen=True):
+    """The delivery of a notification about an order, or about an application's authorization."""
+
+    id: str
+    seller_id: int
+    subscription_id: str
+    topic: Annotated[str, one_of(ACTIONS_OF)]
+    version: int
+    status: DeliveryStatus
+    order_id: str | None = None
+    client_id: str | None = None
+
+
+class MoveDocument(Closed, frozen=True):
+    """A status change of an order."""
+
+    id: str
+    version: int
+    move: str
+    action: str
+    status: str
+    status_detail: str
+    payment_status_detail: str
+    created_date: Time
+
+
+class OrderHistory(Response, frozen=True):
+    """The fields that follow those of the order."""
+
+    id: str
+    events: list[MoveDocument]
+    deliveries: list[DeliveryDocument]
+
+
+class EventDocument(Closed, frozen=True):
+    """An event for operators."""
+
+    id: str
+    kind: Kind
+    subject: str
+    message: str
+    body: Any
+    occurrences: Annotated[int, Meta(description="The number of occurrences within one hour.")]
+    created_date: Time
+    seller_id: int | None = None
+
+
 async def get_order(call: Call) -> Answer:
     """Return an order with all its status changes and notifications."""
     seller_id = await owner_of(call.tx, call.path)
@@ -71,7 +131,7 @@ async def find_deliveries(call: Call) -> Answer:
         order_id = order_id.upper()
         seller_id = await owner_of(call.tx, order_id)
         rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
-        return Answer(200, {"data": [_delivery(row) for row in rows]})
+        return Answer(200, lists.Page([_delivery(row) for row in rows]))
     status = lists.choice(call.query, "status", DELIVERY_STATUSES)
     first, last = lists.sellers(call.query)
     return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status)
@@ -91,54 +151,30 @@ async def owner_of(tx: Transaction, order_id: str) -> int:
     return int(row[0])
 
 
-def _move(row: Row) -> dict[str, Any]:
-    version, event_id, action, move, status, status_detail, payment_status_detail, created_ms = row
-    return {
-        "id": event_id,
-        "version": version,
-        "move": move,
-        "action": action,
-        "status": status_labels.label(status, status_detail),
-        "status_detail": status_detail,
-        "payment_status_detail": payment_status_detail,
-        "created_date": rfc3339(created_ms),
-    }
+def times(attempts: int, next_ms: int, created_ms: int, ended_ms: int | None) -> dict[str, Any]:
+    """Return the fields of `Retried`."""
+    end = {"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)}
+    return {"attempts": attempts, "created_date": rfc3339(created_ms), **end}
 
 
-def _delivery(row: Row) -> dict[str, Any]:
-    seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms, created_ms, ended_ms = row
-    document = {
-        "id": delivery_id,
-        "seller_id": seller_id,
-        "subscription_id": subscription_id,
-        **_subject(order_id),
-        "version": version,
-        "status": status,
-        "attempts": attempts,
-        "created_date": rfc3339(created_ms),
-    }
-    return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+def _move(row: Row) -> MoveDocument:
+    version, event_id, action, move, status, detail, payment_detail, created_ms = row
+    label = status_labels.label(status, detail)
+    return MoveDocument(event_id, version, move, action, label, detail, payment_detail, rfc3339(created_ms))
 
 
-def _subject(subject: str) -> dict[str, Any]:
-    """Return the topic and id of what a notification is about: an order, or an application's authorization."""
-    if subject.isdigit():
-        return {"topic": CONNECT_TOPIC, "client_id": subject}
-    return {"topic": TOPIC, "order_id": subject}
+def _delivery(row: Row) -> DeliveryDocument:
+    seller_id, delivery_id, subscription_id, subject, version, status, *rest = row
+    # Digits are the application of an authorization.
+    topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
+    about = {name: subject, **times(*rest)}
+    return DeliveryDocument(delivery_id, seller_id, subscription_id, topic, version, status, **about)
 
 
-def _event(row: Row) -> dict[str, Any]:
+def _event(row: Row) -> EventDocument:
     event_id, kind, seller_id, subject, message, body, created_ms, occurrences = row
-    document = {
-        "id": event_id,
-        "kind": kind,
-        "subject": subject,
-        "message": message,
-        "body": _body(body),
-        "occurrences": occurrences,
-        "created_date": rfc3339(created_ms),
-    }
-    return document if seller_id is None else {**document, "seller_id": seller_id}
+    date = rfc3339(created_ms)
+    return EventDocument(event_id, kind, subject, message, _body(body), occurrences, date, seller_id)
 
 
 def _body(body: str) -> msgspec.Raw | str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call, Query
 from paydesk.storage.database import Row, Transaction
 
@@ -22,7 +23,16 @@ LIMIT = Query(
 OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Only rows of this seller.")
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 Key = tuple[int | str, ...]
+
+
+class Page(Closed, Generic[Item], frozen=True):
+    """A page of a list."""
+
+    data: list[Item]
+    next: str | None = None
+    """The cursor of the next page."""
 
 
 def paging(key: Key) -> tuple[Query, Query]:
@@ -31,31 +41,23 @@ def paging(key: Key) -> tuple[Query, Query]:
     return LIMIT, Query("after", after, "The `next` of the previous page.")
 
 
-async def page(
-    tx: Transaction, call: Call, sql: str, first: Key, present: Callable[[Row], dict[str, Any]], *args: Any
-) -> Answer:
+async def page(tx: Transaction, call: Call, sql: str, first: Key, present: Callable[[Row], Any], *args: Any) -> Answer:
     """Return one page. `sql` takes the key to start after, the limit and `args`; its rows begin with their key.
 
     `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
     """
     limit = LIMIT.number(call.query) or LIMIT_DEFAULT
     rows = await tx.all(sql, *_after(call.query, first), limit + 1, *args)
-    document: dict[str, Any] = {"data": [present(row) for row in rows[:limit]]}
-    if len(rows) > limit:
-        document["next"] = ".".join(str(part) for part in rows[limit - 1][: len(first)])
-    return Answer(200, document)
+    cursor = ".".join(str(part) for part in rows[limit - 1][: len(first)]) if len(rows) > limit else None
+    return Answer(200, Page([present(row) for row in rows[:limit]], cursor))
 
 
-def page_of_all(
-    call: Call, rows: Sequence[T], number_of: Callable[[T], int], present: Callable[[T], dict[str, Any]]
-) -> Answer:
+def page_of_all(call: Call, rows: Sequence[T], number_of: Callable[[T], int], present: Callable[[T], Any]) -> Answer:
     """Return one page of a small table that was read whole. Raises `PROPERTY_VALUE` as `page` does."""
     limit, after = LIMIT.number(call.query) or LIMIT_DEFAULT, _after(call.query, (0,))[0]
     rest = sorted((row for row in rows if number_of(row) > int(after)), key=number_of)
-    document: dict[str, Any] = {"data": [present(row) for row in rest[:limit]]}
-    if len(rest) > limit:
-        document["next"] = str(number_of(rest[limit - 1]))
-    return Answer(200, document)
+    cursor = str(number_of(rest[limit - 1])) if len(rest) > limit else None
+    return Answer(200, Page([present(row) for row in rest[:limit]], cursor))
 
 
 def sellers(query: Mapping[str, str]) -> tuple[int, int]:

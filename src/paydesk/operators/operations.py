@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operation import Operation, Query
 from paydesk.operators import (
@@ -11,7 +15,6 @@ from paydesk.operators import (
     history,
     orders,
     outcomes,
-    response_schemas,
     stores,
     subscriptions,
     terminals,
@@ -25,7 +28,7 @@ from paydesk.operators.errors import (
     SELLER_NOT_FOUND,
     STORE_NOT_FOUND,
 )
-from paydesk.operators.lists import OF_SELLER
+from paydesk.operators.lists import OF_SELLER, Page
 from paydesk.operators.rows import BASE, Resource, creating, listing
 from paydesk.operators.schemas import (
     CodeRequest,
@@ -37,16 +40,15 @@ from paydesk.operators.schemas import (
     TerminalRequest,
 )
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.response_schemas import ORDER as APPLICATIONS_ORDER
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
 _REVERSAL = Resource(
-    "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", response_schemas.REVERSAL, REVERSAL_NOT_FOUND
+    "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", outcomes.ReversalDocument, REVERSAL_NOT_FOUND
 )
 
 OPERATIONS = (
     *accounts.ROWS,
-    listing("grants", authorizations.find_all, response_schemas.AUTHORIZATION, OF_SELLER),
+    listing("grants", authorizations.find_all, Page[authorizations.AuthorizationDocument], OF_SELLER),
     Operation(
         method="DELETE",
         path=f"{BASE}/grants/{{grant_id}}",
@@ -63,42 +65,42 @@ OPERATIONS = (
             " effect."
         ),
     ),
-    listing("stores", stores.find_stores, response_schemas.STORE, OF_SELLER, key=(0, 0)),
+    listing("stores", stores.find_stores, Page[stores.StoreDocument], OF_SELLER, key=(0, 0)),
     creating(
         "stores",
         stores.create_store,
         StoreRequest,
-        response_schemas.STORE,
+        stores.StoreDocument,
         summary="Add a store",
         errors=(SELLER_NOT_FOUND,),
     ),
-    listing("pos", stores.find_pos, response_schemas.POS, OF_SELLER, key=(0, 0)),
+    listing("pos", stores.find_pos, Page[stores.PosDocument], OF_SELLER, key=(0, 0)),
     creating(
         "pos",
         stores.create_pos,
         PosRequest,
-        response_schemas.POS,
+        stores.PosDocument,
         summary="Add a point of sale",
         errors=(STORE_NOT_FOUND, EXTERNAL_POS_ID_TAKEN),
     ),
-    listing("terminals", terminals.find_all, response_schemas.TERMINAL, OF_SELLER),
+    listing("terminals", terminals.find_all, Page[terminals.TerminalDocument], OF_SELLER),
     creating(
         "terminals",
         terminals.create,
         TerminalRequest,
-        response_schemas.NEW_TERMINAL,
+        terminals.NewTerminal,
         summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
         errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
     ),
-    listing("subscriptions", subscriptions.find_all, response_schemas.SUBSCRIPTION, key=("",)),
+    listing("subscriptions", subscriptions.find_all, Page[subscriptions.SubscriptionDocument], key=("",)),
     creating(
         "subscriptions",
         subscriptions.create,
         SubscriptionRequest,
-        response_schemas.NEW_SUBSCRIPTION,
+        subscriptions.NewSubscription,
         summary="Subscribe an application",
         description="The response contains the secret that signs the notifications; it is not shown again.",
         transaction="none",
@@ -108,13 +110,13 @@ OPERATIONS = (
         "codes",
         codes.create,
         CodeRequest,
-        response_schemas.CODE,
+        codes.NewCode,
         summary="Issue an authorization code",
         description="The code is the one that the seller's consent would have issued.",
         development=True,
         errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
-    listing("orders", orders.find_all, APPLICATIONS_ORDER, *orders.QUERY),
+    listing("orders", orders.find_all, Page[orders.OrderDocument], *orders.QUERY),
     Operation(
         method="GET",
         path=f"{BASE}/orders/{{order_id}}",
@@ -122,7 +124,7 @@ OPERATIONS = (
         summary="Get an order with its history and notifications",
         surface="operator",
         handler=history.get_order,
-        answer=response_schemas.ORDER,
+        answer=Annotated[history.OrderHistory, Meta(description="The order as applications see it, with its history.")],
         transaction="heavy",
         path_pattern=ORDER_ID_PATTERN,
         errors=(ORDER_NOT_FOUND,),
@@ -130,7 +132,7 @@ OPERATIONS = (
     listing(
         "deliveries",
         history.find_deliveries,
-        response_schemas.DELIVERY,
+        Page[history.DeliveryDocument],
         Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
         Query("status", {"enum": list(history.DELIVERY_STATUSES)}, "Only rows with this status."),
         OF_SELLER,
@@ -149,21 +151,21 @@ OPERATIONS = (
         surface="operator",
         handler=outcomes.resolve,
         body=ResolveRequest,
-        answer=APPLICATIONS_ORDER,
+        answer=orders.OrderDocument,
         path_pattern=ORDER_ID_PATTERN,
         errors=(ORDER_NOT_FOUND, CANNOT_RESOLVE_ORDER),
     ),
     listing(
         "inquiries",
         outcomes.find_inquiries,
-        response_schemas.INQUIRY,
+        Page[outcomes.InquiryDocument],
         Query("open", {"type": "boolean"}, "Only inquiries that have not ended."),
         OF_SELLER,
     ),
     listing(
         "reversals",
         outcomes.find_reversals,
-        response_schemas.REVERSAL,
+        Page[outcomes.ReversalDocument],
         Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "Only rows with this status."),
         OF_SELLER,
     ),
@@ -182,9 +184,9 @@ OPERATIONS = (
     listing(
         "refunds",
         outcomes.find_refunds,
-        response_schemas.REFUND,
+        Page[outcomes.RefundDocument],
         Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "Only rows with this status."),
         OF_SELLER,
     ),
-    listing("events", history.find_events, response_schemas.EVENT, key=("",)),
+    listing("events", history.find_events, Page[history.EventDocument], key=("",)),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
@@ -10,6 +12,7 @@ from paydesk.operators import lists
 from paydesk.orders import status_labels
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
+from paydesk.orders.response_schemas import ORDER
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.store import COLUMNS
@@ -25,6 +28,9 @@ QUERY = (
     ),
     lists.OF_SELLER,
 )
+
+OrderDocument = Annotated[dict[str, Any], Meta(extra_json_schema=ORDER)]
+"""An order as applications see it."""
 
 _COLUMNS = ", ".join(f"o.{column}" for column in COLUMNS.split(", "))
 _CONDITIONS = """

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from paydesk.core.clock import SystemClock, rfc3339
+from msgspec import Meta
+
+from paydesk.core.clock import SystemClock
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
-from paydesk.operators.history import owner_of
+from paydesk.operators.history import Retried, owner_of, times
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
-from paydesk.payments import resolving
+from paydesk.payments import inquiry_store, resolving, reversal_store
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.storage.database import Row, Transaction
 
-REVERSAL_STATUSES = ("pending", "reversed", "not_found")
-REFUND_STATUSES = ("processing", "processed", "failed")
+RefundStatus = Literal["processing", "processed", "failed"]
+REVERSAL_STATUSES: tuple[str, ...] = get_args(reversal_store.Status)
+REFUND_STATUSES: tuple[str, ...] = get_args(RefundStatus)
 WALL = SystemClock()
 """The system clock, which leases of jobs use."""
 
@@ -54,6 +57,41 @@ attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 
 next_ms, created_ms, ended_ms FROM refunds
 WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, refund_id LIMIT $3"""
+
+
+class ReversalDocument(Retried, frozen=True):
+    """The reversal of a late approval."""
+
+    id: str
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    amount_minor: int
+    reference_id: str
+    status: reversal_store.Status
+    confirmed: Annotated[reversal_store.Confirmed, Meta(description="The acquirer's inquiry result.")] | None = None
+
+
+class InquiryDocument(Retried, frozen=True):
+    """An inquiry about an order whose outcome is or was unknown."""
+
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    reason: str
+    status: inquiry_store.Status
+    outcome: Literal[inquiry_store.Ending, "forgone"] | None = None
+
+
+class RefundDocument(Retried, frozen=True):
+    """A refund at the acquirer."""
+
+    id: str
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    amount: str
+    status: RefundStatus
 
 
 async def find_reversals(call: Call) -> Answer:
@@ -131,49 +169,20 @@ def _state(order: Order) -> dict[str, Any]:
     return {"status": order.status, "status_detail": order.status_detail, "version": order.version}
 
 
-def _reversal(row: Row) -> dict[str, Any]:
-    (seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status) = row[:8]
-    document = {
-        "id": reversal_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount_minor": amount_minor,
-        "reference_id": reference_id,
-        "status": status,
-        **({"confirmed": confirmed} if confirmed is not None else {}),
-    }
-    return document | _times(row[8:])
+def _reversal(row: Row) -> ReversalDocument:
+    seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status, *rest = row
+    about = reversal_id, seller_id, order_id, bool(live), amount_minor, reference_id, status, confirmed
+    return ReversalDocument(*about, **times(*rest))
 
 
-def _inquiry(row: Row) -> dict[str, Any]:
-    seller_id, order_id, live, reason, reversing_ms, outcome = row[:6]
-    document = {
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "reason": reason,
-        "status": "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing",
-        **({"outcome": outcome} if outcome is not None else {}),
-    }
-    return document | _times(row[6:])
+def _inquiry(row: Row) -> InquiryDocument:
+    seller_id, order_id, live, reason, reversing_ms, outcome, *rest = row
+    status: inquiry_store.Status = "asking" if reversing_ms is None else "reversing"
+    if outcome is not None:
+        status = "ended"
+    return InquiryDocument(seller_id, order_id, bool(live), reason, status, outcome, **times(*rest))
 
 
-def _refund(row: Row) -> dict[str, Any]:
-    seller_id, refund_id, order_id, live, amount, status = row[:6]
-    document = {
-        "id": refund_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount": amount,
-        "status": status,
-    }
-    return document | _times(row[6:])
-
-
-def _times(row: Row) -> dict[str, Any]:
-    """Return the number of attempts, the creation date, and the date of the next attempt or of the end."""
-    attempts, next_ms, created_ms, ended_ms = row
-    times = {"attempts": attempts, "created_date": rfc3339(created_ms)}
-    return times | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+def _refund(row: Row) -> RefundDocument:
+    seller_id, refund_id, order_id, live, amount, status, *rest = row
+    return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, **times(*rest))

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
+from paydesk.core.response import Response
 from paydesk.operation import Handler, Operation, Query
-from paydesk.operators import response_schemas
 from paydesk.operators.lists import Key, paging
 
 Kinds = tuple[ErrorKind, ...]
@@ -16,7 +16,7 @@ BASE = "/operator/v1"
 
 
 def listing(
-    noun: str, handler: Handler, item: dict[str, Any], *query: Query, key: Key = (0, ""), errors: Kinds = ()
+    noun: str, handler: Handler, answer: Any, *query: Query, key: Key = (0, ""), errors: Kinds = ()
 ) -> Operation:
     """Return `GET …/{noun}`, a paged list; `key` is an example of its rows' keys."""
     return Operation(
@@ -26,14 +26,14 @@ def listing(
         summary=f"List {'points of sale' if noun == 'pos' else noun}",
         surface="operator",
         handler=handler,
-        answer=response_schemas.list_of(item),
+        answer=answer,
         transaction="heavy",
         query=(*query, *paging(key)),
         errors=(PROPERTY_VALUE, *errors),
     )
 
 
-def creating(noun: str, handler: Handler, body: type[BaseModel], answer: dict[str, Any], **more: Any) -> Operation:
+def creating(noun: str, handler: Handler, body: type[BaseModel], answer: type[Response], **more: Any) -> Operation:
     """Return `POST …/{noun}`, which creates a resource."""
     return Operation(
         method="POST",
@@ -53,7 +53,7 @@ def creating(noun: str, handler: Handler, body: type[BaseModel], answer: dict[st
 class Resource:
     """The endpoints of one resource. `path` ends with the parameter that names it; `unknown` is its 404 error."""
 
-    def __init__(self, path: str, noun: str, pattern: str, answer: dict[str, Any], unknown: ErrorKind) -> None:
+    def __init__(self, path: str, noun: str, pattern: str, answer: type[Response], unknown: ErrorKind) -> None:
         self._path, self._noun, self._unknown = f"{BASE}/{path}", noun, unknown
         self._shared: dict[str, Any] = {"surface": "operator", "answer": answer, "path_pattern": pattern}
 

@@ -15,7 +15,9 @@ from paydesk.core.money import CURRENCIES
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
+from paydesk.oauth.clients.application import OnReplay
 from paydesk.sandbox.terminals import scripts as virtual_scripts
+from paydesk.terminals.schemas import SettableMode
 from paydesk.webhooks.schemas import ACTIONS_OF
 
 LOOPBACK_ALLOWED = "loopback_allowed"
@@ -120,7 +122,6 @@ RedirectUris = Annotated[
     AfterValidator(_each_once),
 ]
 Scopes = Annotated[str, AfterValidator(_scopes), Field(json_schema_extra={"pattern": scopes.PATTERN})]
-OnReplay = Literal["revoke", "refuse"]
 Role = Literal["owner", "operator", "support"]
 ROLES: tuple[str, ...] = get_args(Role)
 # For the OpenAPI document; the validators' messages are written for people.
@@ -241,7 +242,7 @@ class TerminalRequest(Model):
     seller_id: Id | None = None
     pos_id: Id | None = None
     script: Annotated[str, AfterValidator(_script), Field(examples=["approve"])] = "approve"
-    operating_mode: Literal["PDV", "STANDALONE", "SELF_SERVICE"] = "PDV"
+    operating_mode: SettableMode = "PDV"
 
 
 class SubscriptionRequest(Model):
