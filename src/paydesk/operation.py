@@ -221,21 +221,6 @@ class Query:
         raise ValueError(f"must be a whole number {bounds}")
 
 
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
-DATE_TIME = {"type": "string", "format": "date-time"}
-
-
-def object_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object with these properties."""
-    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
-
-
-def array_of(items: dict[str, Any], **limits: int) -> dict[str, Any]:
-    """Return the JSON schema of an array."""
-    return {"type": "array", "items": items, **limits}
-
-
 WAIT = Query(
     "wait",
     {"type": "integer", "minimum": 0, "maximum": 55, "default": 0},
