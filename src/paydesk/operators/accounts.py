@@ -12,7 +12,6 @@ from paydesk.operators.errors import (
     SELLER_NOT_FOUND,
     TOO_MANY_SECRETS,
 )
-from paydesk.operators.lists import Page
 from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.schemas import (
     ApplicationChange,
@@ -43,7 +42,7 @@ _OPERATOR = Resource(
 )
 
 APPLICATIONS = (
-    listing("applications", applications.find_all, Page[applications.ApplicationDocument], key=(0,)),
+    listing("applications", applications.PAGES),
     creating(
         "applications",
         applications.create,
@@ -89,7 +88,7 @@ APPLICATIONS = (
 )
 
 SELLERS = (
-    listing("sellers", sellers.find_all, Page[sellers.SellerDocument], key=(0,)),
+    listing("sellers", sellers.PAGES),
     creating(
         "sellers",
         sellers.create,
@@ -101,7 +100,7 @@ SELLERS = (
         errors=(EMAIL_TAKEN,),
     ),
     _SELLER.reading(sellers.get, "Get a seller"),
-    _SELLER.changing(sellers.change, SellerChange, "Change a seller", (EMAIL_TAKEN,)),
+    _SELLER.changing(sellers.change, SellerChange, "Change a seller", EMAIL_TAKEN),
     _SELLER.acting(
         "password",
         sellers.set_password,
@@ -133,7 +132,7 @@ SELLERS = (
 )
 
 OPERATORS = (
-    listing("operators", operator_accounts.find_all, Page[operator_accounts.OperatorDocument], key=("",)),
+    listing("operators", operator_accounts.PAGES),
     creating(
         "operators",
         operator_accounts.create,

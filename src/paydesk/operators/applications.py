@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
+from paydesk.core.clock import rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import MINIMUM_PROPERTIES
-from paydesk.core.response import Closed, Time
+from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.application import Application, ApplicationSecret, OnReplay
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.schemas import ApplicationChange, ApplicationRequest, SecretRequest
+from paydesk.storage.database import Row
 
 VALID_SECRETS_MAX = 5
+LIST = """
+SELECT application_id, name, redirect_uris, scopes, pkce_required, on_replay, created_ms, suspended_ms
+FROM applications WHERE application_id > $1 ORDER BY application_id LIMIT $2"""
+
+_uris = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class _Application(Closed, frozen=True):
@@ -79,11 +86,6 @@ async def create(call: Call) -> Answer:
     answer = _present(application)
     await audit.record(call, call.tx, "applications.create", answer.client_id, after=answer)
     return Answer(201, NewApplication.of(answer, client_secret=secret.reveal()))
-
-
-async def find_all(call: Call) -> Answer:
-    """List the applications."""
-    return lists.page_of_all(call, await applications.find_all(call.tx), lambda one: one.application_id, _present)
 
 
 async def get(call: Call) -> Answer:
@@ -207,3 +209,12 @@ def _present(application: Application) -> ApplicationDocument:
 
 def _present_secret(secret: ApplicationSecret) -> SecretDocument:
     return SecretDocument.of(secret, id=secret.secret_id)
+
+
+def _of_row(row: Row) -> ApplicationDocument:
+    number, name, redirect_uris, scopes, pkce_required, on_replay, created_ms, suspended_ms = row
+    about = str(number), name, _uris(redirect_uris), scopes, bool(pkce_required), on_replay
+    return ApplicationDocument(*about, rfc3339(created_ms), time_or_none(suspended_ms))
+
+
+PAGES = lists.pages(ApplicationDocument, LIST, _of_row, (0,))

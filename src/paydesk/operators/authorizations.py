@@ -15,8 +15,9 @@ from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth import authorizations
 from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
@@ -38,12 +39,6 @@ class AuthorizationDocument(Closed, frozen=True):
     scope: str
     created_date: Time
     withdrawn_date: Time | None = None
-
-
-async def find_all(call: Call) -> Answer:
-    """List the authorizations, withdrawn ones included, by seller and from oldest to newest."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, LIST, (first, ""), _present, last)
 
 
 async def withdraw(call: Call) -> Answer:
@@ -71,3 +66,6 @@ def _present(row: Row) -> AuthorizationDocument:
     grant_id, client_id = f"{authorization_id}-{seller_id}", str(application_id)
     dates = rfc3339(created_ms), time_or_none(withdrawn_ms)
     return AuthorizationDocument(grant_id, seller_id, client_id, name, scope, *dates)
+
+
+PAGES = pages(AuthorizationDocument, LIST, _present)

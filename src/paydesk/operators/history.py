@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -10,9 +10,9 @@ from msgspec import Meta
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Response, Time, one_of
-from paydesk.operation import Answer, Call
+from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.operator_events import Kind
-from paydesk.operators import lists
+from paydesk.operators.lists import BY_SELLER, Page, Pages, of_status, pages
 from paydesk.orders import status_labels
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
@@ -21,7 +21,6 @@ from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
 DeliveryStatus = Literal["pending", "delivered", "exhausted", "superseded", "withdrawn"]
-DELIVERY_STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
 
 # Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
 OWNER = """
@@ -124,22 +123,15 @@ async def get_order(call: Call) -> Answer:
     )
 
 
-async def find_deliveries(call: Call) -> Answer:
+async def find_deliveries(call: Call) -> Handled:
     """List the deliveries of one order, or a page of all of them."""
     order_id = call.query.get("order")
     if order_id is not None:
         order_id = order_id.upper()
         seller_id = await owner_of(call.tx, order_id)
         rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
-        return Answer(200, lists.Page([_delivery(row) for row in rows]))
-    status = lists.choice(call.query, "status", DELIVERY_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status)
-
-
-async def find_events(call: Call) -> Answer:
-    """List the operator events, oldest first."""
-    return await lists.page(call.tx, call, EVENTS, ("",), _event)
+        return Answer(200, Page([_delivery(row) for row in rows]))
+    return await _ALL_DELIVERIES.handler(call)
 
 
 async def owner_of(tx: Transaction, order_id: str) -> int:
@@ -184,3 +176,9 @@ def _body(body: str) -> msgspec.Raw | str:
     except (msgspec.MsgspecError, RecursionError):
         return body
     return msgspec.Raw(body.encode())
+
+
+_ALL_DELIVERIES = pages(DeliveryDocument, DELIVERIES, _delivery, BY_SELLER, of_status(DeliveryStatus))
+_OF_ORDER = Query("order", {"type": "string"}, "Only deliveries of this order, unpaged.")
+DELIVERY_PAGES = Pages(_ALL_DELIVERIES.answer, find_deliveries, (_OF_ORDER, *_ALL_DELIVERIES.query))
+EVENT_PAGES = pages(EventDocument, EVENTS, _event, ("",))

@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
-from paydesk.operation import Operation, Query
 from paydesk.operators import (
     accounts,
     authorizations,
@@ -28,8 +27,7 @@ from paydesk.operators.errors import (
     SELLER_NOT_FOUND,
     STORE_NOT_FOUND,
 )
-from paydesk.operators.lists import OF_SELLER, Page
-from paydesk.operators.rows import BASE, Resource, creating, listing
+from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.schemas import (
     CodeRequest,
     PosRequest,
@@ -42,30 +40,27 @@ from paydesk.operators.schemas import (
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
+_GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, AUTHORIZATION_NOT_FOUND)
+_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, orders.OrderDocument, ORDER_NOT_FOUND)
 _REVERSAL = Resource(
     "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", outcomes.ReversalDocument, REVERSAL_NOT_FOUND
 )
 
 OPERATIONS = (
     *accounts.ROWS,
-    listing("grants", authorizations.find_all, Page[authorizations.AuthorizationDocument], OF_SELLER),
-    Operation(
-        method="DELETE",
-        path=f"{BASE}/grants/{{grant_id}}",
+    listing("grants", authorizations.PAGES),
+    _GRANT.deleting(
+        authorizations.withdraw,
+        "Withdraw a grant",
         name="operator_withdraw_grant",
-        summary="Withdraw a grant",
-        surface="operator",
-        handler=authorizations.withdraw,
         status=204,
-        path_pattern=authorizations.ID_PATTERN,
-        errors=(AUTHORIZATION_NOT_FOUND,),
         description=(
             "Has the effect of a withdrawal by the seller: the grant's codes and tokens are refused, and the"
             " application gets `application.deauthorized`. Open orders continue. Withdrawing a withdrawn grant has no"
             " effect."
         ),
     ),
-    listing("stores", stores.find_stores, Page[stores.StoreDocument], OF_SELLER, key=(0, 0)),
+    listing("stores", stores.STORE_PAGES),
     creating(
         "stores",
         stores.create_store,
@@ -74,7 +69,7 @@ OPERATIONS = (
         summary="Add a store",
         errors=(SELLER_NOT_FOUND,),
     ),
-    listing("pos", stores.find_pos, Page[stores.PosDocument], OF_SELLER, key=(0, 0)),
+    listing("pos", stores.POS_PAGES),
     creating(
         "pos",
         stores.create_pos,
@@ -83,7 +78,7 @@ OPERATIONS = (
         summary="Add a point of sale",
         errors=(STORE_NOT_FOUND, EXTERNAL_POS_ID_TAKEN),
     ),
-    listing("terminals", terminals.find_all, Page[terminals.TerminalDocument], OF_SELLER),
+    listing("terminals", terminals.PAGES),
     creating(
         "terminals",
         terminals.create,
@@ -95,7 +90,7 @@ OPERATIONS = (
         development=True,
         errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
     ),
-    listing("subscriptions", subscriptions.find_all, Page[subscriptions.SubscriptionDocument], key=("",)),
+    listing("subscriptions", subscriptions.PAGES),
     creating(
         "subscriptions",
         subscriptions.create,
@@ -116,59 +111,28 @@ OPERATIONS = (
         development=True,
         errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
-    listing("orders", orders.find_all, Page[orders.OrderDocument], *orders.QUERY),
-    Operation(
-        method="GET",
-        path=f"{BASE}/orders/{{order_id}}",
+    listing("orders", orders.PAGES),
+    _ORDER.reading(
+        history.get_order,
+        "Get an order with its history and notifications",
         name="inspect_order",
-        summary="Get an order with its history and notifications",
-        surface="operator",
-        handler=history.get_order,
         answer=Annotated[history.OrderHistory, Meta(description="The order as applications see it, with its history.")],
-        transaction="heavy",
-        path_pattern=ORDER_ID_PATTERN,
-        errors=(ORDER_NOT_FOUND,),
     ),
-    listing(
-        "deliveries",
-        history.find_deliveries,
-        Page[history.DeliveryDocument],
-        Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
-        Query("status", {"enum": list(history.DELIVERY_STATUSES)}, "Only rows with this status."),
-        OF_SELLER,
-        errors=(ORDER_NOT_FOUND,),
-    ),
-    Operation(
-        method="POST",
-        path=f"{BASE}/orders/{{order_id}}/resolve",
-        name="operator_resolve_order",
-        summary="Set the outcome of an order whose outcome is unknown",
+    listing("deliveries", history.DELIVERY_PAGES, ORDER_NOT_FOUND),
+    _ORDER.acting(
+        "resolve",
+        outcomes.resolve,
+        "Set the outcome of an order whose outcome is unknown",
+        body=ResolveRequest,
         description=(
             "For an order at `check_on_terminal` for at least ten minutes, when neither the terminal nor the acquirer"
             " reports the outcome. The audit trail records the reason. An approval that is reported after the order was"
             " declined here is a late approval and is reversed."
         ),
-        surface="operator",
-        handler=outcomes.resolve,
-        body=ResolveRequest,
-        answer=orders.OrderDocument,
-        path_pattern=ORDER_ID_PATTERN,
-        errors=(ORDER_NOT_FOUND, CANNOT_RESOLVE_ORDER),
+        errors=(CANNOT_RESOLVE_ORDER,),
     ),
-    listing(
-        "inquiries",
-        outcomes.find_inquiries,
-        Page[outcomes.InquiryDocument],
-        Query("open", {"type": "boolean"}, "Only inquiries that have not ended."),
-        OF_SELLER,
-    ),
-    listing(
-        "reversals",
-        outcomes.find_reversals,
-        Page[outcomes.ReversalDocument],
-        Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "Only rows with this status."),
-        OF_SELLER,
-    ),
+    listing("inquiries", outcomes.INQUIRY_PAGES),
+    listing("reversals", outcomes.REVERSAL_PAGES),
     _REVERSAL.acting(
         "resolve",
         outcomes.resolve_reversal,
@@ -181,12 +145,6 @@ OPERATIONS = (
         ),
         errors=(CANNOT_RESOLVE_REVERSAL,),
     ),
-    listing(
-        "refunds",
-        outcomes.find_refunds,
-        Page[outcomes.RefundDocument],
-        Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "Only rows with this status."),
-        OF_SELLER,
-    ),
-    listing("events", history.find_events, Page[history.EventDocument], key=("",)),
+    listing("refunds", outcomes.REFUND_PAGES),
+    listing("events", history.EVENT_PAGES),
 )

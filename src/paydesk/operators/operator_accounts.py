@@ -6,8 +6,9 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.secrets import Secret
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, credentials, lists, store
+from paydesk.operators import audit, credentials, store
 from paydesk.operators.errors import OPERATOR_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import OperatorRequest, Role
 from paydesk.storage.database import Row, Transaction
 
@@ -58,11 +59,6 @@ async def create_local(tx: Transaction, request: OperatorRequest, now_ms: int) -
     return NewOperator.of(document, token=token.reveal())
 
 
-async def find_all(call: Call) -> Answer:
-    """List the operators."""
-    return await lists.page(call.tx, call, store.LIST, ("",), _present)
-
-
 async def revoke(call: Call) -> Answer:
     """Revoke an operator's token, also one's own: `paydesk operators create` can always add another owner."""
     audit.require_owner(call)
@@ -86,3 +82,6 @@ async def _add(tx: Transaction, request: OperatorRequest, now_ms: int) -> tuple[
 def _present(row: Row) -> OperatorDocument:
     operator_id, name, role, created_ms, revoked_ms = row
     return OperatorDocument(operator_id, name, role, rfc3339(created_ms), time_or_none(revoked_ms))
+
+
+PAGES = pages(OperatorDocument, store.LIST, _present, ("",))

@@ -18,7 +18,7 @@ from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row
 
-QUERY = (
+_QUERY = (
     Query("status", {"enum": list(status_labels.ALL_LABELS)}, "Only orders with this status."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only orders on this terminal."),
     Query(
@@ -27,6 +27,7 @@ QUERY = (
         "Only orders with this reference.",
     ),
     lists.OF_SELLER,
+    *lists.paging(lists.BY_SELLER),
 )
 
 OrderDocument = Annotated[dict[str, Any], Meta(extra_json_schema=ORDER)]
@@ -54,7 +55,7 @@ async def find_all(call: Call) -> Answer:
     if reference:
         args.append(reference)
     before = (min(last + 1, lists.NUMBER_MAX), "")
-    return await lists.page(call.tx, call, REFERENCED if reference else LIST, before, _present, *args)
+    return await lists.page(call, REFERENCED if reference else LIST, before, _present, *args)
 
 
 def _filter(call: Call, name: str) -> str:
@@ -79,3 +80,6 @@ def _status_filter(status: str) -> tuple[str, str, str, str]:
 
 def _present(row: Row) -> dict[str, Any]:
     return order_document(Order(*row))
+
+
+PAGES = lists.Pages(lists.Page[OrderDocument], find_all, _QUERY)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from paydesk.core.clock import SystemClock
-from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import audit
 from paydesk.operators.history import Retried, owner_of, times
+from paydesk.operators.lists import BY_SELLER, of_status, pages
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
@@ -19,8 +20,6 @@ from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.storage.database import Row, Transaction
 
 RefundStatus = Literal["processing", "processed", "failed"]
-REVERSAL_STATUSES: tuple[str, ...] = get_args(reversal_store.Status)
-REFUND_STATUSES: tuple[str, ...] = get_args(RefundStatus)
 WALL = SystemClock()
 """The system clock, which leases of jobs use."""
 
@@ -48,7 +47,7 @@ SELECT sellers.seller_id, reversals.order_id FROM sellers
 
 INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
-WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR ended_ms IS NULL)
+WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR ended_ms IS NULL)
 ORDER BY seller_id, order_id LIMIT $3"""
 
 REFUNDS = """
@@ -92,27 +91,6 @@ class RefundDocument(Retried, frozen=True):
     live_mode: bool
     amount: str
     status: RefundStatus
-
-
-async def find_reversals(call: Call) -> Answer:
-    """List the reversals of late approvals."""
-    status = lists.choice(call.query, "status", REVERSAL_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status)
-
-
-async def find_refunds(call: Call) -> Answer:
-    """List the refunds with the number of attempts at the acquirer."""
-    status = lists.choice(call.query, "status", REFUND_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REFUNDS, (first, ""), _refund, last, status)
-
-
-async def find_inquiries(call: Call) -> Answer:
-    """List the inquiries about orders whose outcome is or was unknown."""
-    is_open = lists.choice(call.query, "open", ("true", "false")) == "true"
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(is_open))
 
 
 async def resolve(call: Call) -> Answer:
@@ -186,3 +164,10 @@ def _inquiry(row: Row) -> InquiryDocument:
 def _refund(row: Row) -> RefundDocument:
     seller_id, refund_id, order_id, live, amount, status, *rest = row
     return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, **times(*rest))
+
+
+_OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")
+
+REVERSAL_PAGES = pages(ReversalDocument, REVERSALS, _reversal, BY_SELLER, of_status(reversal_store.Status))
+REFUND_PAGES = pages(RefundDocument, REFUNDS, _refund, BY_SELLER, of_status(RefundStatus))
+INQUIRY_PAGES = pages(InquiryDocument, INQUIRIES, _inquiry, BY_SELLER, _OPEN)

@@ -83,11 +83,6 @@ async def create(call: Call) -> Answer:
     return Answer(201, await call.database.write(work))
 
 
-async def find_all(call: Call) -> Answer:
-    """List the sellers."""
-    return await lists.page(call.tx, call, LIST, (0,), lambda row: _present(Seller(*row)))
-
-
 async def get(call: Call) -> Answer:
     """Return a seller."""
     seller = await sellers.get(call.tx, lists.id_in_path(call.path))
@@ -189,3 +184,6 @@ def _present(seller: Seller) -> SellerDocument:
 
 def _email_taken() -> Refusal:
     return EMAIL_TAKEN.with_reason("e-mail address is taken", "'$.email' - must not be another seller's")
+
+
+PAGES = lists.pages(SellerDocument, LIST, lambda row: _present(Seller(*row)), (0,))

@@ -7,8 +7,9 @@ from dataclasses import fields
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, SELLER_NOT_FOUND, STORE_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import PosRequest, StoreRequest
 from paydesk.terminals import stores
 from paydesk.terminals.stores import Pos, Store
@@ -53,12 +54,6 @@ async def create_store(call: Call) -> Answer:
     return Answer(201, document)
 
 
-async def find_stores(call: Call) -> Answer:
-    """List the stores."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, STORES, (first, 0), lambda row: StoreDocument.of(Store(*row)), last)
-
-
 async def create_pos(call: Call) -> Answer:
     """Add a point of sale to a store."""
     audit.require_change(call)
@@ -76,7 +71,5 @@ async def create_pos(call: Call) -> Answer:
     return Answer(201, document)
 
 
-async def find_pos(call: Call) -> Answer:
-    """List the points of sale."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, POINTS_OF_SALE, (first, 0), lambda row: PosDocument.of(Pos(*row)), last)
+STORE_PAGES = pages(StoreDocument, STORES, lambda row: StoreDocument.of(Store(*row)), (0, 0))
+POS_PAGES = pages(PosDocument, POINTS_OF_SALE, lambda row: PosDocument.of(Pos(*row)), (0, 0))

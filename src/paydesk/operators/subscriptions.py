@@ -6,8 +6,9 @@ from paydesk.core.errors import Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import SubscriptionRequest
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import subscriptions
@@ -73,11 +74,6 @@ async def create(call: Call) -> Answer:
     return Answer(201, await call.database.write(work))
 
 
-async def find_all(call: Call) -> Answer:
-    """List the subscriptions."""
-    return await lists.page(call.tx, call, subscriptions.LISTED, ("",), lambda row: _present(Subscription(*row)))
-
-
 def _present(subscription: Subscription) -> SubscriptionDocument:
     return SubscriptionDocument.of(
         subscription,
@@ -86,3 +82,6 @@ def _present(subscription: Subscription) -> SubscriptionDocument:
         live_mode=bool(subscription.live),
         actions=subscription.action_names,
     )
+
+
+PAGES = pages(SubscriptionDocument, subscriptions.LISTED, lambda row: _present(Subscription(*row)), ("",))

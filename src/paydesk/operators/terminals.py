@@ -8,8 +8,9 @@ from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import TerminalRequest
 from paydesk.storage.database import Row, Transaction
 from paydesk.terminals import store, stores
@@ -62,12 +63,6 @@ async def create(call: Call) -> Answer:
     return Answer(201, answer)
 
 
-async def find_all(call: Call) -> Answer:
-    """List the terminals."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, LIST, (first, ""), _present, last)
-
-
 def _present(row: Row) -> TerminalDocument:
     terminal = Terminal(*row)
     return TerminalDocument.of(terminal, id=terminal.terminal_id, live_mode=bool(terminal.live))
@@ -116,3 +111,6 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     pos = await stores.create_pos(tx, seller_id, of_seller[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
     assert pos is not None, "its name contains the new terminal's id"
     return pos
+
+
+PAGES = pages(TerminalDocument, LIST, _present)
