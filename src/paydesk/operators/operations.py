@@ -8,46 +8,149 @@ from msgspec import Meta
 
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
-    accounts,
+    applications,
     authorizations,
     codes,
+    errors,
     history,
+    operator_accounts,
     orders,
     outcomes,
+    schemas,
+    sellers,
     stores,
     subscriptions,
     terminals,
 )
-from paydesk.operators.errors import (
-    APPLICATION_NOT_FOUND,
-    AUTHORIZATION_NOT_FOUND,
-    EXTERNAL_POS_ID_TAKEN,
-    POS_NOT_FOUND,
-    POS_TAKEN,
-    SELLER_NOT_FOUND,
-    STORE_NOT_FOUND,
-)
 from paydesk.operators.rows import Resource, creating, listing
-from paydesk.operators.schemas import (
-    CodeRequest,
-    PosRequest,
-    ResolveRequest,
-    ResolveReversalRequest,
-    StoreRequest,
-    SubscriptionRequest,
-    TerminalRequest,
-)
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
-_GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, AUTHORIZATION_NOT_FOUND)
-_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, orders.OrderDocument, ORDER_NOT_FOUND)
-_REVERSAL = Resource(
-    "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", outcomes.ReversalDocument, REVERSAL_NOT_FOUND
+_NUMBER = "^[0-9]{1,18}$"
+_ULID = f"^{ULID_PATTERN}$"
+
+_APPLICATION = Resource(
+    "applications/{client_id}",
+    "application",
+    _NUMBER,
+    applications.ApplicationWithSecrets,
+    errors.APPLICATION_NOT_FOUND,
 )
+_SECRET = Resource(
+    "applications/{client_id}/secrets/{secret_id}",
+    "secret",
+    _ULID,
+    applications.ApplicationWithSecrets,
+    errors.APPLICATION_NOT_FOUND,
+)
+_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, sellers.SellerDocument, errors.SELLER_NOT_FOUND)
+_OPERATOR = Resource(
+    "operators/{operator_id}", "operator", _ULID, operator_accounts.OperatorDocument, errors.OPERATOR_NOT_FOUND
+)
+_GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
+_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, orders.OrderDocument, ORDER_NOT_FOUND)
+_REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
-    *accounts.ROWS,
+    listing("applications", applications.PAGES),
+    creating(
+        "applications",
+        applications.create,
+        schemas.ApplicationRequest,
+        applications.NewApplication,
+        summary="Register an application",
+        description="The response contains the secret, which is not shown again.",
+    ),
+    _APPLICATION.reading(applications.get, "Get an application with the ids and dates of its secrets"),
+    _APPLICATION.changing(applications.change, schemas.ApplicationChange, "Change an application"),
+    _APPLICATION.acting(
+        "suspend",
+        applications.suspend,
+        "Suspend an application",
+        description="It gets no tokens, and its tokens are refused. Suspending a suspended application has no effect.",
+    ),
+    _APPLICATION.acting(
+        "resume",
+        applications.resume,
+        "Resume a suspended application",
+        description="The tokens that it had are accepted again.",
+    ),
+    creating(
+        "applications/{client_id}/secrets",
+        applications.add_secret,
+        schemas.SecretRequest,
+        applications.NewSecret,
+        name="operator_create_secret",
+        summary="Add a secret to an application",
+        description=(
+            "The response contains the secret, which is not shown again. The other secrets stay valid for"
+            " `others_expire_in`; an application has at most five valid secrets."
+        ),
+        path_pattern=_NUMBER,
+        errors=(errors.APPLICATION_NOT_FOUND, errors.TOO_MANY_SECRETS),
+    ),
+    _SECRET.deleting(
+        applications.remove_secret,
+        "Remove a secret at once",
+        errors=(errors.SECRET_NOT_FOUND,),
+        description="The last one can be removed too; the application then gets no tokens until it has another.",
+    ),
+    listing("sellers", sellers.PAGES),
+    creating(
+        "sellers",
+        sellers.create,
+        schemas.SellerRequest,
+        sellers.NewSeller,
+        summary="Register a seller",
+        description="Without `password` one is generated; the response contains it, and it is not shown again.",
+        transaction="none",
+        errors=(errors.EMAIL_TAKEN,),
+    ),
+    _SELLER.reading(sellers.get, "Get a seller"),
+    _SELLER.changing(sellers.change, schemas.SellerChange, "Change a seller", errors.EMAIL_TAKEN),
+    _SELLER.acting(
+        "password",
+        sellers.set_password,
+        "Replace a seller's password",
+        answer=sellers.NewPassword,
+        body=schemas.PasswordRequest,
+        transaction="none",
+        description=(
+            "Without `password` one is generated; the response contains it, and it is not shown again. All sessions of"
+            " the seller end. Applications keep their tokens, unless `withdraw_all` withdraws every authorization of"
+            " the seller: each application then gets `application.deauthorized`."
+        ),
+    ),
+    _SELLER.acting(
+        "suspend",
+        sellers.suspend,
+        "Suspend a seller",
+        description=(
+            "Applications get no tokens for the seller, the tokens that they have are refused, and all sessions of the"
+            " seller end. Suspending a suspended seller has no effect."
+        ),
+    ),
+    _SELLER.acting(
+        "resume",
+        sellers.resume,
+        "Resume a suspended seller",
+        description="The tokens that applications had are accepted again.",
+    ),
+    listing("operators", operator_accounts.PAGES),
+    creating(
+        "operators",
+        operator_accounts.create,
+        schemas.OperatorRequest,
+        operator_accounts.NewOperator,
+        summary="Add an operator",
+        description="For owners only. The response contains the token, which is not shown again.",
+    ),
+    _OPERATOR.acting(
+        "revoke",
+        operator_accounts.revoke,
+        "Revoke an operator's token",
+        description="For owners only; takes effect at once. Revoking a revoked token has no effect.",
+    ),
     listing("grants", authorizations.PAGES),
     _GRANT.deleting(
         authorizations.withdraw,
@@ -64,52 +167,52 @@ OPERATIONS = (
     creating(
         "stores",
         stores.create_store,
-        StoreRequest,
+        schemas.StoreRequest,
         stores.StoreDocument,
         summary="Add a store",
-        errors=(SELLER_NOT_FOUND,),
+        errors=(errors.SELLER_NOT_FOUND,),
     ),
     listing("pos", stores.POS_PAGES),
     creating(
         "pos",
         stores.create_pos,
-        PosRequest,
+        schemas.PosRequest,
         stores.PosDocument,
         summary="Add a point of sale",
-        errors=(STORE_NOT_FOUND, EXTERNAL_POS_ID_TAKEN),
+        errors=(errors.STORE_NOT_FOUND, errors.EXTERNAL_POS_ID_TAKEN),
     ),
     listing("terminals", terminals.PAGES),
     creating(
         "terminals",
         terminals.create,
-        TerminalRequest,
+        schemas.TerminalRequest,
         terminals.NewTerminal,
         summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
-        errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
+        errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
     ),
     listing("subscriptions", subscriptions.PAGES),
     creating(
         "subscriptions",
         subscriptions.create,
-        SubscriptionRequest,
+        schemas.SubscriptionRequest,
         subscriptions.NewSubscription,
         summary="Subscribe an application",
         description="The response contains the secret that signs the notifications; it is not shown again.",
         transaction="none",
-        errors=(APPLICATION_NOT_FOUND,),
+        errors=(errors.APPLICATION_NOT_FOUND,),
     ),
     creating(
         "codes",
         codes.create,
-        CodeRequest,
+        schemas.CodeRequest,
         codes.NewCode,
         summary="Issue an authorization code",
         description="The code is the one that the seller's consent would have issued.",
         development=True,
-        errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
+        errors=(errors.APPLICATION_NOT_FOUND, errors.SELLER_NOT_FOUND),
     ),
     listing("orders", orders.PAGES),
     _ORDER.reading(
@@ -123,7 +226,7 @@ OPERATIONS = (
         "resolve",
         outcomes.resolve,
         "Set the outcome of an order whose outcome is unknown",
-        body=ResolveRequest,
+        body=schemas.ResolveRequest,
         description=(
             "For an order at `check_on_terminal` for at least ten minutes, when neither the terminal nor the acquirer"
             " reports the outcome. The audit trail records the reason. An approval that is reported after the order was"
@@ -137,7 +240,7 @@ OPERATIONS = (
         "resolve",
         outcomes.resolve_reversal,
         "Set the outcome of an unconfirmed reversal",
-        body=ResolveReversalRequest,
+        body=schemas.ResolveReversalRequest,
         description=(
             "For a reversal that the acquirer has not confirmed within ten minutes of the late approval: `reversed` if"
             " the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not retried."
