@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from paydesk.core import card_numbers
-from paydesk.core.model import Model
+from paydesk.core.model import NO_CARD_NUMBER, Model
 from paydesk.core.response import Response, Time
 from paydesk.device.verdicts import Verdict
 from paydesk.terminals.schemas import OperatingMode
@@ -19,12 +17,6 @@ UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
 
 BootId = Annotated[str, Field(pattern=UUID_PATTERN, examples=["0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"])]
-
-
-def _no_card_number(text: str) -> str:
-    if card_numbers.carries(text):
-        raise PydanticCustomError("property_value", "must not contain a card number")
-    return text
 
 
 class JournalEntry(Model):
@@ -39,7 +31,7 @@ class HelloRequest(Model):
     """`POST /device/v1/hello`."""
 
     boot_id: BootId
-    app_version: Annotated[str, Field(max_length=64), AfterValidator(_no_card_number)] = ""
+    app_version: Annotated[str, Field(max_length=64), NO_CARD_NUMBER] = ""
     journal: list[JournalEntry] = Field([], max_length=JOURNAL_MAX)
 
 

@@ -6,34 +6,24 @@ from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
-from pydantic_core import PydanticCustomError
 
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.core.model import Model
+from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.response import Response, Time, one_of
 from paydesk.device.reports import Card, PaymentMethod
-from paydesk.orders.schemas import property_fault
 from paydesk.orders.status import FAILED_DETAILS
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
 
-def _true(value: bool) -> bool:  # noqa: FBT001  # validators are called with one positional argument
-    if not value:
-        raise PydanticCustomError("property_value", "must be true")
-    return value
-
-
-def _advance(text: str) -> str:
+def _is_advance(text: str) -> bool:
     seconds = typed_seconds(text)
-    if seconds is None or seconds > ADVANCE_SECONDS_MAX:
-        raise PydanticCustomError("property_value", "must be PT61S, 61s, 15m, 3h or 181d, and at most ten years")
-    return text
+    return seconds is not None and seconds <= ADVANCE_SECONDS_MAX
 
 
-True_ = Annotated[bool, AfterValidator(_true), Field(json_schema_extra={"const": True})]
+True_ = Annotated[bool, rule("must be true", bool), Field(json_schema_extra={"const": True})]
 
 
 class ClockMove(Model):
@@ -45,7 +35,7 @@ class ClockMove(Model):
     advance: (
         Annotated[
             str,
-            AfterValidator(_advance),
+            rule("must be PT61S, 61s, 15m, 3h or 181d, and at most ten years", _is_advance),
             Field(examples=["PT61S", "15m", "181d"], json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"}),
         ]
         | None
@@ -55,7 +45,7 @@ class ClockMove(Model):
     @model_validator(mode="after")
     def _is_one_move(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise PydanticCustomError("property_value", "must have exactly one of freeze, advance and resume")
+            raise property_fault("must have exactly one of freeze, advance and resume")
         return self
 
 
