@@ -21,8 +21,10 @@ from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRe
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status import Move
+from paydesk.orders.status_labels import PLAIN
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.terminals import handlers, store, stores
@@ -127,7 +129,7 @@ class Desk:
     async def order(self, *, seconds: int = 900) -> Order:
         """Create an order on the terminal."""
         order = self.new_order(seconds=seconds)
-        assert await self.database.write(lambda tx: orders.create(tx, order, order.created_ms))
+        assert await self.database.write(lambda tx: orders.create(Change(tx, order.created_ms, PLAIN), order))
         return order
 
     def new_order(self, *, seconds: int = 900) -> Order:
@@ -159,7 +161,7 @@ class Desk:
 
     async def move(self, move: Move, order: Order) -> Order | None:
         """Make a move that is not the terminal's, as a cancel or an expiry."""
-        return await self.database.write(lambda tx: orders.move(tx, move, order, self.clock.now_ms()))
+        return await self.database.write(lambda tx: orders.move(Change(tx, self.clock.now_ms(), PLAIN), move, order))
 
     async def now(self, order: Order) -> Order:
         """Return the current row of the order."""

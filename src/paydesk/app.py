@@ -30,7 +30,6 @@ from paydesk.oauth.clients.throttle import ClientRates, ClientThrottle, SignInRa
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
 from paydesk.operators.credentials import OperatorBearers
-from paydesk.orders import status_labels
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
@@ -56,7 +55,6 @@ def build_app(
     surfaces: Collection[Surface] = EVERY_SURFACE,
 ) -> Router:
     """Return the ASGI application of the `surfaces`, with the development operations only if `development`."""
-    status_labels.choose(settings.order_statuses)
     bounded = BoundedDatabase(database, settings.requests_max)
     bearers = Bearers(bounded, settings.bearer_cache_seconds)
     service = Service(

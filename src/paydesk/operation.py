@@ -159,7 +159,7 @@ class Operation:
     further_statuses: tuple[int, ...] = ()
     """Other success statuses, with the same body; 204 has none."""
     answer: Any = None
-    """The type of the answer's body, a `core.response.Response` or a list; a JSON schema; or None without a body."""
+    """The type of the answer's body, such as a `core.response.Response`; None without a body."""
     example: Any = None
     scope: Scope | None = None
     transaction: TransactionKind = "write"

@@ -11,7 +11,7 @@ from paydesk.core.worker import Worker, WorkerContext
 from paydesk.device import missed_wakeups
 from paydesk.events import relay
 from paydesk.health import clock as health_clock
-from paydesk.orders import expiry, status_labels
+from paydesk.orders import expiry
 from paydesk.payments import inquiries, refund_worker, reversals
 from paydesk.storage import statistics
 from paydesk.storage.database import Locked, Unavailable
@@ -41,7 +41,6 @@ WORKERS = (
 
 async def run_all(context: WorkerContext, stop: asyncio.Event, workers: tuple[Worker, ...] = WORKERS) -> None:
     """Run the workers until `stop` is set; cancel those that have not ended after `STOP_SECONDS_MAX`."""
-    status_labels.choose(context.settings.order_statuses)
     tasks = [asyncio.create_task(supervise(worker, context, stop), name=worker.name) for worker in workers]
     try:
         await stop.wait()

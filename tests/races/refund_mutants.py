@@ -17,17 +17,17 @@ REFUND_MUTANTS = (
         NEVER_MORE,
         "the remaining amount is summed first, and then reserved",
         "payments/refund_store.py",
-        "    row = await tx.one(RESERVE, ",
+        "    row = await change.tx.one(RESERVE, ",
         "    sql = (\n"
         '        "SELECT COALESCE(SUM(amount_minor), 0) FROM refunds"\n'
         "        \" WHERE seller_id = $1 AND order_id = $2 AND status <> 'failed'\"\n"
         "    )\n"
-        "    summed = await tx.one(sql, order.seller_id, order.order_id)\n"
+        "    summed = await change.tx.one(sql, order.seller_id, order.order_id)\n"
         "    assert order.paid_minor is not None\n"
         "    if summed[0] + (amount_minor or order.paid_minor - summed[0]) > order.paid_minor:\n"
         "        return None\n"
         '    unguarded = RESERVE.replace("paid_minor - refunded_minor - refunding_minor\\n", "paid_minor\\n")\n'
-        "    row = await tx.one(unguarded, ",
+        "    row = await change.tx.one(unguarded, ",
         RACES,
         "eight_parts",
     ),
@@ -35,8 +35,8 @@ REFUND_MUTANTS = (
         NEVER_MORE,
         "a reservation stays when its refund fails",
         "payments/refund_store.py",
-        "status.REFUND_FAILED, order, refund, now_ms",
-        "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0), now_ms",
+        "status.REFUND_FAILED, order, refund,",
+        "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0),",
         STEPS,
         "late_decline",
     ),
@@ -44,7 +44,7 @@ REFUND_MUTANTS = (
         NEVER_MORE,
         "a refund is confirmed more than once",
         "payments/refund_store.py",
-        ' WHERE seller_id = $1 AND refund_id = $2 AND status = \'processing\'"""\n\n# The reservation',
+        ' WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open}"""\n\n# The reservation',
         ' WHERE seller_id = $1 AND refund_id = $2"""\n\n# The reservation',
         STEPS,
         "response_is_stored_once",
@@ -109,9 +109,9 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are alerted at each attempt of a refund",
-        "payments/refund_store.py",
-        "'processing' AND alerted_ms IS NULL",
-        "'processing'",
+        "payments/jobs.py",
+        "{is_open} AND alerted_ms IS NULL",
+        "{is_open}",
         ALERTS,
         "alerted_once",
     ),
@@ -127,8 +127,8 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are alerted about a refund that has ended",
-        "payments/refund_store.py",
-        " AND status = 'processing' AND alerted_ms IS NULL",
+        "payments/jobs.py",
+        " AND {is_open} AND alerted_ms IS NULL",
         " AND alerted_ms IS NULL",
         ALERTS,
         "gets_no_alert",

@@ -14,6 +14,8 @@ from faults.races import RACES, findings, missing, run
 from paydesk.core.clock import SystemClock
 from paydesk.invariants import check
 from paydesk.orders import store
+from paydesk.orders.change import Change
+from paydesk.orders.status_labels import PLAIN
 from paydesk.storage.database import Database
 from service import running
 
@@ -44,7 +46,7 @@ async def test_an_order_granted_since_it_was_read_does_not_expire(database: Data
         read = await database.read(lambda tx: store.find(tx, service.scene.seller.seller_id, order["id"]))
         assert read is not None
         assert (await device.authorizing(order["id"][3:])).status == 200
-        now = await database.write(lambda tx: store.expire_overdue(tx, read, read.expires_ms))
+        now = await database.write(lambda tx: store.expire_overdue(Change(tx, read.expires_ms, PLAIN), read))
         assert now.permitted_ms is not None
         assert (await device.approve(order["id"][3:])).status == 200
         assert (await service.get(order["id"]))["status"] == "processed"

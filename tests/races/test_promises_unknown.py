@@ -19,7 +19,9 @@ from paydesk.core.errors import Refusal
 from paydesk.invariants import check
 from paydesk.operation import Answer
 from paydesk.orders import store
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import resolving
 from paydesk.payments.acquirer import Approved, NotFound
 from paydesk.storage.database import Database, Transaction
@@ -126,8 +128,8 @@ async def test_an_operator_against_the_acquirer(desk: Desk, rounds: int) -> None
             async def work(tx: Transaction) -> None:
                 held = await store.lock(tx, order.seller_id, order.order_id)
                 assert held is not None
-                now_ms = desk.clock.now_ms()
-                await resolving.resolve(tx, held, "declined", now_ms, after_seconds=600, has_acquirer=True)
+                change = Change(tx, desk.clock.now_ms(), PLAIN)
+                await resolving.resolve(change, held, "declined", after_seconds=600, has_acquirer=True)
 
             with contextlib.suppress(Refusal):
                 await desk.database.write(

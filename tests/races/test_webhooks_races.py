@@ -12,9 +12,11 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
+from paydesk.jobs import Claim
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import store
+from paydesk.webhooks.schemas import TOPIC
 
 pytestmark = pytest.mark.usefixtures("batching")
 
@@ -42,9 +44,8 @@ async def test_concurrent_claims_are_disjoint(database: Database, database_url: 
     now_ms = clock.now_ms()
 
     async def claim(tx: Transaction) -> list[store.Claimed]:
-        return await store.claim(
-            tx, scene.SELLER, subscription_id, now_ms=now_ms, wall_ms=now_ms, until_ms=now_ms + 30_000, limit=20
-        )
+        times = Claim(now_ms, now_ms, now_ms + 30_000, limit=20)
+        return await store.claim(tx, scene.SELLER, subscription_id, TOPIC, times)
 
     async with AsyncExitStack() as stack:
         nodes = await _nodes(stack, database, database_url, 4)

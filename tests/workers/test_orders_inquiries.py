@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -25,11 +25,14 @@ from jobs_scene import (
 from paydesk.core.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.invariants import check
+from paydesk.jobs import JobWorker
 from paydesk.orders import status
+from paydesk.orders.change import Change
+from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import inquiries, inquiry_store
 from paydesk.payments.acquirer import Acquirers, Approved, Declined, InquiryResult, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.jobs import JobQueue, JobWorker
+from paydesk.payments.jobs import JobQueue
 from paydesk.storage.database import Database, Transaction
 
 NOBODY_KNOWS = Unknown("the answer was lost")
@@ -63,7 +66,7 @@ async def test_a_clock_jump_between_search_and_claim_claims_nothing(desk: Desk, 
             return await JobQueue.sellers(self, tx, now_ms, wall_ms)
 
     due = inquiry_store.QUEUE
-    jumping = Jumping(due.sellers_due, due.next_due, due.claim_due, due.row)
+    jumping = Jumping(*(getattr(due, field.name) for field in fields(due)))
     context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
     worker = JobWorker(context, replace(inquiries.JOB, queue=jumping), wall=wall)
     with pytest.raises(ClockJumped):
@@ -365,7 +368,8 @@ async def test_an_answer_after_the_end_of_the_inquiry_is_too_late(desk: Desk, ac
     order = await unknown(desk)
 
     async def end() -> None:
-        await desk.database.write(lambda tx: inquiry_store.end(tx, order, "operator", desk.clock.now_ms()))
+        now_ms = desk.clock.now_ms()
+        await desk.database.write(lambda tx: inquiry_store.end(Change(tx, now_ms, PLAIN), order, "operator"))
 
     acquirer.say(SAID)
     acquirer.meanwhile = end

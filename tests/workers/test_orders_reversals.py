@@ -12,7 +12,10 @@ from device_scene import APPROVED, DECLINED, Desk, answered, open_desk, refused
 from jobs_scene import REFERENCE, SAID, UNDONE, FakeAcquirer, alert_kinds, process_reversals, reversals_of
 from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
+from paydesk.jobs import Claim
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import reversal_store
 from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.reversal_store import Reversal
@@ -65,12 +68,15 @@ async def test_a_claim_respects_its_limit(desk: Desk) -> None:
     async def begin(tx: Transaction) -> None:
         for number in range(60):
             await reversal_store.begin(
-                tx, order, now_ms, result_id=str(number), amount_minor=order.amount_minor, reference_id=""
+                Change(tx, now_ms, PLAIN),
+                order,
+                result_id=str(number),
+                amount_minor=order.amount_minor,
+                reference_id="",
             )
 
     async def claim(tx: Transaction) -> list[Reversal]:
-        times = {"now_ms": now_ms, "wall_ms": now_ms, "until_ms": now_ms + 1}
-        return await reversal_store.QUEUE.claim(tx, order.seller_id, limit=16, **times)
+        return await reversal_store.QUEUE.claim(tx, order.seller_id, Claim(now_ms, now_ms, now_ms + 1, limit=16))
 
     await desk.database.write(begin)
     claimed = await asyncio.gather(*(desk.database.write(claim) for _ in range(8)))

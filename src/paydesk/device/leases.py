@@ -22,37 +22,35 @@ from paydesk.device.errors import (
 from paydesk.device.schemas import CancelResultRequest, ProgressRequest, SessionRequest
 from paydesk.device.sessions import lock_session, refuse_revoked
 from paydesk.device.store import Lease
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Caller, Handled
 from paydesk.orders import status
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change, change_of
 from paydesk.orders.order import Order
+from paydesk.storage.database import Transaction
 
 AUTHORIZING = "authorizing"
 
 
 async def acknowledge(call: Call) -> Handled:
     """Move the order `created → at_terminal`. A repeated acknowledgement gets the same answer."""
-    refuse_revoked(call)
     request: SessionRequest = call.body
-    session = await lock_session(call, request.boot_id)
-    order = await orders.expire_overdue(call.tx, await lock_order(call, call.path), call.now_ms)
+    change, session, order = await _begin(call, request.boot_id)
     if order.state == status.CREATED:
-        return Answer(200, order_body(await take(call, order, session)))
+        return Answer(200, order_body(await take(change, order, session)))
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status not in status.LIVE or lease is None or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
         return _ended(order)
     if lease.session == session:
         return Answer(200, order_body(order))
-    return await _resume(call, order, session)
+    return await _resume(change, order, session)
 
 
 async def progress(call: Call) -> Handled:
     """Record the step of the payment. `authorizing` requests the authorization permit."""
-    refuse_revoked(call)
     request: ProgressRequest = call.body
-    session = await lock_session(call, request.boot_id)
-    order = await orders.expire_overdue(call.tx, await lock_order(call, call.path), call.now_ms)
+    change, session, order = await _begin(call, request.boot_id)
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status == "canceled":
         return _ended(order)
@@ -61,7 +59,7 @@ async def progress(call: Call) -> Handled:
     if order.detached_ms is not None:
         return ORDER_CANCELED.with_reason("detached")
     if request.step == AUTHORIZING:
-        return await _authorize(call, order, lease, session)
+        return await _authorize(change, order, lease, session, request.seq, call.settings.grant_seconds)
     if lease.session == session:
         await store.advance_lease(call.tx, order.seller_id, order.ulid, request.seq, request.step)
     return Answer(200, order_body(order))
@@ -74,16 +72,11 @@ def conflict_keys(call: Call) -> tuple[str, ...]:
 
 async def answer_cancel(call: Call) -> Handled:
     """Handle the terminal's answer to a cancel message: order released, or declined."""
-    refuse_revoked(call)
     request: CancelResultRequest = call.body
-    await lock_session(call, request.boot_id)
-    order = await orders.expire_overdue(call.tx, await lock_order(call, call.path), call.now_ms)
+    change, _, order = await _begin(call, request.boot_id)
     if request.done and order.status in status.LIVE and order.detached_ms is None:
-        canceled = await orders.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
-        if canceled is None:
-            return _not_released(order)
-        await orders.end_lease(call.tx, canceled, "cancel", call.now_ms)
-        return Answer(200, order_body(canceled))
+        canceled = await orders.confirm_cancel(change, order)
+        return _not_released(order) if canceled is None else Answer(200, order_body(canceled))
     if order.state == status.CANCELLATION_REQUESTED and order.permitted_ms is None:
         return ORDER_NOT_GRANTED.with_reason("declined before authorization was permitted")
     return Answer(200, order_body(order))
@@ -95,21 +88,28 @@ def _not_released(order: Order) -> Refusal:
     return ORDER_GRANTED.with_reason(f"done, but the order is {order.state}")
 
 
-async def lock_order(call: Call, lease_id: str) -> Order:
+async def _begin(call: Call, boot_id: str) -> tuple[Change, int, Order]:
+    """Return the change, the terminal's session and the lease's order, expired if it is overdue. Both are locked."""
+    refuse_revoked(call)
+    change, session = change_of(call), await lock_session(call, boot_id)
+    return change, session, await orders.expire_overdue(change, await lock_order(call.tx, call.caller, call.path))
+
+
+async def lock_order(tx: Transaction, caller: Caller, lease_id: str) -> Order:
     """Return the lease's order, locked until the transaction ends. Raises `lease_not_found`."""
     order_id = f"ORD{lease_id.upper()}"
     # Checked first: a malformed id may contain characters that a database refuses.
-    order = await orders.lock(call.tx, call.caller.seller_id, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
-    if order is None or order.terminal_id != call.caller.terminal_id:
+    order = await orders.lock(tx, caller.seller_id, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
+    if order is None or order.terminal_id != caller.terminal_id:
         raise LEASE_NOT_FOUND.with_reason("unknown lease" if order is None else "another terminal's lease")
     return order
 
 
-async def take(call: Call, order: Order, session: int) -> Order:
+async def take(change: Change, order: Order, session: int) -> Order:
     """Move a created order to its terminal and insert its lease."""
-    taken = await orders.move(call.tx, status.ACKNOWLEDGE, order, call.now_ms)
+    taken = await orders.move(change, status.ACKNOWLEDGE, order)
     assert taken is not None, "the row is locked and was read as created"
-    await store.insert_lease(call.tx, taken, session, call.now_ms)
+    await store.insert_lease(change.tx, taken, session, change.now_ms)
     return taken
 
 
@@ -118,31 +118,31 @@ def order_body(order: Order) -> dict[str, Any]:
     return {"order": {"id": order.order_id, "status": order.status, "status_detail": order.status_detail}}
 
 
-async def _resume(call: Call, order: Order, session: int) -> Handled:
+async def _resume(change: Change, order: Order, session: int) -> Handled:
     """Move the lease to the terminal's newer session, if authorization is not permitted yet."""
     if order.state == status.AT_TERMINAL and order.permitted_ms is None:
-        await store.set_lease_session(call.tx, order.seller_id, order.ulid, session)
+        await store.set_lease_session(change.tx, order.seller_id, order.ulid, session)
         return Answer(200, order_body(order))
-    canceled = await orders.move(call.tx, status.CONFIRM_CANCEL, order, call.now_ms)
-    if canceled is not None:
-        # The earlier session was sent the cancel; this one has not started the payment.
-        await orders.end_lease(call.tx, canceled, "cancel", call.now_ms)
+    # The earlier session was sent the cancel; this one has not started the payment.
+    canceled = await orders.confirm_cancel(change, order)
     return ORDER_CANCELED.with_reason(
         "authorization permitted to an earlier session" if canceled is None else "cancel requested"
     )
 
 
-async def _authorize(call: Call, order: Order, lease: Lease, session: int) -> Handled:
+async def _authorize(
+    change: Change, order: Order, lease: Lease, session: int, seq: int, permit_seconds: int
+) -> Handled:
     if lease.session != session:
         return ORDER_CANCELED.with_reason(f"the lease is session {lease.session}'s")
     permitted_ms = order.permitted_ms
-    if permitted_ms is None and await orders.permit_authorization(call.tx, order, call.now_ms):
-        permitted_ms = call.now_ms
-        await store.advance_lease(call.tx, order.seller_id, order.ulid, call.body.seq, AUTHORIZING)
+    if permitted_ms is None and await orders.permit_authorization(change, order):
+        permitted_ms = change.now_ms
+        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING)
     # Beyond at_terminal the outcome is known or under inquiry: no further charge.
     if permitted_ms is None or order.state != status.AT_TERMINAL:
         return ORDER_CANCELED.with_reason(f"the order is {order.state}")
-    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + call.settings.grant_seconds * 1000)})
+    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + permit_seconds * 1000)})
 
 
 def _ended(order: Order) -> Refusal:

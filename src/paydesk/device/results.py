@@ -1,12 +1,13 @@
 """Results: a result becomes the order's outcome, or is recorded as evidence. No approval is lost.
 
-Every answer follows the insert into the table `results`; a 409 says so with `recorded`.
+`decisions` says what a result means; this module applies it. Every answer follows the insert into the table `results`;
+a 409 says so with `recorded`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from paydesk.core.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.device import store
+from paydesk.device.decisions import CLAIMING, TABLE, Decision, Reported, Situation, error_of, reported_of, situation_of
 from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.device.leases import lock_order, order_body, take
 from paydesk.device.reports import Received, Report, keyed_digest, parse
@@ -23,6 +25,7 @@ from paydesk.device.store import Processing, StoredResult
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change, change_of
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS
 from paydesk.payments import inquiry_store, outcomes, reversal_store
@@ -33,35 +36,43 @@ _UUID = re.compile(UUID_PATTERN)
 
 _CONFLICTS: dict[str, ErrorKind] = {kind.code: kind for kind in (ORDER_FINISHED, RESULT_CONFLICT)}
 
-# An approval counts if authorization was permitted, or could still be permitted.
-PERMITTED_OR_PERMISSIBLE = "(permitted_ms IS NOT NULL OR (payment_status_detail = 'at_terminal' AND expires_ms > $3))"
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result as it is recorded. `contradicts`: other content was reported under its id before."""
+
+    result_id: str
+    received: Received
+    contradicts: bool
+    per_lease_max: int
+
+    @property
+    def report(self) -> Report:
+        """Return the report of a readable result."""
+        assert self.received.report is not None, "the result is readable"
+        return self.received.report
 
 
 async def report(call: Call) -> Handled:
     """Process a result. Earlier sessions and revoked tokens may report too."""
+    change = change_of(call)
     # The lease is checked first: a result for an unknown one is neither parsed nor recorded.
-    order = await lock_order(call, call.paths[0])
-    result_id = _result_id(call.paths[1], call.keys)
+    order = await lock_order(call.tx, call.caller, call.paths[0])
     received = parse(call.body, call.keys, card_numbers_refused=call.settings.card_numbers_refused_in_references)
+    result_id = _result_id(call.paths[1], call.keys)
     stored = await store.find_result(call.tx, order, result_id)
-    if stored is not None:
-        if stored.digest == received.digest:
-            return _repeat(stored)
-        # The first content keeps its id; different content is evidence under a derived id.
+    contradicts = stored is not None and stored.digest != received.digest
+    if contradicts:
+        # The first content keeps its id; other content is evidence under a derived id.
         result_id = f"{result_id}#{received.digest.hex()[:16]}"
-        repeated = await store.find_result(call.tx, order, result_id)
-        if repeated is not None:
-            return _repeat(repeated)
-    order = await orders.expire_overdue(call.tx, order, call.now_ms)
-    if received.report is None:
-        return await _unreadable(call, order, result_id, received)
+        stored = await store.find_result(call.tx, order, result_id)
     if stored is not None:
-        return await _contradiction(call, order, result_id, received, received.report)
-    if order.status not in status.LIVE:
-        return await _after_end(call, order, result_id, received, received.report)
+        return _repeat(stored)
+    order = await orders.expire_overdue(change, order)
     if order.state == status.CREATED:
-        order = await _take_unacknowledged(call, order)
-    return await _at_terminal(call, order, result_id, received, received.report)
+        order = await _take_unacknowledged(change, order)
+    result = Result(result_id, received, contradicts, call.settings.results_per_lease_max)
+    return await _process(change, order, result)
 
 
 def _result_id(text: str, keys: Keys) -> str:
@@ -69,175 +80,132 @@ def _result_id(text: str, keys: Keys) -> str:
     return text.lower() if _UUID.fullmatch(text) else f"digest:{keyed_digest(keys, text.encode())[:32]}"
 
 
-async def _at_terminal(call: Call, order: Order, result_id: str, received: Received, report: Report) -> Handled:
-    """Process the result of an order at its terminal."""
-    if order.detached_ms is not None:
-        return await _after_end(call, order, result_id, received, report, kind=RESULT_CONFLICT)
-    if report.outcome == "unknown":
-        await _check(call, order, "the terminal knows no outcome", origin="network")
-        current = await lock_order(call, order.ulid)
-        return await _accept(call, current, result_id, received, bounded=True)
-    if report.outcome == "approved" and await _is_being_reversed(call, order):
-        return await _late_approval(call, order, result_id, received, report, RESULT_CONFLICT)
-    ended = await _end(call, order, received, report)
-    if ended is None:
-        return await _contradiction(call, order, result_id, received, report)
-    return await _accept(call, ended, result_id, received, prints=_prints_receipt(ended))
-
-
-async def _end(call: Call, order: Order, received: Received, report: Report) -> Order | None:
-    """End the order with the reported outcome; None if the result contradicts the order."""
-    tx, now_ms = call.tx, call.now_ms
-    if report.outcome == "declined":
-        assert report.status_detail is not None, "a decline has a detail"
-        detail = report.status_detail
-        return await outcomes.decline(tx, order, now_ms, by="result", detail=detail, origin=ORIGINS[detail])
-    if report.outcome == "canceled":
-        canceled = await orders.move(tx, status.CANCEL_ON_TERMINAL, order, now_ms, origin="customer")
-        if canceled is not None:
-            await orders.end_lease(tx, canceled, "result", now_ms)
-        return canceled
-    if not matches_order(order, report) or not await _claim_reference(call, order, received, report):
-        return None
-    assert report.payment_method is not None, "an approval has a payment method"
-    paid = Paid(
-        report.reference_id,
-        report.authorization_code,
-        report.payment_method.model_dump(),
-        report.card.model_dump(exclude_none=True) if report.card is not None else None,
-    )
-    approved = await outcomes.approve(tx, order, now_ms, paid, by="result", where=PERMITTED_OR_PERMISSIBLE)
-    if approved is None and report.reference_id is not None:
-        await outcomes.release_reference(tx, order, report.reference_id)
-    return approved
-
-
-async def _claim_reference(call: Call, order: Order, received: Received, report: Report) -> bool:
-    """Claim the reported reference for the order; if another order has it, alert operators and return False."""
-    if report.reference_id is None or await outcomes.claim_reference(call.tx, order, report.reference_id):
-        return True
-    message = "An approval has another payment's reference."
-    await alert(call.tx, order, "reference_repeated", message, call.now_ms, received.recorded)
-    return False
-
-
-def matches_order(order: Order, report: Report) -> bool:
-    """Return whether an approval has the order's amount and no tip and, if paid by card, the card."""
-    decimals = CURRENCIES[order.currency].decimals
-    paid = minor_units(report.paid_amount or "", decimals)
-    tip = minor_units(report.tip_amount or "0", decimals)
-    with_card = report.payment_method is not None and report.payment_method.type.endswith("_card")
-    return paid == order.amount_minor and tip == 0 and (report.card is not None or not with_card)
-
-
-async def _take_unacknowledged(call: Call, order: Order) -> Order:
+async def _take_unacknowledged(change: Change, order: Order) -> Order:
     """Move the order to its terminal: a result shows that the terminal had it, though it never acknowledged."""
-    terminal = await terminals.find(call.tx, order.seller_id, order.terminal_id)
+    terminal = await terminals.find(change.tx, order.seller_id, order.terminal_id)
     assert terminal is not None, "an order has a terminal"
-    return await take(call, order, terminal.session)
+    return await take(change, order, terminal.session)
 
 
-async def _contradiction(call: Call, order: Order, result_id: str, received: Received, report: Report) -> Refusal:
-    """Record and refuse a contradicting result. A live order is put under inquiry; a late approval is reversed."""
-    if order.status not in status.LIVE:
-        return await _after_end(call, order, result_id, received, report, kind=RESULT_CONFLICT)
-    await _check(call, order, "the terminal's result contradicts the order", origin="terminal")
-    return await _refuse(call, order, result_id, received, "conflict", RESULT_CONFLICT)
+async def _process(change: Change, order: Order, result: Result) -> Handled:
+    """Read the facts, decide, and apply the decision."""
+    tx, report = change.tx, result.received.report
+    inquiry = await inquiry_store.status_of(tx, order) if order.state == status.CHECK_ON_TERMINAL else ""
+    is_by_operator = (
+        order.paid_ms is not None
+        and order.reference_id is None
+        and await inquiry_store.outcome(tx, order) == "operator"
+    )
+    situation = situation_of(order, is_being_reversed=inquiry == "reversing", contradicts=result.contradicts)
+    reported = reported_of(order, report, is_by_operator=is_by_operator)
+    reference_id = report.reference_id if reported == "approved" and situation in CLAIMING and report else None
+    if reference_id is not None and not await outcomes.claim_reference(tx, order, reference_id):
+        reported, reference_id = "other_payment", None
+        message = "An approval has another payment's reference."
+        await alert(change, order, "reference_repeated", message, result.received.recorded)
+    decision = TABLE[reported, situation]
+    if reference_id is not None and decision != "end":
+        await outcomes.release_reference(tx, order, reference_id)
+    return await _apply(change, order, result, reported, situation, decision)
 
 
-async def _after_end(
-    call: Call, order: Order, result_id: str, received: Received, report: Report, kind: ErrorKind = ORDER_FINISHED
-) -> Refusal:
-    """Record and refuse a result of an order that has ended or was detached; another approval is reversed."""
-    if report.outcome == "unknown":
-        await _inquire_ended(call, order, "the terminal knows no outcome, and the order had ended")
-    if report.outcome != "approved" or await _is_the_payment(call, order, report):
-        return await _refuse(call, order, result_id, received, "finished", kind)
-    return await _late_approval(call, order, result_id, received, report, kind)
+async def _apply(
+    change: Change, order: Order, result: Result, reported: Reported, situation: Situation, decision: Decision
+) -> Handled:
+    if decision == "end":
+        ended = await _end(change, order, result.report)
+        return await _accept(change, ended, result, prints=_prints_receipt(ended))
+    if decision == "check":
+        checked = await _check(change, order, "the terminal knows no outcome", origin="network")
+        return await _accept(change, checked, result, bounded=True)
+    error = error_of(reported, situation, contradicts=result.contradicts)
+    match decision:
+        case "conflict":
+            await _check(change, order, "the terminal's result contradicts the order", origin="terminal")
+            return await _refuse(change, order, result, "conflict", error)
+        case "finished":
+            if reported == "payment" and order.reference_id is None:
+                await store.set_reference(change.tx, order, result.report.reference_id)
+        case "inquire":
+            await orders.inquire(change, order, "the terminal knows no outcome, and the order had ended")
+        case "late_approval":
+            return await _reverse(change, order, result, error)
+        case "unreadable":
+            return await _refuse_unreadable(change, order, result, error)
+    return await _refuse(change, order, result, "finished", error)
 
 
-async def _late_approval(
-    call: Call, order: Order, result_id: str, received: Received, report: Report, kind: ErrorKind
-) -> Refusal:
+async def _end(change: Change, order: Order, report: Report) -> Order:
+    """End the order with the reported outcome."""
+    match report.outcome:
+        case "approved":
+            assert report.payment_method is not None, "an approval has a payment method"
+            card = report.card.model_dump(exclude_none=True) if report.card is not None else None
+            paid = Paid(report.reference_id, report.authorization_code, report.payment_method.model_dump(), card)
+            ended = await outcomes.approve(change, order, paid, by="result")
+        case "declined":
+            detail = report.status_detail
+            assert detail is not None, "a decline has a detail"
+            ended = await outcomes.decline(change, order, by="result", detail=detail, origin=ORIGINS[detail])
+        case _:
+            ended = await orders.end(change, status.CANCEL_ON_TERMINAL, order, "result", origin="customer")
+    assert ended is not None, "the row is locked, and the table has the guards of the moves"
+    return ended
+
+
+async def _check(change: Change, order: Order, reason: str, origin: str) -> Order:
+    """Inquire about the outcome of an order at its terminal; return its current row."""
+    checked = await orders.move(change, status.CHECK, order, origin=origin)
+    await orders.inquire(change, order, reason)
+    return checked or order
+
+
+async def _reverse(change: Change, order: Order, result: Result, error: ErrorKind) -> Refusal:
     """Record an approval that is not the order's payment, and begin its reversal."""
-    refusal = await _refuse(call, order, result_id, received, "late_approval", kind)
-    amount_minor = minor_units(report.paid_amount or "", CURRENCIES[order.currency].decimals)
+    refusal = await _refuse(change, order, result, "late_approval", error)
+    amount_minor = minor_units(result.report.paid_amount or "", CURRENCIES[order.currency].decimals)
     await reversal_store.begin(
-        call.tx,
+        change,
         order,
-        call.now_ms,
-        result_id=result_id,
+        result_id=result.result_id,
         amount_minor=order.amount_minor if amount_minor is None else amount_minor,
-        reference_id=report.reference_id or "",
+        reference_id=result.report.reference_id or "",
     )
     message = "An approval came after the order had ended. It is being reversed."
-    await alert(call.tx, order, "late_approval", message, call.now_ms, received.recorded)
+    await alert(change, order, "late_approval", message, result.received.recorded)
     return refusal
 
 
-async def _is_being_reversed(call: Call, order: Order) -> bool:
-    """Return whether the inquiry is reversing the payment at the acquirer."""
-    return order.state == status.CHECK_ON_TERMINAL and await inquiry_store.status_of(call.tx, order) == "reversing"
-
-
-async def _is_the_payment(call: Call, order: Order, report: Report) -> bool:
-    """Return whether the approval is the payment that the order already has.
-
-    If an operator resolved the order as approved, the first approval supplies the reference.
-    """
-    if order.paid_ms is None or not matches_order(order, report):
-        return False
-    if order.reference_id is None and await inquiry_store.outcome(call.tx, order) == "operator":
-        await store.set_reference(call.tx, order, report.reference_id)
-        return True
-    return report.reference_id == order.reference_id
-
-
-async def _unreadable(call: Call, order: Order, result_id: str, received: Received) -> Refusal:
+async def _refuse_unreadable(change: Change, order: Order, result: Result, error: ErrorKind) -> Refusal:
     """Record the readable part of an unreadable result, and inquire: it may be an approval."""
-    if order.state == status.CREATED:
-        order = await _take_unacknowledged(call, order)
     if order.status in status.LIVE:
-        await _check(call, order, "the terminal's result is unreadable", origin="terminal")
-    await _inquire_ended(call, order, "the terminal's result is unreadable, and the order had ended")
-    refusal = await _refuse(call, order, result_id, received, "unreadable", RESULT_CONFLICT)
+        order = await _check(change, order, "the terminal's result is unreadable", origin="terminal")
+    elif order.paid_ms is None:
+        await orders.inquire(change, order, "the terminal's result is unreadable, and the order had ended")
+    refusal = await _refuse(change, order, result, "unreadable", error)
     message = "A terminal's result could not be read."
-    await alert(call.tx, order, "unreadable_result", message, call.now_ms, received.recorded)
+    await alert(change, order, "unreadable_result", message, result.received.recorded)
     return refusal
 
 
-async def _check(call: Call, order: Order, reason: str, origin: str) -> None:
-    await orders.move(call.tx, status.CHECK, order, call.now_ms, origin=origin)
-    await orders.inquire(call.tx, order, reason, call.now_ms)
-
-
-async def _inquire_ended(call: Call, order: Order, reason: str) -> None:
-    """Inquire if the order ended without a payment: a charge would have to be reversed."""
-    if order.status in status.FINAL and order.paid_ms is None:
-        await orders.inquire(call.tx, order, reason, call.now_ms)
-
-
-async def _refuse(
-    call: Call, order: Order, result_id: str, received: Received, processing: Processing, kind: ErrorKind
-) -> Refusal:
+async def _refuse(change: Change, order: Order, result: Result, processing: Processing, error: ErrorKind) -> Refusal:
     """Record the result and return its refusal. The handler returns it too, so that the record is committed."""
-    await _record(call, order, result_id, received, processing, 409, kind.code, bounded=True)
-    return _conflict(kind, f"{processing}: the order is {order.state}")
+    await _record(change, order, result, processing, 409, error.code, bounded=True)
+    return _conflict(error, f"{processing}: the order is {order.state}")
 
 
 async def _accept(
-    call: Call, order: Order, result_id: str, received: Received, *, prints: bool = False, bounded: bool = False
+    change: Change, order: Order, result: Result, *, prints: bool = False, bounded: bool = False
 ) -> Answer:
     body: dict[str, Any] = {**order_body(order), "print": prints}
-    await _record(call, order, result_id, received, "taken", 200, _json(body), bounded=bounded)
+    await _record(change, order, result, "taken", 200, msgspec.json.encode(body).decode(), bounded=bounded)
     return Answer(200, body)
 
 
 async def _record(
-    call: Call,
+    change: Change,
     order: Order,
-    result_id: str,
-    received: Received,
+    result: Result,
     processing: Processing,
     answer_status: int,
     answer: str,
@@ -245,13 +213,16 @@ async def _record(
     bounded: bool,
 ) -> None:
     """Insert the result. Raises `too_many_requests` for a `bounded` one if the lease has the maximum of results."""
-    if bounded and await store.count_results(call.tx, order) >= call.settings.results_per_lease_max:
+    if bounded and await store.count_results(change.tx, order) >= result.per_lease_max:
         raise TOO_MANY_REQUESTS.with_reason(
             "the lease has the maximum number of results", headers=(("retry-after", "5"),)
         )
+    received = result.received
     stored = StoredResult(received.digest, answer_status, answer)
     outcome = received.report.outcome if received.report is not None else ""
-    await store.insert_result(call.tx, order, result_id, stored, outcome, processing, received.recorded, call.now_ms)
+    await store.insert_result(
+        change.tx, order, result.result_id, stored, outcome, processing, received.recorded, change.now_ms
+    )
 
 
 def _repeat(stored: StoredResult) -> Handled:
@@ -268,7 +239,3 @@ def _conflict(kind: ErrorKind, reason: str) -> Refusal:
 def _prints_receipt(order: Order) -> bool:
     point = msgspec.json.decode(order.config).get("point", {})
     return order.status == "processed" and point.get("print_on_terminal") != "no_ticket"
-
-
-def _json(document: dict[str, Any]) -> str:
-    return msgspec.json.encode(document).decode()

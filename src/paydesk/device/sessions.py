@@ -12,10 +12,11 @@ from paydesk.device.errors import STALE_SESSION
 from paydesk.device.gateway import Gateway
 from paydesk.device.schemas import HelloRequest, JournalEntry
 from paydesk.device.verdicts import Effect, Verdict, judge, state_of
-from paydesk.operation import Answer, Call, Handled
+from paydesk.operation import Answer, Call, Caller, Handled
 from paydesk.operator_events import OperatorEvent
 from paydesk.orders import status
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
@@ -80,8 +81,9 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, dict[str, Any]]:
         await store.begin_session(
             tx, seller_id, terminal_id, request.boot_id, request.app_version, session, call.now_ms
         )
-    verdicts = [await _judge_entry(tx, call, entry, session) for entry in request.journal]
-    verdicts += await _judge_missing(tx, call, {entry.lease_id.upper() for entry in request.journal}, session)
+    change = change_at(tx, call.now_ms, call.settings)
+    verdicts = [await _judge_entry(change, call.caller, entry, session) for entry in request.journal]
+    verdicts += await _judge_missing(change, call.caller, {entry.lease_id.upper() for entry in request.journal})
     row = await tx.one(SELLER_NAME, seller_id)
     return session, {
         "terminal_id": terminal_id,
@@ -93,46 +95,44 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, dict[str, Any]]:
     }
 
 
-async def _judge_entry(tx: Transaction, call: Call, entry: JournalEntry, session: int) -> dict[str, str]:
-    order = await orders.lock(tx, call.caller.seller_id, f"ORD{entry.lease_id.upper()}")
-    if order is not None and order.terminal_id != call.caller.terminal_id:
+async def _judge_entry(change: Change, caller: Caller, entry: JournalEntry, session: int) -> dict[str, str]:
+    order = await orders.lock(change.tx, caller.seller_id, f"ORD{entry.lease_id.upper()}")
+    if order is not None and order.terminal_id != caller.terminal_id:
         order = None
-    verdict, effect = judge(entry.last_step, state_of(order, call.now_ms), has_result=entry.result is not None)
+    verdict, effect = judge(entry.last_step, state_of(order, change.now_ms), has_result=entry.result is not None)
     if order is not None:
-        await _apply(tx, order, effect, session, call.now_ms)
+        await _apply(change, order, effect, session)
     return _lease(entry.lease_id, verdict)
 
 
-async def _judge_missing(tx: Transaction, call: Call, journaled: set[str], session: int) -> list[dict[str, str]]:
+async def _judge_missing(change: Change, caller: Caller, journaled: set[str]) -> list[dict[str, str]]:
     """Judge the terminal's live order if it is missing from the journal.
 
     Before authorization is permitted the order is offered again; afterwards the terminal holds.
     """
-    order = await orders.live_on_terminal(tx, call.caller.seller_id, call.caller.terminal_id)
+    order = await orders.live_on_terminal(change.tx, caller.seller_id, caller.terminal_id)
     if order is None or order.ulid in journaled:
         return []
-    order = await orders.lock(tx, order.seller_id, order.order_id)
-    if order is None or state_of(order, call.now_ms) not in ("permitted", "unknown"):
+    order = await orders.lock(change.tx, order.seller_id, order.order_id)
+    if order is None or state_of(order, change.now_ms) not in ("permitted", "unknown"):
         return []
-    await _apply(tx, order, "inquire", session, call.now_ms)
+    await _inquire(change, order)
     return [_lease(order.ulid, "hold")]
 
 
-async def _apply(tx: Transaction, order: Order, effect: Effect, session: int, now_ms: int) -> None:
+async def _apply(change: Change, order: Order, effect: Effect, session: int) -> None:
     match effect:
         case "re_lease":
-            await store.set_lease_session(tx, order.seller_id, order.ulid, session)
+            await store.set_lease_session(change.tx, order.seller_id, order.ulid, session)
         case "cancel":
-            await _cancel(tx, order, now_ms)
+            await orders.confirm_cancel(change, await orders.expire_overdue(change, order))
         case "inquire":
-            if await orders.move(tx, status.CHECK, order, now_ms, origin="terminal") is not None:
-                await orders.inquire(tx, order, "the terminal was restarted", now_ms)
+            await _inquire(change, order)
 
 
-async def _cancel(tx: Transaction, order: Order, now_ms: int) -> None:
-    current = await orders.expire_overdue(tx, order, now_ms)
-    if await orders.move(tx, status.CONFIRM_CANCEL, current, now_ms) is not None:
-        await orders.end_lease(tx, current, "cancel", now_ms)
+async def _inquire(change: Change, order: Order) -> None:
+    if await orders.move(change, status.CHECK, order, origin="terminal") is not None:
+        await orders.inquire(change, order, "the terminal was restarted")
 
 
 def _lease(lease_id: str, verdict: Verdict) -> dict[str, str]:

@@ -7,22 +7,18 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from paydesk.core.response import JsonObject, Response, Time, encoded
+from paydesk.core.response import JsonObject, Response, encoded
+from paydesk.webhooks.schemas import Notification
 
 EVENTS_MAX = 100
 
 
-class Event(Response, frozen=True):
+class Event(Notification, frozen=True):
     """The body of a notification about an order."""
 
     id: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
-    action: str
-    api_version: Literal["v1"]
-    application_id: str
     type: Literal["order"]
     user_id: str
-    live_mode: bool
-    date_created: Time
     data: JsonObject
 
 

@@ -263,7 +263,7 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
 
 def answer_schema(row: Operation) -> Json:
     """Return the JSON schema of the body of a success."""
-    return dict(row.answer or {}) if isinstance(row.answer, dict | None) else schema_of(row.answer)
+    return {} if row.answer is None else schema_of(row.answer)
 
 
 def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Json]]:

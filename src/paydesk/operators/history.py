@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.core.response import Closed, Response, Time, one_of
+from paydesk.core.response import Closed, Time, one_of
 from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.operator_events import Kind
 from paydesk.operators.lists import BY_SELLER, Page, Pages, of_status, pages
-from paydesk.orders import status_labels
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.presentation import order_document
+from paydesk.orders.presentation import OrderDocument, order_document
+from paydesk.orders.status_labels import Labels, labels_of
 from paydesk.storage.database import Row, Transaction
+from paydesk.webhooks import schedule
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
-
-DeliveryStatus = Literal["pending", "delivered", "exhausted", "superseded", "withdrawn"]
 
 # Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
 OWNER = """
@@ -67,7 +66,7 @@ class DeliveryDocument(Retried, frozen=True):
     subscription_id: str
     topic: Annotated[str, one_of(ACTIONS_OF)]
     version: int
-    status: DeliveryStatus
+    status: Annotated[str, one_of(schedule.DELIVERIES.names)]
     order_id: str | None = None
     client_id: str | None = None
 
@@ -85,14 +84,6 @@ class MoveDocument(Closed, frozen=True):
     created_date: Time
 
 
-class OrderHistory(Response, frozen=True):
-    """The fields that follow those of the order."""
-
-    id: str
-    events: list[MoveDocument]
-    deliveries: list[DeliveryDocument]
-
-
 class EventDocument(Closed, frozen=True):
     """An event for operators."""
 
@@ -106,6 +97,13 @@ class EventDocument(Closed, frozen=True):
     seller_id: int | None = None
 
 
+class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
+    """An order as applications see it, with its history."""
+
+    events: list[MoveDocument]
+    deliveries: list[DeliveryDocument]
+
+
 async def get_order(call: Call) -> Answer:
     """Return an order with all its status changes and notifications."""
     seller_id = await owner_of(call.tx, call.path)
@@ -113,13 +111,14 @@ async def get_order(call: Call) -> Answer:
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     deliveries = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, call.path)
+    labels = labels_of(call.settings)
     return Answer(
         200,
-        {
-            **order_document(order),
-            "events": [_move(row) for row in moves],
-            "deliveries": [_delivery(row) for row in deliveries],
-        },
+        InspectedOrder.of(
+            order_document(order, labels),
+            events=[_move(row, labels) for row in moves],
+            deliveries=[_delivery(row) for row in deliveries],
+        ),
     )
 
 
@@ -149,9 +148,9 @@ def times(attempts: int, next_ms: int, created_ms: int, ended_ms: int | None) ->
     return {"attempts": attempts, "created_date": rfc3339(created_ms), **end}
 
 
-def _move(row: Row) -> MoveDocument:
+def _move(row: Row, labels: Labels) -> MoveDocument:
     version, event_id, action, move, status, detail, payment_detail, created_ms = row
-    label = status_labels.label(status, detail)
+    label = labels.of_status(status, detail)
     return MoveDocument(event_id, version, move, action, label, detail, payment_detail, rfc3339(created_ms))
 
 
@@ -178,7 +177,7 @@ def _body(body: str) -> msgspec.Raw | str:
     return msgspec.Raw(body.encode())
 
 
-_ALL_DELIVERIES = pages(DeliveryDocument, DELIVERIES, _delivery, BY_SELLER, of_status(DeliveryStatus))
+_ALL_DELIVERIES = pages(DeliveryDocument, DELIVERIES, _delivery, BY_SELLER, of_status(schedule.DELIVERIES))
 _OF_ORDER = Query("order", {"type": "string"}, "Only deliveries of this order, unpaged.")
 DELIVERY_PAGES = Pages(_ALL_DELIVERIES.answer, find_deliveries, (_OF_ORDER, *_ALL_DELIVERIES.query))
 EVENT_PAGES = pages(EventDocument, EVENTS, _event, ("",))

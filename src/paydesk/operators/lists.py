@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call, Handler, Query
 from paydesk.storage.database import Row
@@ -82,9 +83,9 @@ async def page(call: Call, sql: str, first: Key, document: Callable[[Row], Any],
     return Answer(200, Page([document(row) for row in rows[:limit]], cursor))
 
 
-def of_status(statuses: Any) -> Query:
-    """Return the filter of a list whose rows have one of these statuses, a `Literal`."""
-    return Query("status", {"enum": list(get_args(statuses))}, "Only rows with this status.")
+def of_status(lifecycle: Lifecycle) -> Query:
+    """Return the filter of a list whose rows have this lifecycle."""
+    return Query("status", {"enum": list(lifecycle.names)}, "Only rows with this status.")
 
 
 def sellers(query: Mapping[str, str]) -> tuple[int, int]:

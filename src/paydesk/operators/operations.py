@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Meta
-
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
     applications,
@@ -24,6 +20,7 @@ from paydesk.operators import (
 )
 from paydesk.operators.rows import Resource, creating, listing
 from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
 _NUMBER = "^[0-9]{1,18}$"
@@ -48,7 +45,7 @@ _OPERATOR = Resource(
     "operators/{operator_id}", "operator", _ULID, operator_accounts.OperatorDocument, errors.OPERATOR_NOT_FOUND
 )
 _GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
-_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, orders.OrderDocument, ORDER_NOT_FOUND)
+_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
 _REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
@@ -219,7 +216,7 @@ OPERATIONS = (
         history.get_order,
         "Get an order with its history and notifications",
         name="inspect_order",
-        answer=Annotated[history.OrderHistory, Meta(description="The order as applications see it, with its history.")],
+        answer=history.InspectedOrder,
     ),
     listing("deliveries", history.DELIVERY_PAGES, ORDER_NOT_FOUND),
     _ORDER.acting(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from msgspec import Meta
+from functools import partial
+from typing import Any
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
-from paydesk.orders import status_labels
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import order_document
-from paydesk.orders.response_schemas import ORDER
+from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
+from paydesk.orders.status_labels import EXTENDED, Labels, labels_of
 from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row
 
 _QUERY = (
-    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "Only orders with this status."),
+    Query("status", {"enum": list(EXTENDED.all)}, "Only orders with this status."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only orders on this terminal."),
     Query(
         "external_reference",
@@ -29,9 +27,6 @@ _QUERY = (
     lists.OF_SELLER,
     *lists.paging(lists.BY_SELLER),
 )
-
-OrderDocument = Annotated[dict[str, Any], Meta(extra_json_schema=ORDER)]
-"""An order as applications see it."""
 
 _COLUMNS = ", ".join(f"o.{column}" for column in COLUMNS.split(", "))
 _CONDITIONS = """
@@ -51,11 +46,12 @@ async def find_all(call: Call) -> Answer:
     """List the orders by seller, newest first."""
     first, last = lists.sellers(call.query)
     terminal_id, reference = _filter(call, "terminal_id"), _filter(call, "external_reference")
-    args: list[Any] = [first, terminal_id, *_status_filter(call.query.get("status", ""))]
+    labels = labels_of(call.settings)
+    args: list[Any] = [first, terminal_id, *_status_filter(call.query.get("status", ""), labels)]
     if reference:
         args.append(reference)
     before = (min(last + 1, lists.NUMBER_MAX), "")
-    return await lists.page(call, REFERENCED if reference else LIST, before, _present, *args)
+    return await lists.page(call, REFERENCED if reference else LIST, before, partial(_present, labels), *args)
 
 
 def _filter(call: Call, name: str) -> str:
@@ -67,19 +63,19 @@ def _filter(call: Call, name: str) -> str:
         raise PROPERTY_VALUE.with_reason(f"{name} is malformed", f"'{name}' - {error}") from None
 
 
-def _status_filter(status: str) -> tuple[str, str, str, str]:
+def _status_filter(status: str, labels: Labels) -> tuple[str, str, str, str]:
     """Return the status and the status_detail of the rows with this label, and two details to exclude."""
-    if status and status not in status_labels.labels():
-        raise PROPERTY_VALUE.with_reason(
-            "unknown status", f"'status' - must be one of {', '.join(status_labels.labels())}"
-        )
-    detail, others = status_labels.details_of(status) if status else (None, ())
-    one, other = (*others, "", "")[:2]
-    return ("", detail, one, other) if detail is not None else (status, "", one, other)
+    if not status:
+        return "", "", "", ""
+    if status not in labels.all:
+        raise PROPERTY_VALUE.with_reason("unknown status", f"'status' - must be one of {', '.join(labels.all)}")
+    conditions = labels.conditions_of(status)
+    one, other = (*(detail for name, detail in conditions if name == "not_status_detail"), "", "")[:2]
+    return dict(conditions).get("status", ""), dict(conditions).get("status_detail", ""), one, other
 
 
-def _present(row: Row) -> dict[str, Any]:
-    return order_document(Order(*row))
+def _present(labels: Labels, row: Row) -> OrderDocument:
+    return order_document(Order(*row), labels)
 
 
 PAGES = lists.Pages(lists.Page[OrderDocument], find_all, _QUERY)

@@ -7,19 +7,21 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from paydesk.core.clock import SystemClock
+from paydesk.core.response import one_of
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import audit
 from paydesk.operators.history import Retried, owner_of, times
 from paydesk.operators.lists import BY_SELLER, of_status, pages
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
+from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
-from paydesk.payments import inquiry_store, resolving, reversal_store
+from paydesk.payments import resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
+from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES, REFUNDS, REVERSALS, REVERSING, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
 
-RefundStatus = Literal["processing", "processed", "failed"]
 WALL = SystemClock()
 """The system clock, which leases of jobs use."""
 
@@ -34,7 +36,7 @@ seller_id, order_id, live, reason, reversing_ms, outcome,
 attempts - CASE WHEN ended_ms IS NULL AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-REVERSALS = f"""
+LIST_REVERSALS = f"""
 SELECT {_REVERSAL} FROM reversals
 WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, reversal_id LIMIT $3"""
@@ -45,12 +47,12 @@ OWNER = """
 SELECT sellers.seller_id, reversals.order_id FROM sellers
   JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
 
-INQUIRIES = f"""
+LIST_INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
 WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR ended_ms IS NULL)
 ORDER BY seller_id, order_id LIMIT $3"""
 
-REFUNDS = """
+LIST_REFUNDS = """
 SELECT seller_id, refund_id, order_id, live, amount, status,
 attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms FROM refunds
@@ -67,8 +69,10 @@ class ReversalDocument(Retried, frozen=True):
     live_mode: bool
     amount_minor: int
     reference_id: str
-    status: reversal_store.Status
-    confirmed: Annotated[reversal_store.Confirmed, Meta(description="The acquirer's inquiry result.")] | None = None
+    status: Annotated[str, one_of(REVERSALS.names)]
+    confirmed: (
+        Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
+    ) = None
 
 
 class InquiryDocument(Retried, frozen=True):
@@ -78,8 +82,8 @@ class InquiryDocument(Retried, frozen=True):
     order_id: str
     live_mode: bool
     reason: str
-    status: inquiry_store.Status
-    outcome: Literal[inquiry_store.Ending, "forgone"] | None = None
+    status: Annotated[str, one_of(INQUIRIES.names)]
+    outcome: InquiryOutcome | None = None
 
 
 class RefundDocument(Retried, frozen=True):
@@ -90,25 +94,24 @@ class RefundDocument(Retried, frozen=True):
     order_id: str
     live_mode: bool
     amount: str
-    status: RefundStatus
+    status: Annotated[str, one_of(REFUNDS.names)]
 
 
 async def resolve(call: Call) -> Answer:
     """Set the outcome of an order whose outcome is unknown; the audit trail records the operator and the reason."""
     audit.require_change(call)
     body: ResolveRequest = call.body
-    before = await _locked(call.tx, call.path)
+    change, before = change_of(call), await _locked(call.tx, call.path)
     resolved = await resolving.resolve(
-        call.tx,
+        change,
         before,
         body.outcome,
-        call.now_ms,
         after_seconds=call.settings.resolve_after_seconds,
         has_acquirer=call.state["acquirers"].of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
-    return Answer(200, order_document(resolved))
+    return Answer(200, order_document(resolved, change.labels))
 
 
 async def resolve_reversal(call: Call) -> Answer:
@@ -122,11 +125,10 @@ async def resolve_reversal(call: Call) -> Answer:
     order = await orders.lock(call.tx, seller_id, order_id)
     assert order is not None, "a reversal has an order"
     await resolving.resolve_reversal(
-        call.tx,
+        change_of(call),
         order,
         call.path,
         body.outcome,
-        call.now_ms,
         wall_ms=WALL.now_ms(),
         after_seconds=call.settings.resolve_after_seconds,
     )
@@ -155,10 +157,8 @@ def _reversal(row: Row) -> ReversalDocument:
 
 def _inquiry(row: Row) -> InquiryDocument:
     seller_id, order_id, live, reason, reversing_ms, outcome, *rest = row
-    status: inquiry_store.Status = "asking" if reversing_ms is None else "reversing"
-    if outcome is not None:
-        status = "ended"
-    return InquiryDocument(seller_id, order_id, bool(live), reason, status, outcome, **times(*rest))
+    state = ENDED if outcome is not None else ASKING if reversing_ms is None else REVERSING
+    return InquiryDocument(seller_id, order_id, bool(live), reason, state.name, outcome, **times(*rest))
 
 
 def _refund(row: Row) -> RefundDocument:
@@ -168,6 +168,6 @@ def _refund(row: Row) -> RefundDocument:
 
 _OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")
 
-REVERSAL_PAGES = pages(ReversalDocument, REVERSALS, _reversal, BY_SELLER, of_status(reversal_store.Status))
-REFUND_PAGES = pages(RefundDocument, REFUNDS, _refund, BY_SELLER, of_status(RefundStatus))
-INQUIRY_PAGES = pages(InquiryDocument, INQUIRIES, _inquiry, BY_SELLER, _OPEN)
+REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_SELLER, of_status(REVERSALS))
+REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_SELLER, of_status(REFUNDS))
+INQUIRY_PAGES = pages(InquiryDocument, LIST_INQUIRIES, _inquiry, BY_SELLER, _OPEN)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from paydesk.orders import status, store
+from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
 
@@ -19,7 +20,7 @@ CONTENTION_PAUSE_SECONDS = 0.02
 """While an overdue order is locked by another node or a request."""
 Step = Callable[["WorkerContext"], Awaitable[int]]
 Find = Callable[[Transaction, int, int], Awaitable[list[Order]]]
-End = Callable[[Transaction, Order, int], Awaitable[None]]
+End = Callable[[Change, Order], Awaitable[Order | None]]
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
@@ -39,7 +40,7 @@ async def run_cancel_timeout(context: WorkerContext, stop: asyncio.Event) -> Non
 
 async def expire_step(context: WorkerContext) -> int:
     """Expire overdue orders; return how many were due."""
-    return await _each(context, store.overdue, _expire, after_seconds=0)
+    return await _each(context, store.overdue, store.expire_overdue, after_seconds=0)
 
 
 async def unknown_step(context: WorkerContext) -> int:
@@ -49,23 +50,16 @@ async def unknown_step(context: WorkerContext) -> int:
 
 async def cancel_timeout_step(context: WorkerContext) -> int:
     """Cancel orders not released `cancel_silence_seconds` after the cancel request; return how many were due."""
-    return await _each(context, store.awaiting_release, _cancel, after_seconds=context.settings.cancel_silence_seconds)
+    return await _each(
+        context, store.awaiting_release, store.confirm_cancel, after_seconds=context.settings.cancel_silence_seconds
+    )
 
 
-async def _expire(tx: Transaction, order: Order, now_ms: int) -> None:
-    await store.expire_overdue(tx, order, now_ms)
-
-
-async def _check(tx: Transaction, order: Order, now_ms: int) -> None:
-    moved = await store.move(tx, status.CHECK, order, now_ms, origin="network")
+async def _check(change: Change, order: Order) -> Order | None:
+    moved = await store.move(change, status.CHECK, order, origin="network")
     if moved is not None:
-        await store.inquire(tx, moved, "no outcome in time", now_ms)
-
-
-async def _cancel(tx: Transaction, order: Order, now_ms: int) -> None:
-    canceled = await store.move(tx, status.CONFIRM_CANCEL, order, now_ms)
-    if canceled is not None:
-        await store.end_lease(tx, canceled, "cancel", now_ms)
+        await store.inquire(change, moved, "no outcome in time")
+    return moved
 
 
 async def _each(context: WorkerContext, find: Find, end: End, *, after_seconds: int) -> int:
@@ -77,7 +71,7 @@ async def _each(context: WorkerContext, find: Find, end: End, *, after_seconds: 
             # All nodes find the same orders at the same time, so an order locked by another node is skipped.
             locked = await store.try_lock(tx, order.seller_id, order.order_id)
             if locked is not None:
-                await end(tx, locked, now_ms)
+                await end(change_at(tx, now_ms, context.settings), locked)
 
         conflict_keys = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
         return context.database.write(work, conflict_keys=conflict_keys)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from paydesk.orders import status_labels
 from paydesk.orders.order import Order
 from paydesk.orders.searching import Search
 from paydesk.orders.store import COLUMNS
@@ -78,18 +77,8 @@ async def page(tx: Transaction, seller_id: int, search: Search, *, live: bool) -
 
 def _filters(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of the conditions and their values."""
-    pairs: list[tuple[str, str]] = []
-    for name, value in search.filters:
-        if name == "status":
-            pairs += _status_conditions(value)
-        else:
-            pairs.append((name, value.replace("_", "!_") if name.startswith("payment_method") else value))
-    return tuple(name for name, _ in pairs), tuple(value for _, value in pairs)
-
-
-def _status_conditions(label: str) -> list[tuple[str, str]]:
-    """Return the conditions of the rows with this status label."""
-    detail, others = status_labels.details_of(label)
-    if detail is not None:
-        return [("status_detail", detail)]
-    return [("status", label), *(("not_status_detail", other) for other in others)]
+    names = tuple(name for name, _ in search.filters)
+    escaped = (
+        value.replace("_", "!_") if name.startswith("payment_method") else value for name, value in search.filters
+    )
+    return names, tuple(escaped)

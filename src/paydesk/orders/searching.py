@@ -12,9 +12,9 @@ from typing import Any
 from paydesk.core.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, Refusal
 from paydesk.core.text import CHARACTER, has_forbidden
 from paydesk.operation import Query
-from paydesk.orders import status_labels
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.status import STATES
+from paydesk.orders.status import DETAILS
+from paydesk.orders.status_labels import EXTENDED, Labels
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
 OFFSET_MAX = 10_000_000
@@ -22,7 +22,6 @@ DAY_MS = 24 * 3600 * 1000
 DEFAULT_MS, RANGE_MS_MAX = 30 * DAY_MS, 31 * DAY_MS
 """A calendar month has at most 31 days."""
 NEVER_MS = 2**62
-DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
 NAME_CHARACTERS_MAX = 64
 FAULTS_MAX = 50
 
@@ -59,7 +58,7 @@ PARAMETERS = (
     ),
     Query("external_reference", {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN}, "With this reference."),
     Query("type", {"const": "point"}, "The order type; there is only one."),
-    Query("status", {"enum": list(status_labels.ALL_LABELS)}, "With this status, as in responses."),
+    Query("status", {"enum": list(EXTENDED.all)}, "With this status, as in responses."),
     Query("status_detail", {"enum": list(DETAILS)}, "With this detail."),
     Query("payment_method_id", _WORD, "Paid with this method, such as `visa`."),
     Query("payment_method_type", _WORD, "Paid with this type of method, such as `credit_card`."),
@@ -75,7 +74,7 @@ PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A parsed query: inclusive times, and filter values by parameter name."""
+    """A parsed query: inclusive times, and the names of conditions of `search_store` with their values."""
 
     begin_ms: int
     end_ms: int
@@ -85,17 +84,19 @@ class Search:
     newest_first: bool
 
 
-def read(query_string: str, now_ms: int) -> Search:
+def read(query_string: str, now_ms: int, labels: Labels) -> Search:
     """Parse a query string. Raises a refusal that names every invalid parameter."""
     query = _Query(query_string)
     begin_ms, end_ms = _dates(query, now_ms)
     offset, limit = _paging(query)
-    filters = tuple((name, value) for name in FILTERS if (value := query.checked(name, FILTERS[name])) is not None)
+    label = query.checked("status", _one_of(*labels.all))
+    filters = list(labels.conditions_of(label) if label is not None else ())
+    filters += [(name, value) for name in FILTERS if (value := query.checked(name, FILTERS[name])) is not None]
     query.checked("type", _one_of("point"))
     query.checked("sort_by", _one_of("created_date"))
     newest_first = query.checked("sort_order", _one_of("asc", "desc")) != "asc"
     query.refuse_faults()
-    return Search(begin_ms, end_ms, filters, offset, limit, newest_first)
+    return Search(begin_ms, end_ms, tuple(filters), offset, limit, newest_first)
 
 
 Check = Callable[[str], Any]
@@ -211,10 +212,6 @@ def _matching(pattern: str, rule: str) -> Check:
     return check
 
 
-def _status(text: str) -> str:
-    return str(_one_of(*status_labels.labels())(text))
-
-
 def _terminal_id(text: str) -> str:
     if 1 <= len(text) <= TERMINAL_ID_CHARACTERS_MAX and not has_forbidden(text):
         return text
@@ -224,7 +221,6 @@ def _terminal_id(text: str) -> str:
 _word = _matching(_WORD["pattern"], "must have 1 to 32 lowercase letters, digits and underscores")
 FILTERS: dict[str, Check] = {
     "external_reference": _matching(EXTERNAL_REFERENCE_PATTERN, "must have 1 to 64 letters, digits, _ and -"),
-    "status": _status,
     "status_detail": _one_of(*DETAILS),
     "payment_method_id": _word,
     "payment_method_type": _word,

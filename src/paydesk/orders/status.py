@@ -70,6 +70,19 @@ STATES = (
     EXPIRED,
     *FAILED.values(),
 )
+DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
+PAYMENT_DETAILS = tuple(dict.fromkeys(state.payment_detail for state in STATES))
+
+
+def in_states(*states: State) -> str:
+    """Return the SQL condition that an order's row is in one of the states."""
+    details: dict[str, list[str]] = {}
+    for state in states:
+        details.setdefault(state.status, []).append(f"'{state.payment_detail}'")
+    conditions = (
+        f"(status = '{status}' AND payment_status_detail IN ({', '.join(names)}))" for status, names in details.items()
+    )
+    return f"({' OR '.join(conditions)})"
 
 
 @dataclass(frozen=True)
@@ -89,22 +102,15 @@ class Move:
     @cached_property
     def guard(self) -> str:
         """Return the condition of the UPDATE that makes this move."""
-        pairs: dict[str, list[str]] = {}
-        for source in self.sources:
-            pairs.setdefault(source.status, []).append(f"'{source.payment_detail}'")
-        states = " OR ".join(
-            f"(status = '{status}' AND payment_status_detail IN ({', '.join(details)}))"
-            for status, details in pairs.items()
-        )
-        return f"({states})" + (" AND permitted_ms IS NULL" if self.before_authorization else "")
+        return in_states(*self.sources) + (" AND permitted_ms IS NULL" if self.before_authorization else "")
 
     def leads(self, source: State, target: State) -> bool:
         """Return whether this move takes an order from `source` to `target`."""
         return source in self.sources and (target in self.targets if self.targets else target == source)
 
 
-_BEFORE_CHECK = (AT_TERMINAL, CANCELLATION_REQUESTED)
-_AT_TERMINAL = (*_BEFORE_CHECK, CHECK_ON_TERMINAL)
+BEFORE_CHECK = (AT_TERMINAL, CANCELLATION_REQUESTED)
+ALL_AT_TERMINAL = (*BEFORE_CHECK, CHECK_ON_TERMINAL)
 _PAID = (PROCESSED, PARTIALLY_REFUNDED)
 
 CREATE = Move("create", "POST /v1/orders", (), (CREATED,), "order.created")
@@ -129,7 +135,7 @@ CONFIRM_CANCEL = Move(
 CANCEL_ON_TERMINAL = Move(
     "cancel_on_terminal",
     "the buyer or the cashier cancels at the terminal",
-    _BEFORE_CHECK,
+    BEFORE_CHECK,
     (CANCELED_ON_TERMINAL,),
     "order.canceled",
     before_authorization=True,
@@ -137,14 +143,14 @@ CANCEL_ON_TERMINAL = Move(
 EXPIRE = Move(
     "expire",
     "expiration_time passes",
-    (CREATED, *_BEFORE_CHECK),
+    (CREATED, *BEFORE_CHECK),
     (EXPIRED,),
     "order.canceled",
     before_authorization=True,
 )
-CHECK = Move("check", "the outcome is unknown", _BEFORE_CHECK, (CHECK_ON_TERMINAL,), "order.at_terminal")
-APPROVE = Move("approve", "the payment is approved", _AT_TERMINAL, (PROCESSED,), "order.processed")
-DECLINE = Move("decline", "the payment is declined or fails", _AT_TERMINAL, tuple(FAILED.values()), "order.failed")
+CHECK = Move("check", "the outcome is unknown", BEFORE_CHECK, (CHECK_ON_TERMINAL,), "order.at_terminal")
+APPROVE = Move("approve", "the payment is approved", ALL_AT_TERMINAL, (PROCESSED,), "order.processed")
+DECLINE = Move("decline", "the payment is declined or fails", ALL_AT_TERMINAL, tuple(FAILED.values()), "order.failed")
 REFUND_PART = Move("refund_part", "a part is refunded", _PAID, (PARTIALLY_REFUNDED,), "order.refunded")
 REFUND_WHOLE = Move("refund_whole", "all of it is refunded", _PAID, (REFUNDED,), "order.refunded")
 REFUND_FAILED = Move("refund_failed", "a refund fails after its response", _PAID, (), "order.refund_failed")

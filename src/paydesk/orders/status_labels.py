@@ -1,60 +1,60 @@
 """The status labels that applications and operators see: the six statuses, or eight with extended statuses.
 
-A process chooses once, at its start, by the setting `order_statuses`. The table of moves, the rows and the device
-interface do not depend on it.
+The setting `order_statuses` chooses them. The table of moves, the rows and the device interface do not depend on it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from paydesk.orders.status import CHECK_ON_TERMINAL, EXPIRED, STATUSES
 
 if TYPE_CHECKING:
     from paydesk.orders.order import Order
     from paydesk.orders.status import Move
-
-OrderStatuses = Literal["plain", "extended"]
-
-EXTENDED = {EXPIRED.detail: "expired", CHECK_ON_TERMINAL.detail: "action_required"}
-"""Extended statuses by `status_detail`."""
-
-ALL_LABELS = (*STATUSES, *EXTENDED.values())
-
-_extended: dict[str, str] = {}
+    from paydesk.settings import Settings
 
 
-def choose(order_statuses: OrderStatuses) -> None:
-    """Set the labels of this process."""
-    _extended.clear()
-    if order_statuses == "extended":
-        _extended.update(EXTENDED)
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """One set of labels. `extended` has those by `status_detail` that differ from the status."""
+
+    extended: Mapping[str, str]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every label."""
+        return (*STATUSES, *self.extended.values())
+
+    def of(self, order: Order) -> str:
+        """Return the label of the order's status, and of its payment's."""
+        return self.extended.get(order.status_detail, order.status)
+
+    def of_status(self, status: str, status_detail: str) -> str:
+        """Return the label of a status with its detail."""
+        return self.extended.get(status_detail, status)
+
+    def action_of(self, move: Move, order: Order) -> str:
+        """Return the notification's action for the move that brought the order to its state."""
+        extended = self.extended.get(order.status_detail)
+        return move.action if extended is None else f"order.{extended}"
+
+    def conditions_of(self, label: str) -> list[tuple[str, str]]:
+        """Return which rows have the label, as conditions: a status or a detail, and details that they don't have."""
+        for detail, extended in self.extended.items():
+            if extended == label:
+                return [("status_detail", detail)]
+        return [("status", label), *(("not_status_detail", detail) for detail in self.extended)]
 
 
-def labels() -> tuple[str, ...]:
-    """Return the labels of this process."""
-    return (*STATUSES, *_extended.values())
+PLAIN = Labels({})
+EXTENDED = Labels({EXPIRED.detail: "expired", CHECK_ON_TERMINAL.detail: "action_required"})
+
+_BY_SETTING = {"plain": PLAIN, "extended": EXTENDED}
 
 
-def status_of(order: Order) -> str:
-    """Return the label of the order's status, and of its payment's."""
-    return _extended.get(order.status_detail, order.status)
-
-
-def label(status: str, status_detail: str) -> str:
-    """Return the label of a status with its detail."""
-    return _extended.get(status_detail, status)
-
-
-def action_of(move: Move, order: Order) -> str:
-    """Return the notification's action for the move that brought the order to its state."""
-    extended = _extended.get(order.status_detail)
-    return move.action if extended is None else f"order.{extended}"
-
-
-def details_of(label: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return which rows have the label: their one detail, or None; and the details that have another label."""
-    for detail, extended in _extended.items():
-        if extended == label:
-            return detail, ()
-    return None, tuple(_extended)
+def labels_of(settings: Settings) -> Labels:
+    """Return the labels that the setting `order_statuses` chooses."""
+    return _BY_SETTING[settings.order_statuses]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from paydesk.orders import events, status
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
-from paydesk.orders.status import Move, State
+from paydesk.orders.status import Move, State, in_states
 from paydesk.storage.database import Transaction
+
+EndedBy = Literal["result", "inquiry", "operator", "expiry", "cancel", "detached"]
+"""What ended a terminal's lease."""
 
 COLUMNS = ", ".join(Order.__struct_fields__)
 LIVE_STATUSES = ", ".join(f"'{name}'" for name in status.LIVE)
@@ -45,41 +49,38 @@ SELECT {COLUMNS} FROM orders WHERE {_CAN_EXPIRE} AND expires_ms <= $1 ORDER BY e
 NEXT_EXPIRY = f"SELECT MIN(expires_ms) FROM orders WHERE {_CAN_EXPIRE}"
 
 AWAITING_OUTCOME = f"""
-SELECT {COLUMNS} FROM orders
-WHERE status = 'at_terminal' AND permitted_ms <= $1 AND payment_status_detail <> 'check_on_terminal'
-ORDER BY permitted_ms LIMIT $2"""
+SELECT {COLUMNS} FROM orders WHERE {status.CHECK.guard} AND permitted_ms <= $1 ORDER BY permitted_ms LIMIT $2"""
 
 # The request has no effect on the state; of several, the first time is kept.
 RECORD_CANCEL_REQUEST = f"""
 UPDATE orders SET cancel_requested_ms = COALESCE(cancel_requested_ms, $3)
-WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail <> 'check_on_terminal'
+WHERE seller_id = $1 AND order_id = $2 AND {in_states(*status.BEFORE_CHECK)}
 RETURNING {COLUMNS}"""
 
 AWAITING_RELEASE = f"""
 SELECT {COLUMNS} FROM orders
-WHERE payment_status_detail = 'cancellation_requested' AND permitted_ms IS NULL AND cancel_requested_ms <= $1
-ORDER BY cancel_requested_ms LIMIT $2"""
+WHERE {status.CONFIRM_CANCEL.guard} AND cancel_requested_ms <= $1 ORDER BY cancel_requested_ms LIMIT $2"""
 
 # at_terminal, before authorization -> permitted: the point of no return. Cancel and expiry are guarded by this column.
-PERMIT_AUTHORIZATION = """
+PERMIT_AUTHORIZATION = f"""
 UPDATE orders SET permitted_ms = $3
- WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'
+ WHERE seller_id = $1 AND order_id = $2 AND {in_states(status.AT_TERMINAL)}
    AND permitted_ms IS NULL AND expires_ms > $3"""
 
 # A detached order's terminal gets no permit, and its results do not change the order.
-DETACH = """
+DETACH = f"""
 UPDATE orders SET detached_ms = $3
- WHERE seller_id = $1 AND order_id = $2 AND status = 'at_terminal'"""
+ WHERE seller_id = $1 AND order_id = $2 AND {in_states(*status.ALL_AT_TERMINAL)}"""
 
-REATTACH = """
+REATTACH = f"""
 UPDATE orders SET detached_ms = NULL
- WHERE seller_id = $1 AND order_id = $2 AND payment_status_detail = 'check_on_terminal'"""
+ WHERE seller_id = $1 AND order_id = $2 AND {in_states(status.CHECK_ON_TERMINAL)}"""
 
 # Terminals with an order to acknowledge or release, paged along the index of live orders.
 AWAITING_TERMINAL = f"""
 SELECT seller_id, terminal_id FROM orders
 WHERE status IN ({LIVE_STATUSES}) AND permitted_ms IS NULL
-  AND (status = 'created' OR payment_status_detail = 'cancellation_requested')
+  AND {in_states(status.CREATED, status.CANCELLATION_REQUESTED)}
   AND (seller_id, terminal_id) > ($1, $2)
 ORDER BY seller_id, terminal_id LIMIT $3"""
 
@@ -126,74 +127,94 @@ async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) ->
     return Order(*row) if row else None
 
 
-async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
+async def create(change: Change, order: Order) -> bool:
     """Insert the order with its first event; False if its terminal already has a live order."""
-    if not await tx.run(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]):
+    if not await change.tx.run(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]):
         return False
-    events.record(tx, status.CREATE, order, now_ms)
+    events.record(change, status.CREATE, order)
     return True
 
 
 async def move(
-    tx: Transaction,
+    change: Change,
     move: Move,
     order: Order,
-    now_ms: int,
     *,
     to: State | None = None,
     where: str = "",
-    **changes: Any,
+    **columns: Any,
 ) -> Order | None:
     """Make a move of the table and return the order; None if the move's guard does not hold for the current row.
 
-    `to` is required if the move has several targets. `where` is an additional condition ($3 is `now_ms`); `changes` are
+    `to` is required if the move has several targets. `where` is an additional condition ($3 is the time); `columns` are
     further columns to set.
     """
     target = to or (move.targets[0] if move.targets else None)
     assert target is None or target in move.targets, f"{move.name} does not lead to {target}"
-    row = await tx.one(
-        _move_sql(move, tuple(changes), where),
+    row = await change.tx.one(
+        _move_sql(move, tuple(columns), where),
         order.seller_id,
         order.order_id,
-        now_ms,
+        change.now_ms,
         target and target.status,
         target and target.detail,
         target and target.payment_detail,
-        *changes.values(),
+        *columns.values(),
     )
     if row is None:
         return None
     moved = Order(*row)
-    events.record(tx, move, moved, now_ms)
+    events.record(change, move, moved)
     return moved
 
 
-async def expire_overdue(tx: Transaction, order: Order, now_ms: int) -> Order:
+async def end(
+    change: Change,
+    move_: Move,
+    order: Order,
+    by: EndedBy,
+    *,
+    to: State | None = None,
+    where: str = "",
+    **columns: Any,
+) -> Order | None:
+    """Make a move that ends the order at its terminal, and end the terminal's lease; None if the move is not made."""
+    ended = await move(change, move_, order, to=to, where=where, **columns)
+    if ended is not None:
+        await end_lease(change, ended, by)
+    return ended
+
+
+async def confirm_cancel(change: Change, order: Order) -> Order | None:
+    """Cancel an order that its terminal has released or does not answer for; None if no cancel was requested."""
+    return await end(change, status.CONFIRM_CANCEL, order, "cancel")
+
+
+async def expire_overdue(change: Change, order: Order) -> Order:
     """Expire the order if its time is over; return its current row."""
-    if not order.is_overdue(now_ms):
+    if not order.is_overdue(change.now_ms):
         return order
-    expired = await move(tx, status.EXPIRE, order, now_ms, where="expires_ms <= $3")
+    expired = await end(change, status.EXPIRE, order, "expiry", where="expires_ms <= $3")
     if expired is not None:
-        await end_lease(tx, expired, "expiry", now_ms)
         return expired
-    current = await find(tx, order.seller_id, order.order_id)
+    current = await find(change.tx, order.seller_id, order.order_id)
     assert current is not None, "live orders are never deleted"
     return current
 
 
-async def end_lease(tx: Transaction, order: Order, by: str, now_ms: int) -> None:
-    """End the terminal's lease of the order, by `result`, `inquiry`, `operator`, `expiry`, `cancel` or `detached`."""
-    await tx.run(END_LEASE, order.seller_id, order.ulid, now_ms, by)
+async def end_lease(change: Change, order: Order, by: EndedBy) -> None:
+    """End the terminal's lease of the order, if it has one."""
+    await change.tx.run(END_LEASE, order.seller_id, order.ulid, change.now_ms, by)
 
 
-async def permit_authorization(tx: Transaction, order: Order, now_ms: int) -> bool:
+async def permit_authorization(change: Change, order: Order) -> bool:
     """Permit the terminal to authorize; False if the order's state does not allow it or a permit was issued before."""
-    return bool(await tx.run(PERMIT_AUTHORIZATION, order.seller_id, order.order_id, now_ms))
+    return bool(await change.tx.run(PERMIT_AUTHORIZATION, order.seller_id, order.order_id, change.now_ms))
 
 
-async def detach(tx: Transaction, order: Order, now_ms: int) -> None:
+async def detach(change: Change, order: Order) -> None:
     """Detach the order from its terminal."""
-    await tx.run(DETACH, order.seller_id, order.order_id, now_ms)
+    await change.tx.run(DETACH, order.seller_id, order.order_id, change.now_ms)
 
 
 async def reattach(tx: Transaction, order: Order) -> None:
@@ -217,9 +238,9 @@ async def awaiting_outcome(tx: Transaction, permitted_before_ms: int, limit: int
     return [Order(*row) for row in await tx.all(AWAITING_OUTCOME, permitted_before_ms, limit)]
 
 
-async def record_cancel_request(tx: Transaction, order: Order, now_ms: int) -> Order | None:
+async def record_cancel_request(change: Change, order: Order) -> Order | None:
     """Record a cancel request; None if the order is not at its terminal or its outcome is unknown."""
-    row = await tx.one(RECORD_CANCEL_REQUEST, order.seller_id, order.order_id, now_ms)
+    row = await change.tx.one(RECORD_CANCEL_REQUEST, order.seller_id, order.order_id, change.now_ms)
     return Order(*row) if row else None
 
 
@@ -233,7 +254,7 @@ async def awaiting_terminal(tx: Transaction, seller_id: int, terminal_id: str, l
     return [(row[0], row[1]) for row in await tx.all(AWAITING_TERMINAL, seller_id, terminal_id, limit)]
 
 
-async def inquire(tx: Transaction, order: Order, reason: str, now_ms: int) -> None:
+async def inquire(change: Change, order: Order, reason: str) -> None:
     """Start an inquiry about the order's outcome, unless it has one."""
-    if await tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, now_ms):
-        tx.notify("money")
+    if await change.tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, change.now_ms):
+        change.tx.notify("money")

@@ -7,14 +7,16 @@ another order's reference is evidence of one payment reported twice and processe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from paydesk import operator_events
 from paydesk.operator_events import Kind, OperatorEvent
 from paydesk.orders import status, store
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
+from paydesk.orders.store import EndedBy
 from paydesk.payments.acquirer import Card
 from paydesk.storage.database import Transaction
 
@@ -28,8 +30,6 @@ HOLDER = "SELECT order_id FROM payment_references WHERE seller_id = $1 AND live 
 RELEASE = """
 DELETE FROM payment_references WHERE seller_id = $1 AND live = $2 AND reference_id = $3 AND order_id = $4"""
 
-By = Literal["result", "inquiry", "operator"]
-
 
 @dataclass(frozen=True, slots=True)
 class Paid:
@@ -41,21 +41,19 @@ class Paid:
     card: dict[str, Any] | None = None
 
 
-async def approve(tx: Transaction, order: Order, now_ms: int, paid: Paid, *, by: By, where: str = "") -> Order | None:
-    """Process the order with its full amount. None if it has ended or `where` does not hold ($3 is `now_ms`)."""
-    processed = await store.move(
-        tx, status.APPROVE, order, now_ms, where=where, **approval_changes(paid, order, now_ms)
-    )
+async def approve(change: Change, order: Order, paid: Paid, *, by: EndedBy, where: str = "") -> Order | None:
+    """Process the order with its full amount. None if it has ended or `where` does not hold ($3 is the time)."""
+    columns = approval_columns(paid, order, change.now_ms)
+    processed = await store.end(change, status.APPROVE, order, by, where=where, **columns)
     if processed is not None and paid.reference_id is not None:
         # A result's reference is claimed already. The acquirer's own answer counts even if another order has it.
-        await claim_reference(tx, processed, paid.reference_id)
-    return await _end_lease(tx, processed, by, now_ms)
+        await claim_reference(change.tx, processed, paid.reference_id)
+    return processed
 
 
-async def decline(tx: Transaction, order: Order, now_ms: int, *, by: By, detail: str, origin: str) -> Order | None:
+async def decline(change: Change, order: Order, *, by: EndedBy, detail: str, origin: str) -> Order | None:
     """Fail the order; nothing is charged. None if it has ended."""
-    failed = await store.move(tx, status.DECLINE, order, now_ms, to=status.FAILED[detail], origin=origin)
-    return await _end_lease(tx, failed, by, now_ms)
+    return await store.end(change, status.DECLINE, order, by, to=status.FAILED[detail], origin=origin)
 
 
 def card_digits(card: Card) -> dict[str, str]:
@@ -64,7 +62,7 @@ def card_digits(card: Card) -> dict[str, str]:
     return {**digits, "entry_mode": card.entry_mode} if card.entry_mode else digits
 
 
-def approval_changes(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
+def approval_columns(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
     """Return the columns that an approval changes in its order."""
     return {
         "permitted_ms": order.permitted_ms or now_ms,
@@ -92,18 +90,10 @@ async def release_reference(tx: Transaction, order: Order, reference_id: str) ->
     await tx.run(RELEASE, order.seller_id, order.live, reference_id, order.order_id)
 
 
-async def alert(
-    tx: Transaction, order: Order, kind: Kind, message: str, now_ms: int, body: str | dict[str, Any] = "{}"
-) -> None:
+async def alert(change: Change, order: Order, kind: Kind, message: str, body: str | dict[str, Any] = "{}") -> None:
     """Record an operator event about the order. `body` is evidence and must not contain secrets."""
     event = OperatorEvent(kind, order.order_id, message, order.seller_id, body)
-    await operator_events.record(tx, event, now_ms)
-
-
-async def _end_lease(tx: Transaction, order: Order | None, by: By, now_ms: int) -> Order | None:
-    if order is not None:
-        await store.end_lease(tx, order, by, now_ms)
-    return order
+    await operator_events.record(change.tx, event, change.now_ms)
 
 
 def _json(document: dict[str, Any] | None) -> str | None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 import msgspec
 
 from paydesk.orders import status, store
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status import Move
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.payments.jobs import JobQueue, next_attempt_ms, statements
+from paydesk.payments.jobs import next_attempt_ms, queue_of
+from paydesk.payments.lifecycles import REFUNDS
 from paydesk.payments.refund import Refund, with_refund, without_refund
 from paydesk.storage.database import Transaction
 
+PERIOD_MS = 90 * 86_400_000
+"""After the payment, in which it can be refunded."""
 PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
 """The pause after the first attempt, the second, …; the last one repeats."""
 
@@ -25,7 +29,7 @@ COLUMNS = ", ".join(Refund.__struct_fields__)
 # amount, the 90 days, and that an order with a tip is refunded in full.
 RESERVE = f"""
 UPDATE orders SET refunding_minor = refunding_minor + COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor)
- WHERE seller_id = $1 AND order_id = $2 AND status = 'processed' AND paid_ms >= $4
+ WHERE seller_id = $1 AND order_id = $2 AND {status.REFUND_PART.guard} AND paid_ms >= $4
    AND COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor) <= paid_minor - refunded_minor - refunding_minor
    AND (COALESCE(tip_minor, 0) = 0 OR COALESCE(CAST($3 AS bigint), paid_minor) = paid_minor)
 RETURNING {ORDER_COLUMNS}"""
@@ -36,32 +40,25 @@ VALUES ({", ".join(f"${place}" for place in range(1, len(Refund.__struct_fields_
 
 SHOW = "UPDATE orders SET refunds = $3 WHERE seller_id = $1 AND order_id = $2"
 
-# processing -> processed, failed.
-END = """
+END = f"""
 UPDATE refunds SET status = $3, reference_id = $4, ended_ms = $5, claimed_until_ms = 0
- WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing'"""
+ WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open}"""
 
 # The reservation is dropped without an event.
 RELEASE = """
 UPDATE orders SET refunding_minor = refunding_minor - $3, refunds = $4 WHERE seller_id = $1 AND order_id = $2"""
 
 # The lease ends with the attempt ($3) that it was taken for.
-POSTPONE = """
+POSTPONE = f"""
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
- WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND status = 'processing'"""
+ WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND {REFUNDS.open}"""
 
-# A refund that has ended needs no alert.
-MARK_ALERTED = """
-UPDATE refunds SET alerted_ms = $3
- WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing' AND alerted_ms IS NULL"""
-
-SELLERS_DUE, NEXT_DUE, CLAIM = statements("refunds", "refund_id", COLUMNS, "status = 'processing'")
-QUEUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
+QUEUE = queue_of("refunds", "refund_id", Refund, REFUNDS)
 
 
-async def reserve(tx: Transaction, order: Order, amount_minor: int | None, paid_after_ms: int) -> Order | None:
+async def reserve(change: Change, order: Order, amount_minor: int | None) -> Order | None:
     """Reserve a part of the paid amount, or all that remains; None if that is not possible."""
-    row = await tx.one(RESERVE, order.seller_id, order.order_id, amount_minor, paid_after_ms)
+    row = await change.tx.one(RESERVE, order.seller_id, order.order_id, amount_minor, change.now_ms - PERIOD_MS)
     return Order(*row) if row else None
 
 
@@ -71,49 +68,47 @@ def add(tx: Transaction, order: Order, refund: Refund, claimed_until_ms: int) ->
     tx.defer(SHOW, order.seller_id, order.order_id, with_refund(order.refunds, refund))
 
 
-async def confirm(tx: Transaction, refund: Refund, approved: Approved, now_ms: int) -> tuple[Order, Refund] | None:
+async def confirm(change: Change, refund: Refund, approved: Approved) -> tuple[Order, Refund] | None:
     """End the refund as processed and refund its order, in part or in full. None if the refund has ended before."""
     refund = msgspec.structs.replace(refund, status="processed", reference_id=approved.reference_id)
-    if not await _end(tx, refund, now_ms):
+    if not await _end(change, refund):
         return None
-    order = await _locked_order(tx, refund)
+    order = await _locked_order(change.tx, refund)
     refunded_minor = order.refunded_minor + refund.amount_minor
     move = status.REFUND_WHOLE if refunded_minor == order.paid_minor else status.REFUND_PART
-    return await _move(tx, move, order, refund, now_ms, refunded_minor), refund
+    return await _move(change, move, order, refund, refunded_minor), refund
 
 
-async def fail(tx: Transaction, refund: Refund, now_ms: int) -> Order | None:
+async def fail(change: Change, refund: Refund) -> Order | None:
     """End as failed a refund whose request was already answered, with an event. None if it has ended before."""
     refund = msgspec.structs.replace(refund, status="failed")
-    if not await _end(tx, refund, now_ms):
+    if not await _end(change, refund):
         return None
-    order = await _locked_order(tx, refund)
-    return await _move(tx, status.REFUND_FAILED, order, refund, now_ms, order.refunded_minor)
+    order = await _locked_order(change.tx, refund)
+    return await _move(change, status.REFUND_FAILED, order, refund, order.refunded_minor)
 
 
-async def discard(tx: Transaction, refund: Refund, now_ms: int) -> None:
+async def discard(change: Change, refund: Refund) -> None:
     """End as failed a refund whose request is not answered yet: the order is restored, without an event."""
-    if await _end(tx, msgspec.structs.replace(refund, status="failed"), now_ms):
-        order = await _locked_order(tx, refund)
+    if await _end(change, msgspec.structs.replace(refund, status="failed")):
+        order = await _locked_order(change.tx, refund)
         refunds = without_refund(order.refunds, refund)
-        await tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
+        await change.tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
 
 
-async def postpone(tx: Transaction, refund: Refund, outcome: Unknown | NotSent, now_ms: int) -> None:
+async def postpone(change: Change, refund: Refund, outcome: Unknown | NotSent) -> None:
     """Schedule the next attempt by a worker, and count an attempt that was not sent."""
-    next_ms = next_attempt_ms(refund.attempts, now_ms, PAUSES_SECONDS)
+    next_ms = next_attempt_ms(refund.attempts, change.now_ms, PAUSES_SECONDS)
     unsent = int(isinstance(outcome, NotSent))
-    await tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, unsent)
-    tx.notify("money")
+    await change.tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, unsent)
+    change.tx.notify("money")
 
 
-async def mark_alerted(tx: Transaction, refund: Refund, now_ms: int) -> bool:
-    """Record that operators are alerted; False if they were before, or the refund has ended."""
-    return await tx.run(MARK_ALERTED, refund.seller_id, refund.refund_id, now_ms) > 0
-
-
-async def _end(tx: Transaction, refund: Refund, now_ms: int) -> bool:
-    return await tx.run(END, refund.seller_id, refund.refund_id, refund.status, refund.reference_id, now_ms) > 0
+async def _end(change: Change, refund: Refund) -> bool:
+    return (
+        await change.tx.run(END, refund.seller_id, refund.refund_id, refund.status, refund.reference_id, change.now_ms)
+        > 0
+    )
 
 
 async def _locked_order(tx: Transaction, refund: Refund) -> Order:
@@ -122,12 +117,11 @@ async def _locked_order(tx: Transaction, refund: Refund) -> Order:
     return order
 
 
-async def _move(tx: Transaction, move: Move, order: Order, refund: Refund, now_ms: int, refunded_minor: int) -> Order:
+async def _move(change: Change, move: Move, order: Order, refund: Refund, refunded_minor: int) -> Order:
     moved = await store.move(
-        tx,
+        change,
         move,
         order,
-        now_ms,
         refunded_minor=refunded_minor,
         refunding_minor=order.refunding_minor - refund.amount_minor,
         refunds=with_refund(order.refunds, refund),

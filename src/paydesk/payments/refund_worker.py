@@ -13,11 +13,13 @@ import msgspec
 
 from paydesk.core.crash_points import reached
 from paydesk.core.idempotency import Key, complete
+from paydesk.jobs import JobWorker
 from paydesk.orders import store
+from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX, Approved, Declined, NotSent, Outcome, payment_of
-from paydesk.payments.jobs import Job, JobWorker, describe, log
+from paydesk.payments.jobs import AcquirerJob, describe, log
 from paydesk.payments.outcomes import alert
 from paydesk.payments.refund import Refund, refund_response
 from paydesk.payments.refunds import request_refund
@@ -50,11 +52,13 @@ async def process(context: WorkerContext, refund: Refund) -> None:
     log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
     now_ms, has_acquirer = context.clock.now_ms(), acquirer is not None
     attempt = _Attempt(refund, order, outcome, now_ms, context.settings, has_acquirer=has_acquirer)
-    await context.database.write(attempt.apply, conflict_keys=conflict_keys)
+    await context.database.write(
+        lambda tx: attempt.apply(change_at(tx, now_ms, context.settings)), conflict_keys=conflict_keys
+    )
     reached("outcome_committed")
 
 
-JOB = Job(refund_store.QUEUE, process, lambda refund: f"refund {refund.refund_id}", LEASE_SECONDS)
+JOB = AcquirerJob(refund_store.QUEUE, process, "refund", LEASE_SECONDS)
 
 
 async def _complete_request(tx: Transaction, refund: Refund) -> Order:
@@ -77,17 +81,17 @@ class _Attempt:
     settings: Settings
     has_acquirer: bool
 
-    async def apply(self, tx: Transaction) -> None:
+    async def apply(self, change: Change) -> None:
         """End the refund, or schedule a retry."""
         outcome = self.outcome
         if isinstance(outcome, Approved):
-            await refund_store.confirm(tx, self.refund, outcome, self.now_ms)
+            await refund_store.confirm(change, self.refund, outcome)
         elif isinstance(outcome, Declined) or self._is_abandoned():
-            await refund_store.fail(tx, self.refund, self.now_ms)
+            await refund_store.fail(change, self.refund)
         else:
             if not self.has_acquirer or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:
-                await self._alert_once(tx)
-            await refund_store.postpone(tx, self.refund, outcome, self.now_ms)
+                await self._alert_once(change)
+            await refund_store.postpone(change, self.refund, outcome)
 
     def _waited_ms(self) -> int:
         return self.now_ms - self.refund.created_ms
@@ -99,11 +103,11 @@ class _Attempt:
         """Return whether no attempt was sent for `refund_unsent_hours`: the seller may request the refund anew."""
         return self._was_never_sent() and self._waited_ms() >= self.settings.refund_unsent_hours * HOUR_MS
 
-    async def _alert_once(self, tx: Transaction) -> None:
+    async def _alert_once(self, change: Change) -> None:
         refund = self.refund
-        if await refund_store.mark_alerted(tx, refund, self.now_ms):
+        if await refund_store.QUEUE.mark_alerted(change, refund):
             body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
-            await alert(tx, self.order, "refund_needs_person", self._message(), self.now_ms, body)
+            await alert(change, self.order, "refund_needs_person", self._message(), body)
 
     def _message(self) -> str:
         if self.has_acquirer:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paydesk.core import ids
-from paydesk.core.clock import SystemClock
+from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer, Call, Handled, ThreePhase
-from paydesk.orders import status_labels, store
+from paydesk.orders import store
+from paydesk.orders.change import Change, change_of
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
@@ -28,12 +29,12 @@ from paydesk.payments.errors import (
     TRANSACTION_NOT_FOUND,
 )
 from paydesk.payments.refund import Refund, refund_response
+from paydesk.payments.refund_store import PERIOD_MS
 from paydesk.payments.schemas import RefundPartRequest, RefundRequest
 
 if TYPE_CHECKING:
     from paydesk.payments.acquirer import Acquirer
 
-PERIOD_MS = 90 * 86_400_000
 LEASE_MARGIN_SECONDS = 2
 """After the response is due, before a worker may claim the refund."""
 WALL = SystemClock()
@@ -50,32 +51,52 @@ class Begun:
 
 async def begin(call: Call) -> Begun | Refusal:
     """Reserve the amount and insert the refund, or return why it is refused."""
-    order = await store.expire_overdue(call.tx, await requested_order(call), call.now_ms)
-    part = _part(call.body)
+    change, part = change_of(call), _part(call.body)
+    order = await store.expire_overdue(change, await requested_order(call))
     if part is not None and part.id != order.payment_id:
         return TRANSACTION_NOT_FOUND.with_reason(
             f"{part.id} is not of this order", f"{part.id} is not the order's payment"
         )
     if _acquirer(call) is None:
-        return _refusal(call, order)
-    begun = await reserve(call, order, part, key=call.headers["x-idempotency-key"])
-    return _refusal(call, await requested_order(call)) if begun is None else begun
-
-
-async def reserve(call: Call, order: Order, part: RefundPartRequest | None, *, key: str) -> Begun | None:
-    """Reserve a part, or all that remains, and insert the refund; None if that is not possible.
-
-    `key` is the idempotency key of the request that the refund answers, or "".
-    """
-    reserved = await refund_store.reserve(call.tx, order, _minor(part, order), call.now_ms - PERIOD_MS)
+        return _refusal(change, order, part, has_acquirer=False)
+    reserved = await refund_store.reserve(change, order, _minor(part, order))
     if reserved is None:
-        return None
-    refund = _new(call, reserved, part, key)
-    # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
-    call.clock.now_ms()
-    lease_seconds = call.settings.refund_answer_seconds + LEASE_MARGIN_SECONDS
-    refund_store.add(call.tx, reserved, refund, WALL.now_ms() + lease_seconds * 1000)
+        return _refusal(change, await requested_order(call), part, has_acquirer=True)
+    refund = add(
+        change,
+        reserved,
+        part,
+        application_id=call.caller.application_id,
+        key=call.headers["x-idempotency-key"],
+        claimed_until_ms=claimed_until_ms(call.clock, call.settings.refund_answer_seconds),
+    )
     return Begun(refund, payment_of(reserved))
+
+
+def add(
+    change: Change,
+    reserved: Order,
+    part: RefundPartRequest | None,
+    *,
+    application_id: int,
+    key: str,
+    claimed_until_ms: int,
+) -> Refund:
+    """Insert the refund of the reserved amount, and return it.
+
+    `key` is the idempotency key of the request that the refund answers, or "". No worker claims the refund before
+    `claimed_until_ms`.
+    """
+    refund = _new(reserved, part, application_id, key, change.now_ms)
+    refund_store.add(change.tx, reserved, refund, claimed_until_ms)
+    return refund
+
+
+def claimed_until_ms(clock: Clock, answer_seconds: int) -> int:
+    """Return until when a refund is claimed by its request, which the acquirer has `answer_seconds` to decide."""
+    # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
+    clock.now_ms()
+    return WALL.now_ms() + (answer_seconds + LEASE_MARGIN_SECONDS) * 1000
 
 
 async def ask(call: Call, begun: Begun) -> Outcome:
@@ -94,21 +115,21 @@ async def request_refund(acquirer: Acquirer | None, payment: Payment, refund: Re
 
 async def end(call: Call, begun: Begun, outcome: Outcome, *, late: bool) -> Handled:
     """Commit the acquirer's decision, or respond `processing` without one; a `late` decline is sent as an event."""
-    tx, refund, now_ms = call.tx, begun.refund, call.now_ms
+    change, refund = change_of(call), begun.refund
     if isinstance(outcome, Approved):
-        confirmed = await refund_store.confirm(tx, refund, outcome, now_ms)
+        confirmed = await refund_store.confirm(change, refund, outcome)
         if confirmed is not None:
             return Answer(201, refund_response(*confirmed))
     elif isinstance(outcome, Declined):
         if late:
-            await refund_store.fail(tx, refund, now_ms)
+            await refund_store.fail(change, refund)
         else:
-            await refund_store.discard(tx, refund, now_ms)
+            await refund_store.discard(change, refund)
         return CANNOT_REFUND_ORDER.with_reason(
             f"declined: {outcome.detail}", f"the acquirer declined the refund: {outcome.detail}"
         )
     else:
-        await refund_store.postpone(tx, refund, outcome, now_ms)
+        await refund_store.postpone(change, refund, outcome)
     return Answer(201, refund_response(await requested_order(call), refund))
 
 
@@ -129,22 +150,22 @@ def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
     return minor_units(part.amount, CURRENCIES[order.currency].decimals) if part is not None else None
 
 
-def _new(call: Call, reserved: Order, part: RefundPartRequest | None, key: str) -> Refund:
+def _new(reserved: Order, part: RefundPartRequest | None, application_id: int, key: str, now_ms: int) -> Refund:
     """Return the refund of the reserved amount. If all that remains was requested, nothing else is reserved."""
     amount_minor = _minor(part, reserved)
     if amount_minor is None:
         amount_minor = reserved.refunding_minor
     return Refund(
         seller_id=reserved.seller_id,
-        refund_id=f"REF{ids.ulid(call.now_ms)}",
+        refund_id=f"REF{ids.ulid(now_ms)}",
         order_id=reserved.order_id,
-        application_id=call.caller.application_id,
+        application_id=application_id,
         live=reserved.live,
         idempotency_key=key,
         amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
         amount_minor=amount_minor,
         status="processing",
-        created_ms=call.now_ms,
+        created_ms=now_ms,
         attempts=1,
     )
 
@@ -158,21 +179,21 @@ def _decimal(order: Order, amount_minor: int) -> str:
     return decimal_string(amount_minor, CURRENCIES[order.currency].decimals)
 
 
-def _refusal(call: Call, order: Order) -> Refusal:
+def _refusal(change: Change, order: Order, part: RefundPartRequest | None, *, has_acquirer: bool) -> Refusal:
     """Return why nothing could be reserved."""
     if order.status == "refunded":
         return ORDER_ALREADY_REFUNDED.with_reason("is refunded")
     if order.paid_ms is None:
         return CANNOT_REFUND_ORDER.with_reason(
-            f"is {order.status}", f"the order is {status_labels.status_of(order)}, not processed"
+            f"is {order.status}", f"the order is {change.labels.of(order)}, not processed"
         )
-    if _acquirer(call) is None:
+    if not has_acquirer:
         return CANNOT_REFUND_ORDER.with_reason(
             "no acquirer", message="No acquirer is configured for live orders. Set `acquirer`."
         )
-    if order.paid_ms < call.now_ms - PERIOD_MS:
+    if order.paid_ms < change.now_ms - PERIOD_MS:
         return REFUND_PERIOD_EXCEEDED.with_reason("paid more than 90 days ago")
-    return _amount_refusal(order, _minor(_part(call.body), order))
+    return _amount_refusal(order, _minor(part, order))
 
 
 def _amount_refusal(order: Order, requested_minor: int | None) -> Refusal:

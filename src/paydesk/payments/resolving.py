@@ -6,61 +6,60 @@ from typing import Literal
 
 from paydesk.core.clock import rfc3339
 from paydesk.orders import status
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, reversal_store
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
+from paydesk.payments.lifecycles import PENDING, REVERSING
 from paydesk.payments.outcomes import Paid
-from paydesk.payments.reversal_store import Ending, Reversal, Status
-from paydesk.storage.database import Transaction
+from paydesk.payments.reversal_store import Ending, Reversal
 
 Outcome = Literal["approved", "declined"]
 
 
-async def resolve(
-    tx: Transaction, order: Order, outcome: Outcome, now_ms: int, *, after_seconds: int, has_acquirer: bool
-) -> Order:
+async def resolve(change: Change, order: Order, outcome: Outcome, *, after_seconds: int, has_acquirer: bool) -> Order:
     """Set the outcome of the order, whose row the transaction has locked. Raises `CANNOT_RESOLVE_ORDER`.
 
     After a decline the inquiry continues if there is an acquirer (`has_acquirer`), so that an approval that it reports
     later is reversed.
     """
-    await _check_resolvable(tx, order, outcome, now_ms, after_seconds)
+    await _check_resolvable(change, order, outcome, after_seconds)
     if outcome == "approved":
-        resolved = await outcomes.approve(tx, order, now_ms, Paid(), by="operator")
+        resolved = await outcomes.approve(change, order, Paid(), by="operator")
     else:
-        resolved = await outcomes.decline(tx, order, now_ms, by="operator", detail="processing_error", origin="service")
+        resolved = await outcomes.decline(change, order, by="operator", detail="processing_error", origin="service")
     assert resolved is not None, "the row is locked and its outcome was checked to be unknown"
     if outcome == "approved" or not has_acquirer:
-        await inquiry_store.end(tx, resolved, "operator", now_ms)
+        await inquiry_store.end(change, resolved, "operator")
     return resolved
 
 
 async def resolve_reversal(
-    tx: Transaction, order: Order, reversal_id: str, ending: Ending, now_ms: int, *, wall_ms: int, after_seconds: int
+    change: Change, order: Order, reversal_id: str, ending: Ending, *, wall_ms: int, after_seconds: int
 ) -> None:
     """End a reversal of the order, whose row the transaction has locked. Raises `CANNOT_RESOLVE_REVERSAL`.
 
     `wall_ms` is the machine's time, which leases follow.
     """
-    row = await reversal_store.find(tx, order.seller_id, reversal_id)
+    row = await reversal_store.find(change.tx, order.seller_id, reversal_id)
     assert row is not None, "reversals are never deleted"
     reversal, current = row
     fault = _reversal_fault(
-        order, reversal, current, ending, now_ms, from_ms=reversal.created_ms + after_seconds * 1000
+        order, reversal, current, ending, change.now_ms, from_ms=reversal.created_ms + after_seconds * 1000
     )
     if fault is not None:
         raise CANNOT_RESOLVE_REVERSAL.with_reason(f"{current}, the order is {order.state}", fault)
-    if not await reversal_store.resolve(tx, reversal, ending, now_ms, wall_ms):
+    if not await reversal_store.resolve(change, reversal, ending, wall_ms):
         raise CANNOT_RESOLVE_REVERSAL.with_reason(
             "is claimed", "an attempt at the acquirer is in progress; retry in a minute"
         )
 
 
 def _reversal_fault(
-    order: Order, reversal: Reversal, current: Status, ending: Ending, now_ms: int, *, from_ms: int
+    order: Order, reversal: Reversal, current: str, ending: Ending, now_ms: int, *, from_ms: int
 ) -> str | None:
     """Return why the reversal cannot end as `ending`, or None."""
-    if current != "pending":
+    if current != PENDING.name:
         return f"the reversal is {current}"
     if now_ms < from_ms:
         return f"the acquirer may still confirm it; an operator can resolve it from {rfc3339(from_ms)}"
@@ -73,7 +72,7 @@ def _reversal_fault(
     return None
 
 
-async def _check_resolvable(tx: Transaction, order: Order, outcome: Outcome, now_ms: int, after_seconds: int) -> None:
+async def _check_resolvable(change: Change, order: Order, outcome: Outcome, after_seconds: int) -> None:
     if order.state != status.CHECK_ON_TERMINAL:
         certainty = "its outcome is not in doubt yet" if order.status in status.LIVE else "its outcome is known"
         raise CANNOT_RESOLVE_ORDER.with_reason(
@@ -81,11 +80,11 @@ async def _check_resolvable(tx: Transaction, order: Order, outcome: Outcome, now
         )
     # While its outcome is unknown the order does not change, so its last change is when that state began.
     from_ms = order.updated_ms + after_seconds * 1000
-    if now_ms < from_ms:
+    if change.now_ms < from_ms:
         raise CANNOT_RESOLVE_ORDER.with_reason(
             "too early", f"the acquirer may still answer; an operator can resolve the order from {rfc3339(from_ms)}"
         )
-    if outcome == "approved" and await inquiry_store.status_of(tx, order) == "reversing":
+    if outcome == "approved" and await inquiry_store.status_of(change.tx, order) == REVERSING.name:
         raise CANNOT_RESOLVE_ORDER.with_reason(
             "is being reversed", "the payment is being reversed at the acquirer; the order can only end as declined"
         )

@@ -11,10 +11,12 @@ from typing import Any
 
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.orders import status, status_labels, store
+from paydesk.orders import status, store
+from paydesk.orders.change import Change, change_of
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS, Move, State
+from paydesk.orders.status_labels import labels_of
 from paydesk.payments import inquiry_store
 from paydesk.sandbox.schemas import SimulatedRequest
 
@@ -28,7 +30,7 @@ class Step:
 
     move: Move
     to: State | None = None
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def lock_test_order(call: Call) -> Order:
@@ -40,35 +42,34 @@ async def lock_test_order(call: Call) -> Order:
         )
     locked = await store.lock(call.tx, order.seller_id, order.order_id)
     assert locked is not None, "orders are never deleted"
-    return await store.expire_overdue(call.tx, locked, call.now_ms)
+    return await store.expire_overdue(change_of(call), locked)
 
 
 async def move_order(call: Call) -> Answer | Refusal:
     """Move the order to a status that needs no acquirer: failed, canceled, expired, action_required."""
-    request: SimulatedRequest = call.body
-    order = await lock_test_order(call)
+    change, order = change_of(call), await lock_test_order(call)
     if is_authorization_permitted(order):
-        return unreachable(order, request)
-    moved = await make_moves(call, order, steps_to(order, request, call.now_ms))
+        return unreachable(call, order)
+    moved = await make_moves(change, order, steps_to(order, call.body, call.now_ms))
     if moved is None:
         # Returned, not raised: if the order was overdue, its expiry is committed.
-        return unreachable(order, request)
+        return unreachable(call, order)
     if moved.state == status.CHECK_ON_TERMINAL:
-        await inquiry_store.skip(call.tx, moved, call.now_ms)
+        await inquiry_store.skip(change, moved)
     return Answer(204)
 
 
-async def make_moves(call: Call, order: Order, steps: Sequence[Step]) -> Order | None:
+async def make_moves(change: Change, order: Order, steps: Sequence[Step]) -> Order | None:
     """Make the moves and detach the order from its terminal. Return None where the first move is not legal."""
     moved = order
     for step in steps:
-        changes = {"detached_ms": call.now_ms, **step.changes}
-        following = await store.move(call.tx, step.move, moved, call.now_ms, to=step.to, **changes)
+        columns = {"detached_ms": change.now_ms, **step.columns}
+        following = await store.move(change, step.move, moved, to=step.to, **columns)
         if following is None:
             assert moved is order, f"no move from {moved.state}"
             return None
         moved = following
-    await store.end_lease(call.tx, moved, "detached", call.now_ms)
+    await store.end_lease(change, moved, "detached")
     return moved
 
 
@@ -99,9 +100,10 @@ def is_authorization_permitted(order: Order) -> bool:
     return order.permitted_ms is not None and order.status in status.LIVE and order.state != status.CHECK_ON_TERMINAL
 
 
-def unreachable(order: Order, request: SimulatedRequest) -> Refusal:
+def unreachable(call: Call, order: Order) -> Refusal:
     """Return the refusal: the order cannot be moved to the requested status."""
-    current = f"{status_labels.status_of(order)} ({order.payment_status_detail})" + (
+    request: SimulatedRequest = call.body
+    current = f"{labels_of(call.settings).of(order)} ({order.payment_status_detail})" + (
         ", authorization permitted" * is_authorization_permitted(order)
     )
     return BAD_REQUEST.with_reason(

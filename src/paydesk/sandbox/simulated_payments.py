@@ -15,10 +15,12 @@ from paydesk.core.crash_points import reached
 from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status, store
+from paydesk.orders.change import change_of
 from paydesk.orders.handlers import order_key, requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
 from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
+from paydesk.payments.lifecycles import REVERSING
 from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
 from paydesk.sandbox import simulated_orders
@@ -49,9 +51,10 @@ async def _move(call: Call) -> Order | Answer | Refusal:
     order = await lock_test_order(call)
     if request.status != "failed" or order.state != status.CHECK_ON_TERMINAL:
         return await simulated_orders.move_order(call)
-    await store.detach(call.tx, order, call.now_ms)
+    change = change_of(call)
+    await store.detach(change, order)
     # The answer to an inquiry in flight is ignored from now on.
-    await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
+    await inquiry_store.end(change, order, "simulated")
     return order
 
 
@@ -72,41 +75,43 @@ async def _pay(call: Call) -> Handled:
 
 
 async def _permit(call: Call) -> Order | Refusal:
-    request: SimulatedRequest = call.body
-    order = await lock_test_order(call)
+    change, order = change_of(call), await lock_test_order(call)
     if order.state == status.CHECK_ON_TERMINAL:
-        if await inquiry_store.status_of(call.tx, order) == "reversing":
+        if await inquiry_store.status_of(call.tx, order) == REVERSING.name:
             # It is being reversed at the acquirer, and will fail.
-            return unreachable(order, request)
-        await store.detach(call.tx, order, call.now_ms)
+            return unreachable(call, order)
+        await store.detach(change, order)
         return order
     if order.state == status.AT_TERMINAL and order.detached_ms is not None:
         # An earlier request was interrupted here; this one continues.
         return order
     if order.state not in (status.CREATED, status.AT_TERMINAL) or simulated_orders.is_authorization_permitted(order):
-        return unreachable(order, request)
-    at_terminal = await simulated_orders.make_moves(call, order, simulated_orders.step_to_terminal(order))
+        return unreachable(call, order)
+    at_terminal = await simulated_orders.make_moves(change, order, simulated_orders.step_to_terminal(order))
     assert at_terminal is not None, "the order is locked, and created or at its terminal"
-    if not await store.permit_authorization(call.tx, order, call.now_ms):
-        raise unreachable(order, request)
-    await store.detach(call.tx, order, call.now_ms)
+    if not await store.permit_authorization(change, order):
+        raise unreachable(call, order)
+    await store.detach(change, order)
     return at_terminal
 
 
 async def _record_payment(call: Call, outcome: Approved | Declined, method: dict[str, Any]) -> Handled:
-    order = await lock_test_order(call)
+    change, order = change_of(call), await lock_test_order(call)
     if isinstance(outcome, Declined):
         # The acquirer had declined the payment already; an inquiry will find that.
         await store.reattach(call.tx, order)
-        return unreachable(order, call.body)
+        return unreachable(call, order)
     card = _card(method)
     digits = outcomes.card_digits(card) if card is not None else None
     paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
-    approve = Step(status.APPROVE, None, outcomes.approval_changes(paid, order, call.now_ms))
-    if await simulated_orders.make_moves(call, order, [approve]) is None and order.reference_id != outcome.reference_id:
-        return unreachable(order, call.body)
+    approve = Step(status.APPROVE, None, outcomes.approval_columns(paid, order, call.now_ms))
+    if (
+        await simulated_orders.make_moves(change, order, [approve]) is None
+        and order.reference_id != outcome.reference_id
+    ):
+        return unreachable(call, order)
     await outcomes.claim_reference(call.tx, order, outcome.reference_id)
-    await inquiry_store.end(call.tx, order, "simulated", call.now_ms)
+    await inquiry_store.end(change, order, "simulated")
     return Answer(204)
 
 
@@ -123,8 +128,8 @@ async def _fail(call: Call, order: Order) -> Handled:
     async def end(call: Call) -> Handled:
         current = await lock_test_order(call)
         steps = simulated_orders.steps_to(current, call.body, call.now_ms)
-        if await simulated_orders.make_moves(call, current, steps) is None:
-            return unreachable(current, call.body)
+        if await simulated_orders.make_moves(change_of(call), current, steps) is None:
+            return unreachable(call, current)
         return Answer(204)
 
     return await _write(call, end)
@@ -151,19 +156,25 @@ async def _reserve(call: Call) -> Refund | Refusal:
     """Reserve the full rest of the payment for the refund."""
     order = await lock_test_order(call)
     if order.refunding_minor:
-        return unreachable(order, call.body)
-    reserved = await refunds.reserve(call, order, None, key="")
-    return unreachable(order, call.body) if reserved is None else reserved.refund
+        return unreachable(call, order)
+    change = change_of(call)
+    reserved = await refund_store.reserve(change, order, None)
+    if reserved is None:
+        return unreachable(call, order)
+    until_ms = refunds.claimed_until_ms(call.clock, call.settings.refund_answer_seconds)
+    application_id = call.caller.application_id
+    return refunds.add(change, reserved, None, application_id=application_id, key="", claimed_until_ms=until_ms)
 
 
 async def _record_refund(call: Call, refund: Refund, outcome: Outcome) -> Handled:
+    change = change_of(call)
     if isinstance(outcome, Approved):
-        await refund_store.confirm(call.tx, refund, outcome, call.now_ms)
+        await refund_store.confirm(change, refund, outcome)
         return Answer(204)
     if isinstance(outcome, Declined):
-        await refund_store.discard(call.tx, refund, call.now_ms)
-        return unreachable(await requested_order(call), call.body)
-    await refund_store.postpone(call.tx, refund, outcome, call.now_ms)
+        await refund_store.discard(change, refund)
+        return unreachable(call, await requested_order(call))
+    await refund_store.postpone(change, refund, outcome)
     return _unknown_outcome(outcome)
 
 

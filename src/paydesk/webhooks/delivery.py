@@ -9,15 +9,18 @@ import asyncio
 import random
 import time
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from paydesk import __version__, operator_events
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.secrets import Secret
+from paydesk.jobs import Claim, Job, JobWorker
 from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Locked, Transaction, Unavailable
+from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import schedule, signature, store, urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 from paydesk.webhooks.schemas import TYPES
@@ -31,9 +34,6 @@ if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
 
 CLAIM_MARGIN_SECONDS = 8
-POLL_INTERVAL_SECONDS = 1.0
-COALESCE_SECONDS = 0.005
-STOP_SECONDS_MAX = 3.0
 RECORD_RETRY_SECONDS = 1.0
 
 log = structlog.get_logger("webhooks")
@@ -45,130 +45,110 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         loopback_allowed=context.loopback_allowed, lookups_max=context.settings.webhook_concurrency_max
     )
     async with Sender(resolver, timeout_seconds=context.settings.webhook_timeout_seconds) as sender:
-        await DeliveryWorker(context, sender).run(stop)
+        await JobWorker(context, DeliveryJob(context, sender)).run(stop)
 
 
-class DeliveryWorker:
-    """Delivers due notifications, concurrently up to the number of slots.
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A claimed delivery, with what its one attempt needs. `started_ms` is the time of the claim."""
 
-    `wall` is the machine's clock, for claims and signatures. The service's clock may be moved in development, which
-    must neither expire a claim nor produce an invalid signature.
+    claimed: Claimed
+    url: str
+    secret: Secret
+    started_ms: int
+
+
+class DeliveryJob(Job[tuple[str, int], Sending]):
+    """Delivers due notifications, claimed by subscription and seller, concurrently up to the number of slots.
+
+    `wall` is the machine's clock, also for signatures. The service's clock may be moved in development, which must
+    neither expire a claim nor produce an invalid signature.
     """
 
-    def __init__(self, context: WorkerContext, sender: Sender, *, wall: Clock | None = None) -> None:
+    topic = "deliveries"
+    log = log
+    failure = "delivery_failed"
+    coalesce_seconds = 0.005
+
+    def __init__(self, context: WorkerContext, sender: Sender, wall: Clock | None = None) -> None:
         self._database, self._settings = context.database, context.settings
         self._clock, self._keys = context.clock, context.keys
         self._wall = wall or SystemClock()
         self._sender = sender
         self._slots = Slots(context.settings.webhook_concurrency_max)
-        self._in_progress: dict[asyncio.Task[None], Claimed] = {}
         self._last_success_ms: dict[tuple[int, str], int] = {}
+        self.lease_seconds = context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until `stop` is set."""
-        try:
-            while not stop.is_set():
-                with self._database.signals.subscribe("deliveries", "clock", "stop") as waiter:
-                    await self.start_due()
-                    if not stop.is_set():
-                        await waiter.wait(await self._pause_seconds())
-                # Notifications come in bursts; the pause merges them into one query and one claim.
-                await asyncio.sleep(COALESCE_SECONDS)
-        finally:
-            await self._end()
-
-    async def start_due(self) -> int:
-        """Claim due deliveries and start to send them; return how many."""
-        now_ms, wall_ms = self._clock.now_ms(), self._wall.now_ms()
-        due = await self._database.read(lambda tx: store.subscriptions_due(tx, now_ms, wall_ms))
-        started = 0
-        for subscription_id in due:
+    async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
+        """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
+        for subscription_id in await database.read(lambda tx: store.subscriptions_due(tx, now_ms, wall_ms)):
             if self._slots.free(subscription_id):
-                started += await self._start_for(subscription_id, now_ms, wall_ms)
-        return started
+                for seller_id in await self._sellers_due(subscription_id, now_ms, wall_ms):
+                    yield subscription_id, seller_id
 
-    async def settle(self) -> None:
-        """Wait until no delivery is in progress."""
-        while self._in_progress:
-            await asyncio.wait(self._in_progress)
+    async def _sellers_due(self, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:
+        return await self._database.read(lambda tx: store.sellers_due(tx, subscription_id, now_ms, wall_ms))
 
-    async def _start_for(self, subscription_id: str, now_ms: int, wall_ms: int) -> int:
-        started = 0
-        for seller_id in await self._database.read(lambda tx: store.sellers_due(tx, subscription_id, now_ms, wall_ms)):
-            limit = self._slots.free(subscription_id)
-            if limit:
-                started += await self._claim(seller_id, subscription_id, limit)
-        return started
+    def free(self, group: tuple[str, int], running: int) -> int:  # noqa: ARG002  # the slots count them
+        """Return how many more deliveries to the subscription may start."""
+        return self._slots.free(group[0])
 
-    async def _claim(self, seller_id: int, subscription_id: str, limit: int) -> int:
-        now_ms, wall_ms = self._clock.now_ms(), self._wall.now_ms()
-        until_ms = wall_ms + (self._settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS) * 1000
-
-        async def work(tx: Transaction) -> tuple[store.Target | None, list[Claimed]]:
-            target = await store.target(tx, seller_id, subscription_id)
-            if target is None or target.ended:
-                await store.withdraw(tx, seller_id, subscription_id, now_ms, wall_ms)
-                return None, []
-            if target.key_version not in self._keys.versions:
-                return target, []
-            claimed = await store.claim(
-                tx,
-                seller_id,
-                subscription_id,
-                topic=target.topic,
-                now_ms=now_ms,
-                wall_ms=wall_ms,
-                until_ms=until_ms,
-                limit=limit,
-            )
-            return target, claimed
-
-        target, claimed = await self._database.write(work)
-        if target is None:
-            return 0
+    async def claim(self, tx: Transaction, group: tuple[str, int], claim: Claim) -> list[Sending]:
+        """Claim due deliveries, or withdraw those of a subscription that has ended for the seller."""
+        subscription_id, seller_id = group
+        target = await store.target(tx, seller_id, subscription_id)
+        if target is None or target.ended:
+            await store.withdraw(tx, seller_id, subscription_id, claim)
+            return []
         if target.key_version not in self._keys.versions:
             if self._keys.should_log_missing(target.key_version):
                 log.error("webhook_key_missing", subscription=subscription_id, key_version=target.key_version)
-            return 0
+            return []
         secret = signature.secret_of(self._keys, target.key_version, subscription_id, target.secret_generation)
-        for delivery in claimed:
-            self._begin(delivery, target.url, secret, now_ms)
-        return len(claimed)
+        claimed = await store.claim(tx, seller_id, subscription_id, target.topic, claim)
+        return [Sending(delivery, target.url, secret, claim.now_ms) for delivery in claimed]
 
-    def _begin(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
-        self._slots.take(claimed.subscription_id)
-        task = asyncio.create_task(
-            self._deliver(claimed, url, secret, started_ms), name=f"webhook {claimed.delivery_id}"
-        )
-        self._in_progress[task] = claimed
-        task.add_done_callback(self._done)
+    async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
+        """Return when the next attempt is due."""
+        return await store.next_due_ms(tx, now_ms)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        claimed = self._in_progress.pop(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("delivery_failed", delivery=claimed.delivery_id, exc_info=error)
-        self._database.signals.notify(["deliveries"])
+    def name(self, row: Sending) -> str:
+        """Return the delivery's name in the log."""
+        return f"webhook {row.claimed.delivery_id}"
 
-    async def _deliver(self, claimed: Claimed, url: str, secret: Secret, started_ms: int) -> None:
-        # `started_ms` is the time of the claim: the service's clock may have become untrusted since.
-        began = time.monotonic()
+    def attempt(self, context: WorkerContext, row: Sending) -> Coroutine[Any, Any, None]:  # noqa: ARG002
+        """Take a slot, and return the attempt, which releases it."""
+        self._slots.take(row.claimed.subscription_id)
+        return self._deliver(row)
+
+    async def release(self, database: Database, row: Sending) -> None:
+        """Release the claim, so that another node sends the notification at once."""
+        try:
+            await database.write(lambda tx: store.release(tx, row.claimed))
+        except (Unavailable, Locked):
+            log.info("claim_not_released", delivery=row.claimed.delivery_id)
+
+    async def _deliver(self, sending: Sending) -> None:
+        claimed, began = sending.claimed, time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            address, headers = request(claimed, url, secret, self._wall.now_ms() // 1000)
+            address, headers = request(claimed, sending.url, sending.secret, self._wall.now_ms() // 1000)
             outcome = await self._sender.send(address, headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
             self._slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
+        milliseconds = round(seconds * 1000)
         log.info(
             "webhook_sent",
             delivery=claimed.delivery_id,
             attempt=claimed.attempt,
             status=outcome.status,
             error=outcome.error,
-            milliseconds=round(seconds * 1000),
+            milliseconds=milliseconds,
         )
+        # The service's clock may have become untrusted since the claim.
         attempt = Attempt(
-            claimed.attempt, started_ms, round(seconds * 1000), outcome.status, outcome.body, outcome.error
+            claimed.attempt, sending.started_ms, milliseconds, outcome.status, outcome.body, outcome.error
         )
         await self._record_with_retry(claimed, attempt, outcome)
 
@@ -216,30 +196,6 @@ class DeliveryWorker:
             if len(self._last_success_ms) >= RECEIVERS_MAX:
                 self._last_success_ms.clear()
             self._last_success_ms[receiver] = now_ms
-
-    async def _pause_seconds(self) -> float:
-        """Return the seconds until the next attempt is due, at most 1: other nodes insert deliveries too."""
-        now_ms = self._clock.now_ms()
-        next_ms = await self._database.read(lambda tx: store.next_due_ms(tx, now_ms))
-        if next_ms is None:
-            return POLL_INTERVAL_SECONDS
-        return min((next_ms - now_ms) / 1000, POLL_INTERVAL_SECONDS)
-
-    async def _end(self) -> None:
-        if self._in_progress:
-            await asyncio.wait(self._in_progress, timeout=STOP_SECONDS_MAX)
-        left = dict(self._in_progress)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        for claimed in left.values():
-            await self._release(claimed)
-
-    async def _release(self, claimed: Claimed) -> None:
-        try:
-            await self._database.write(lambda tx: store.release(tx, claimed))
-        except (Unavailable, Locked):
-            log.info("claim_not_released", delivery=claimed.delivery_id)
 
 
 async def _record_refused(

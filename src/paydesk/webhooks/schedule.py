@@ -1,12 +1,25 @@
-"""The retry schedule of notifications: pure functions over the configured pauses."""
+"""The lifecycle of a delivery as a table, and its retry schedule: pure functions over the configured pauses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 
+from paydesk.core.lifecycle import Lifecycle, Move, status
+
 JITTER = 0.1
 RETRY_AFTER_SECONDS_MAX = 3600
+
+PENDING, DELIVERED, EXHAUSTED = status("pending"), status("delivered"), status("exhausted")
+SUPERSEDED, WITHDRAWN = status("superseded"), status("withdrawn")
+
+ANNOUNCE = Move("announce", "an event that the subscription matches", (), PENDING)
+DELIVER = Move("deliver", "the receiver answers 2xx", (PENDING,), DELIVERED)
+EXHAUST = Move("exhaust", "the last attempt of the schedule fails", (PENDING,), EXHAUSTED)
+WITHDRAW = Move("withdraw", "the subscription or the seller's authorization has ended", (PENDING,), WITHDRAWN)
+
+DELIVERIES = Lifecycle((PENDING, DELIVERED, EXHAUSTED, SUPERSEDED, WITHDRAWN), (ANNOUNCE, DELIVER, EXHAUST, WITHDRAW))
+"""No move leads to `superseded`, which is reserved."""
 
 
 def next_attempt_ms(

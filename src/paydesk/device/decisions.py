@@ -1,0 +1,114 @@
+"""What a result means for its order: one table, no database."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from paydesk.core.errors import ErrorKind
+from paydesk.core.money import CURRENCIES, minor_units
+from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.device.reports import Report
+from paydesk.orders import status
+from paydesk.orders.order import Order
+
+Situation = Literal[
+    "open",  # at its terminal, and authorization may still be permitted
+    "canceling",  # a cancel is requested
+    "permitted",  # authorization is permitted
+    "unknown",  # authorization was permitted, and the outcome is being inquired
+    "unpermitted",  # the outcome is being inquired though authorization was never permitted
+    "reversing",  # the inquiry did not find the payment and is reversing it
+    "contradicted",  # another result was reported under the same id
+    "detached",  # taken from its terminal
+    "unpaid",  # ended without a payment
+    "paid",  # ended with a payment
+]
+Reported = Literal[
+    "approved",  # a payment as ordered
+    "other_payment",  # a payment of another amount, or with another order's reference
+    "payment",  # the payment that the order has
+    "declined",
+    "canceled",
+    "unknown",
+    "unreadable",
+]
+Decision = Literal[
+    "end",  # end the order with the outcome
+    "check",  # accept the result, and inquire at the acquirer
+    "conflict",  # refuse and record the result, and inquire
+    "finished",  # refuse and record it
+    "inquire",  # refuse and record it, and inquire about a charge that the order does not know of
+    "late_approval",  # refuse and record it, and reverse the payment
+    "unreadable",  # refuse and record what can be read of it, inquire, and alert operators
+]
+
+_TABLE = """
+              approved       other_payment  payment   declined  canceled  unknown   unreadable
+open          end            conflict       -         end       end       check     unreadable
+canceling     conflict       conflict       -         end       end       check     unreadable
+permitted     end            conflict       -         end       conflict  check     unreadable
+unknown       end            conflict       -         end       conflict  check     unreadable
+unpermitted   conflict       conflict       -         end       conflict  check     unreadable
+reversing     late_approval  late_approval  -         end       conflict  check     unreadable
+contradicted  conflict       conflict       -         conflict  conflict  conflict  unreadable
+detached      late_approval  late_approval  -         finished  finished  finished  unreadable
+unpaid        late_approval  late_approval  -         finished  finished  inquire   unreadable
+paid          late_approval  late_approval  finished  finished  finished  finished  unreadable
+"""
+
+
+def _parsed(table: str) -> dict[Any, Any]:
+    head, *rows = (line.split() for line in table.strip().splitlines())
+    return {(name, row[0]): cell for row in rows for name, cell in zip(head, row[1:], strict=True) if cell != "-"}
+
+
+TABLE: dict[tuple[Reported, Situation], Decision] = _parsed(_TABLE)
+"""The decision by what is reported and the order's situation. `-` in the text: only a paid order has a payment."""
+
+CLAIMING: tuple[Situation, ...] = ("open", "canceling", "permitted", "unknown", "unpermitted")
+"""Where an approval as ordered claims its reference for the order: no other order may be paid with it."""
+
+
+def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) -> Situation:
+    """Return the order's situation. The order is neither created nor overdue."""
+    if order.status not in status.LIVE:
+        return "unpaid" if order.paid_ms is None else "paid"
+    if contradicts or order.detached_ms is not None:
+        return "contradicted" if contradicts else "detached"
+    if order.state == status.CHECK_ON_TERMINAL:
+        is_permitted = order.permitted_ms is not None
+        return "reversing" if is_being_reversed else "unknown" if is_permitted else "unpermitted"
+    if order.permitted_ms is not None:
+        return "permitted"
+    return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"
+
+
+def reported_of(order: Order, report: Report | None, *, is_by_operator: bool) -> Reported:
+    """Return what the result reports of the order, whoever has its reference.
+
+    `is_by_operator`: an operator resolved the order as approved without a reference; the first approval supplies it.
+    """
+    if report is None:
+        return "unreadable"
+    if report.outcome != "approved":
+        return report.outcome
+    if not is_as_ordered(order, report):
+        return "other_payment"
+    if order.paid_ms is not None and (is_by_operator or report.reference_id == order.reference_id):
+        return "payment"
+    return "approved"
+
+
+def is_as_ordered(order: Order, report: Report) -> bool:
+    """Return whether an approval has the order's amount and no tip and, if paid by card, the card."""
+    decimals = CURRENCIES[order.currency].decimals
+    paid = minor_units(report.paid_amount or "", decimals)
+    tip = minor_units(report.tip_amount or "0", decimals)
+    with_card = report.payment_method is not None and report.payment_method.type.endswith("_card")
+    return paid == order.amount_minor and tip == 0 and (report.card is not None or not with_card)
+
+
+def error_of(reported: Reported, situation: Situation, *, contradicts: bool) -> ErrorKind:
+    """Return the error of a refused result."""
+    has_ended = situation in ("unpaid", "paid") and reported != "unreadable" and not contradicts
+    return ORDER_FINISHED if has_ended else RESULT_CONFLICT
