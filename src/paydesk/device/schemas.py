@@ -92,7 +92,7 @@ class Message(Response, frozen=True):
         return self.type, self.lease_id or ""
 
 
-class OrderState(Response, frozen=True):
+class LeasedOrder(Response, frozen=True):
     """An order as answers to its terminal show it."""
 
     id: str
@@ -103,7 +103,7 @@ class OrderState(Response, frozen=True):
 class OrderAnswer(Response, frozen=True):
     """The state of the order."""
 
-    order: OrderState
+    order: LeasedOrder
 
 
 class ResultAnswer(OrderAnswer, frozen=True):
@@ -117,4 +117,4 @@ class ProgressAnswer(Response, frozen=True):
 
     go: bool | None = None
     until: Time | None = None
-    order: OrderState | None = None
+    order: LeasedOrder | None = None

@@ -251,7 +251,7 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
         success["headers"]["location"] = _header("Location")
     elif status != 204:
         any_body: Json = {} if row.media_type == "application/json" else {"type": "string"}
-        schema = any_body if row.answer is None else fields.hoisted(answer_schema(row), shared.schemas)
+        schema = any_body if row.answer is None else answer_schema(row)
         media: Json = {"schema": schema}
         if row.example is not None:
             media["example"] = msgspec.to_builtins(row.example)
