@@ -28,8 +28,7 @@ from paydesk.orders.status_labels import PLAIN
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.terminals import handlers, store, stores
-from paydesk.terminals.schemas import SetupRequest
-from paydesk.terminals.store import OperatingMode
+from paydesk.terminals.schemas import OperatingMode, SetupRequest
 
 START_MS = 1_769_869_602_109
 APPROVED = {

@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
@@ -51,7 +53,7 @@ class Scene:
     async def call(
         self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token, before_commit: str = ""
     ) -> Answer | Refusal:
-        """Return the handler's answer or refusal; a refusal that it raises rolls back the transaction.
+        """Return the handler's answer, its body as JSON has it, or the refusal; one that it raises rolls back.
 
         `before_commit` is a slow query that runs before the commit.
         """
@@ -77,9 +79,12 @@ class Scene:
             return answer
 
         try:
-            return await self.database.write(work)
+            outcome = await self.database.write(work)
         except Refusal as refusal:
             return refusal
+        if isinstance(outcome, Refusal):
+            return outcome
+        return msgspec.structs.replace(outcome, body=msgspec.to_builtins(outcome.body))
 
     async def answer(
         self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token

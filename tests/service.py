@@ -30,6 +30,7 @@ from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
+from paydesk.terminals.schemas import OperatingMode
 from paydesk.workers import run_all
 
 KEYS = Keys(1, {1: b"k" * 32})
@@ -125,7 +126,7 @@ class Service:
         """Cancel the order."""
         return await self.request("POST", f"/v1/orders/{order_id}/cancel", **options)
 
-    async def terminal(self, *, live: bool = False, mode: terminals.OperatingMode = "PDV") -> Terminal:
+    async def terminal(self, *, live: bool = False, mode: OperatingMode = "PDV") -> Terminal:
         """Create a terminal on a new point of sale."""
 
         async def work(tx: Transaction) -> Terminal:

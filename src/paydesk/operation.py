@@ -159,7 +159,7 @@ class Operation:
     further_statuses: tuple[int, ...] = ()
     """Other success statuses, with the same body; 204 has none."""
     answer: Any = None
-    """The type of the answer's body, a `core.response.Response` or a list; a JSON schema; or None without a body."""
+    """The type of the answer's body, such as a `core.response.Response`; None without a body."""
     example: Any = None
     scope: Scope | None = None
     transaction: TransactionKind = "write"
@@ -219,21 +219,6 @@ class Query:
                 return number
         bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"must be a whole number {bounds}")
-
-
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
-DATE_TIME = {"type": "string", "format": "date-time"}
-
-
-def object_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object with these properties."""
-    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
-
-
-def array_of(items: dict[str, Any], **limits: int) -> dict[str, Any]:
-    """Return the JSON schema of an array."""
-    return {"type": "array", "items": items, **limits}
 
 
 WAIT = Query(

@@ -177,7 +177,7 @@ def test_stored_texts_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return decode(text)
 
     monkeypatch.setattr(msgspec.json, "decode", counted)
-    assert inbox.as_json(store.InboxEntry(0, 1, "{}", BODY.decode()))["order_id"] == "ORD1"
+    assert inbox.received(store.InboxEntry(0, 1, "{}", BODY.decode())).order_id == "ORD1"
     assert sorted(decoded) == sorted(["{}", BODY.decode()])
 
 

@@ -15,10 +15,10 @@ from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.events import cursors, store
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
 from paydesk.events.readers import Readers, topics
+from paydesk.events.schemas import EVENTS_MAX, EventPage
 from paydesk.events.store import Feed, Page
 from paydesk.operation import WAIT, Answer, Call, Handled
 
-EVENTS_MAX = 100
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
 """The first and every later interval between polls of the database, since a notification may be lost. The first one is
 short because other nodes may not have received this reader's announcement yet."""
@@ -73,7 +73,7 @@ async def _page(call: Call, feed: Feed, after: int | None) -> Page:
 def _answer(feed: Feed, after: int | None, page: Page) -> Answer:
     last = page.events[-1][0] if page.events else max(after or 0, page.first_number - 1)
     data = [msgspec.Raw(body.encode()) for _, body in page.events]
-    return Answer(200, {"data": data, "next": cursors.encode(feed, last)})
+    return Answer(200, EventPage(data, cursors.encode(feed, last)))
 
 
 def _after(call: Call, feed: Feed) -> int | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
+import msgspec
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -250,10 +251,10 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
         success["headers"]["location"] = _header("Location")
     elif status != 204:
         any_body: Json = {} if row.media_type == "application/json" else {"type": "string"}
-        schema = any_body if row.answer is None else fields.hoisted(answer_schema(row), shared.schemas)
+        schema = any_body if row.answer is None else answer_schema(row)
         media: Json = {"schema": schema}
         if row.example is not None:
-            media["example"] = row.example
+            media["example"] = msgspec.to_builtins(row.example)
         success["content"] = {row.media_type: media}
     if links := dict(_links(row, shared.rows)) if status == 201 else {}:
         success["links"] = links
@@ -262,7 +263,7 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
 
 def answer_schema(row: Operation) -> Json:
     """Return the JSON schema of the body of a success."""
-    return dict(row.answer or {}) if isinstance(row.answer, dict | None) else schema_of(row.answer)
+    return {} if row.answer is None else schema_of(row.answer)
 
 
 def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Json]]:

@@ -13,6 +13,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
@@ -124,7 +126,9 @@ def _marked(text: str) -> Markup:
 
 
 def _pretty(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
 
 
 def _row(path: str, name: str, summary: str, handler: Handler, media_type: str = "application/json") -> Operation:

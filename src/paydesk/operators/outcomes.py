@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from paydesk.core.clock import SystemClock, rfc3339
-from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
-from paydesk.operators.history import owner_of
+from msgspec import Meta
+
+from paydesk.core.clock import SystemClock
+from paydesk.core.response import one_of
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import audit
+from paydesk.operators.history import Retried, owner_of, times
+from paydesk.operators.lists import BY_SELLER, of_status, pages
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
@@ -15,10 +19,9 @@ from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
 from paydesk.payments import resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
+from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES, REFUNDS, REVERSALS, REVERSING, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
 
-REVERSAL_STATUSES = ("pending", "reversed", "not_found")
-REFUND_STATUSES = ("processing", "processed", "failed")
 WALL = SystemClock()
 """The system clock, which leases of jobs use."""
 
@@ -33,7 +36,7 @@ seller_id, order_id, live, reason, reversing_ms, outcome,
 attempts - CASE WHEN ended_ms IS NULL AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-REVERSALS = f"""
+LIST_REVERSALS = f"""
 SELECT {_REVERSAL} FROM reversals
 WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, reversal_id LIMIT $3"""
@@ -44,12 +47,12 @@ OWNER = """
 SELECT sellers.seller_id, reversals.order_id FROM sellers
   JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
 
-INQUIRIES = f"""
+LIST_INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
-WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR ended_ms IS NULL)
+WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR ended_ms IS NULL)
 ORDER BY seller_id, order_id LIMIT $3"""
 
-REFUNDS = """
+LIST_REFUNDS = """
 SELECT seller_id, refund_id, order_id, live, amount, status,
 attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms FROM refunds
@@ -57,25 +60,41 @@ WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR stat
 ORDER BY seller_id, refund_id LIMIT $3"""
 
 
-async def find_reversals(call: Call) -> Answer:
-    """List the reversals of late approvals."""
-    status = lists.choice(call.query, "status", REVERSAL_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status)
+class ReversalDocument(Retried, frozen=True):
+    """The reversal of a late approval."""
+
+    id: str
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    amount_minor: int
+    reference_id: str
+    status: Annotated[str, one_of(REVERSALS.names)]
+    confirmed: (
+        Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
+    ) = None
 
 
-async def find_refunds(call: Call) -> Answer:
-    """List the refunds with the number of attempts at the acquirer."""
-    status = lists.choice(call.query, "status", REFUND_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REFUNDS, (first, ""), _refund, last, status)
+class InquiryDocument(Retried, frozen=True):
+    """An inquiry about an order whose outcome is or was unknown."""
+
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    reason: str
+    status: Annotated[str, one_of(INQUIRIES.names)]
+    outcome: InquiryOutcome | None = None
 
 
-async def find_inquiries(call: Call) -> Answer:
-    """List the inquiries about orders whose outcome is or was unknown."""
-    is_open = lists.choice(call.query, "open", ("true", "false")) == "true"
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(is_open))
+class RefundDocument(Retried, frozen=True):
+    """A refund at the acquirer."""
+
+    id: str
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    amount: str
+    status: Annotated[str, one_of(REFUNDS.names)]
 
 
 async def resolve(call: Call) -> Answer:
@@ -130,49 +149,25 @@ def _state(order: Order) -> dict[str, Any]:
     return {"status": order.status, "status_detail": order.status_detail, "version": order.version}
 
 
-def _reversal(row: Row) -> dict[str, Any]:
-    (seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status) = row[:8]
-    document = {
-        "id": reversal_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount_minor": amount_minor,
-        "reference_id": reference_id,
-        "status": status,
-        **({"confirmed": confirmed} if confirmed is not None else {}),
-    }
-    return document | _times(row[8:])
+def _reversal(row: Row) -> ReversalDocument:
+    seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status, *rest = row
+    about = reversal_id, seller_id, order_id, bool(live), amount_minor, reference_id, status, confirmed
+    return ReversalDocument(*about, **times(*rest))
 
 
-def _inquiry(row: Row) -> dict[str, Any]:
-    seller_id, order_id, live, reason, reversing_ms, outcome = row[:6]
-    document = {
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "reason": reason,
-        "status": "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing",
-        **({"outcome": outcome} if outcome is not None else {}),
-    }
-    return document | _times(row[6:])
+def _inquiry(row: Row) -> InquiryDocument:
+    seller_id, order_id, live, reason, reversing_ms, outcome, *rest = row
+    state = ENDED if outcome is not None else ASKING if reversing_ms is None else REVERSING
+    return InquiryDocument(seller_id, order_id, bool(live), reason, state.name, outcome, **times(*rest))
 
 
-def _refund(row: Row) -> dict[str, Any]:
-    seller_id, refund_id, order_id, live, amount, status = row[:6]
-    document = {
-        "id": refund_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount": amount,
-        "status": status,
-    }
-    return document | _times(row[6:])
+def _refund(row: Row) -> RefundDocument:
+    seller_id, refund_id, order_id, live, amount, status, *rest = row
+    return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, **times(*rest))
 
 
-def _times(row: Row) -> dict[str, Any]:
-    """Return the number of attempts, the creation date, and the date of the next attempt or of the end."""
-    attempts, next_ms, created_ms, ended_ms = row
-    times = {"attempts": attempts, "created_date": rfc3339(created_ms)}
-    return times | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+_OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")
+
+REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_SELLER, of_status(REVERSALS))
+REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_SELLER, of_status(REFUNDS))
+INQUIRY_PAGES = pages(InquiryDocument, LIST_INQUIRIES, _inquiry, BY_SELLER, _OPEN)
