@@ -144,7 +144,7 @@ MUTANTS = (
         "orders/handlers.py",
         "    return Answer(200, order_document(await requested_order(call)))\n",
         "    order = order_document(await requested_order(call))\n"
-        '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
+        '    return Answer(200, globals().setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
         CHAOS,
         "are_killed",
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.health.errors import NOT_READY
-from paydesk.health.readiness import Readiness
 from paydesk.operation import Answer, Call, Handled, Operation
 
 NO_STORE = (("cache-control", "no-store"),)
@@ -19,8 +18,7 @@ async def livez(_: Call) -> Handled:
 
 async def readyz(call: Call) -> Handled:
     """Return 200, or 503 with the reason."""
-    readiness: Readiness = call.state["readiness"]
-    return await readiness.refusal() or Answer(200, READY, NO_STORE)
+    return await call.shared.readiness.refusal() or Answer(200, READY, NO_STORE)
 
 
 def _answer(example: dict[str, str]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from paydesk.core.clock import SystemClock, rfc3339
+from paydesk.core.clock import rfc3339
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.history import owner_of
@@ -18,8 +19,6 @@ from paydesk.storage.database import Row, Transaction
 
 REVERSAL_STATUSES = ("pending", "reversed", "not_found")
 REFUND_STATUSES = ("processing", "processed", "failed")
-WALL = SystemClock()
-"""The system clock, which leases of jobs use."""
 
 # An attempt in progress is not counted: it has not failed yet.
 _REVERSAL = """
@@ -88,7 +87,7 @@ async def resolve(call: Call) -> Answer:
         body.outcome,
         call.now_ms,
         after_seconds=call.settings.resolve_after_seconds,
-        has_acquirer=call.state["acquirers"].of(live=bool(before.live)) is not None,
+        has_acquirer=call.shared.acquirers.of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
@@ -98,27 +97,32 @@ async def resolve(call: Call) -> Answer:
 async def resolve_reversal(call: Call) -> Answer:
     """Set the outcome of a reversal that the acquirer does not confirm; the audit trail records the reason."""
     audit.require_change(call)
+    call.read_wall_clock()
+    return Answer(200, await call.database.write(partial(_resolve_reversal, call=call)))
+
+
+async def _resolve_reversal(tx: Transaction, call: Call) -> dict[str, Any]:
     body: ResolveReversalRequest = call.body
-    row = await call.tx.one(OWNER, call.path)
+    row = await tx.one(OWNER, call.path)
     if row is None:
         raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
     seller_id, order_id = row
-    order = await orders.lock(call.tx, seller_id, order_id)
+    order = await orders.lock(tx, seller_id, order_id)
     assert order is not None, "a reversal has an order"
     await resolving.resolve_reversal(
-        call.tx,
+        tx,
         order,
         call.path,
         body.outcome,
         call.now_ms,
-        wall_ms=WALL.now_ms(),
+        wall_ms=call.wall_ms,
         after_seconds=call.settings.resolve_after_seconds,
     )
     after = {"status": body.outcome, "reason": body.reason}
-    await audit.record(call, call.tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
-    ended = await call.tx.one(REVERSAL, seller_id, call.path)
+    await audit.record(call, tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
+    ended = await tx.one(REVERSAL, seller_id, call.path)
     assert ended is not None, "it was resolved in this transaction"
-    return Answer(200, _reversal(ended))
+    return _reversal(ended)
 
 
 async def _locked(tx: Transaction, order_id: str) -> Order:

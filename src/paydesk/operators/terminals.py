@@ -32,7 +32,10 @@ async def create(call: Call) -> Answer:
         return terminal, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
 
     terminal, token = await call.database.write(work)
-    await call.state["fleet"].add(terminal.terminal_id, token.reveal(), terminal.script)
+    fleet, script = call.shared.fleet, terminal.script
+    assert fleet is not None, "only `paydesk dev` has this endpoint"
+    assert script is not None, "a virtual terminal has a script"
+    await fleet.add(terminal.terminal_id, token.reveal(), script)
     return Answer(201, _present_new(terminal))
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paydesk.core import ids
-from paydesk.core.clock import SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer, Call, Handled, ThreePhase
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 PERIOD_MS = 90 * 86_400_000
 LEASE_MARGIN_SECONDS = 2
 """After the response is due, before a worker may claim the refund."""
-WALL = SystemClock()
-"""The machine's clock, which leases follow: the service's clock may be moved in development."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +68,8 @@ async def reserve(call: Call, order: Order, part: RefundPartRequest | None, *, k
     if reserved is None:
         return None
     refund = _new(call, reserved, part, key)
-    # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
-    call.clock.now_ms()
     lease_seconds = call.settings.refund_answer_seconds + LEASE_MARGIN_SECONDS
-    refund_store.add(call.tx, reserved, refund, WALL.now_ms() + lease_seconds * 1000)
+    refund_store.add(call.tx, reserved, refund, call.wall_ms + lease_seconds * 1000)
     return Begun(refund, payment_of(reserved))
 
 
@@ -116,8 +111,7 @@ PHASES = ThreePhase(begin, ask, end)
 
 
 def _acquirer(call: Call) -> Acquirer | None:
-    acquirer: Acquirer | None = call.state["acquirers"].of(live=call.caller.live)
-    return acquirer
+    return call.shared.acquirers.of(live=call.caller.live)
 
 
 def _part(request: RefundRequest) -> RefundPartRequest | None:

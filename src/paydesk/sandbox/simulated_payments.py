@@ -132,6 +132,7 @@ async def _fail(call: Call, order: Order) -> Handled:
 
 async def _refund(call: Call) -> Handled:
     """Refund what has not been refunded yet, like a requested refund."""
+    call.read_wall_clock()
     refund = await _write(call, _reserve)
     if not isinstance(refund, Refund):
         return refund
@@ -185,7 +186,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
 
 
 def _simulator(call: Call) -> Simulator:
-    simulator = call.state["acquirers"].of(live=False)
+    simulator = call.shared.acquirers.of(live=False)
     assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
 
