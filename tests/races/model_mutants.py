@@ -74,7 +74,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "a reversal counts as confirmed before the acquirer was asked",
         "payments/reversals.py",
         "        return acquirer.reverse(",
-        '        from asyncio import sleep\n\n        return sleep(0, Approved("1", 1))\n        return acquirer.reverse(',
+        "        from asyncio import sleep\n\n"
+        '        return sleep(0, Approved("1", 1))\n        return acquirer.reverse(',
     ),
     (
         "An approved payment is never lost",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from paydesk.core.crash_points import reached
 from paydesk.orders import store
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments.acquirer import Acquirer, InquiryResult, NotFound, Outcome, payment_of, response
-from paydesk.payments.jobs import JobQueue, OpenJob, commit, describe, log, next_attempt_ms
+from paydesk.payments.jobs import AcquirerJob, OpenJob, commit, describe, log, next_attempt_ms
 from paydesk.payments.outcomes import alert
 
 if TYPE_CHECKING:
@@ -26,21 +26,9 @@ J = TypeVar("J", bound=OpenJob)
 R = TypeVar("R")
 
 
-async def order_of(context: WorkerContext, job: OpenJob) -> Order:
-    """Return the order of a job."""
-    order = await context.database.read(lambda tx: store.find(tx, job.seller_id, job.order_id))
-    assert order is not None, "a job has an order"
-    return order
-
-
 class Attempt(ABC, Generic[J]):
-    """One attempt of a job."""
+    """One attempt of a job, with the job's row."""
 
-    queue: JobQueue[J]
-    pauses_seconds: tuple[int, ...]
-    is_intended: bool
-    """Whether the intent to reverse the payment is committed."""
-    conflict_keys: tuple[str, ...] = ()
     inquiry_event: str
     reversal_event: str
     """The log events of the two answers; `log_facts` are further fields."""
@@ -51,11 +39,24 @@ class Attempt(ABC, Generic[J]):
     no_acquirer: str
     silence: str
     advice: str
+    pauses_seconds: tuple[int, ...]
+    is_intended: bool
+    """Whether the intent to reverse the payment is committed."""
+    conflict_keys: tuple[str, ...] = ()
 
-    def __init__(self, context: WorkerContext, job: J, order: Order) -> None:
-        self.settings, self.job, self.order = context.settings, job, order
-        self.acquirer = context.acquirer(live=bool(job.live))
+    def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order) -> None:
+        self.settings, self.job, self.row, self.order = context.settings, job, row, order
+        self.acquirer = context.acquirer(live=bool(row.live))
+        self.not_found_ms = context.settings.inquiry_not_found_seconds * 1000
+        """For so long a payment must not be found before it is reversed."""
         self._context = context
+
+    @classmethod
+    async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
+        """Return an attempt of the claimed row."""
+        order = await context.database.read(lambda tx: store.find(tx, row.seller_id, row.order_id))
+        assert order is not None, "a job has an order"
+        return cls(context, job, row, order)
 
     @abstractmethod
     def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
@@ -82,24 +83,19 @@ class Attempt(ABC, Generic[J]):
 
     async def retry(self, change: Change, order: Order, result: InquiryResult) -> None:
         """Schedule a retry after the pause; of a payment not found, no later than it can be reversed."""
-        waited_ms = change.now_ms - self.job.created_ms
+        waited_ms = change.now_ms - self.row.created_ms
         if waited_ms >= self.settings.acquirer_silent_seconds * 1000:
             message = f"{self.silence} for {waited_ms // 1000} s ({describe(result)}). {self.advice}"
             await self.alert_once(change, order, message)
-        at_ms = next_attempt_ms(self.job.attempts, change.now_ms, self.pauses_seconds)
+        at_ms = next_attempt_ms(self.row.attempts, change.now_ms, self.pauses_seconds)
         if isinstance(result, NotFound) and waited_ms < self.not_found_ms:
-            at_ms = min(at_ms, self.job.created_ms + self.not_found_ms)
-        await self.queue.postpone(change.tx, self.job, at_ms)
+            at_ms = min(at_ms, self.row.created_ms + self.not_found_ms)
+        await self.job.postpone(change.tx, self.row, at_ms)
 
     async def alert_once(self, change: Change, order: Order, message: str) -> None:
         """Alert operators, unless they were alerted about this job before."""
-        if await self.queue.mark_alerted(change, self.job):
+        if await self.job.mark_alerted(change, self.row):
             await alert(change, order, self.alert_kind, message, self.evidence)
-
-    @property
-    def not_found_ms(self) -> int:
-        """Return for how long a payment must not be found before it is reversed."""
-        return self.settings.inquiry_not_found_seconds * 1000
 
     async def _inquire(self, acquirer: Acquirer) -> bool:
         result = await response(acquirer.inquire(payment_of(self.order)))
@@ -118,7 +114,7 @@ class Attempt(ABC, Generic[J]):
 
     async def _wait_for_acquirer(self, change: Change, order: Order) -> None:
         await self.alert_once(change, order, self.no_acquirer)
-        await self.queue.postpone(change.tx, self.job, change.now_ms + self.pauses_seconds[-1] * 1000)
+        await self.job.postpone(change.tx, self.row, change.now_ms + self.pauses_seconds[-1] * 1000)
 
     def _log(self, event: str, result: InquiryResult) -> None:
-        log.info(event, order=self.job.order_id, **self.log_facts, attempt=self.job.attempts, outcome=describe(result))
+        log.info(event, order=self.row.order_id, **self.log_facts, attempt=self.row.attempts, outcome=describe(result))
