@@ -10,6 +10,7 @@ import jsonschema_rs
 
 from paydesk.api import OPERATIONS
 from paydesk.http.error_responses import may_answer
+from paydesk.http.openapi import answer_schema
 from paydesk.operation import Operation
 
 _ROUTES = [
@@ -39,4 +40,4 @@ def _operation(method: str, path: str) -> Operation | None:
 @cache
 def _validator(name: str, surface: str) -> jsonschema_rs.Validator:
     operation = next(row for row in OPERATIONS if (row.name, row.surface) == (name, surface))
-    return jsonschema_rs.validator_for(operation.answer, validate_formats=True)
+    return jsonschema_rs.validator_for(answer_schema(operation), validate_formats=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel
 
 from paydesk.core import ids
@@ -20,8 +21,10 @@ from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRe
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status import Move
+from paydesk.orders.status_labels import PLAIN
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.terminals import handlers, store, stores
@@ -127,7 +130,7 @@ class Desk:
     async def order(self, *, seconds: int = 900) -> Order:
         """Create an order on the terminal."""
         order = self.new_order(seconds=seconds)
-        assert await self.database.write(lambda tx: orders.create(tx, order, order.created_ms))
+        assert await self.database.write(lambda tx: orders.create(Change(tx, order.created_ms, PLAIN), order))
         return order
 
     def new_order(self, *, seconds: int = 900) -> Order:
@@ -159,7 +162,7 @@ class Desk:
 
     async def move(self, move: Move, order: Order) -> Order | None:
         """Make a move that is not the terminal's, as a cancel or an expiry."""
-        return await self.database.write(lambda tx: orders.move(tx, move, order, self.clock.now_ms()))
+        return await self.database.write(lambda tx: orders.move(Change(tx, self.clock.now_ms(), PLAIN), move, order))
 
     async def now(self, order: Order) -> Order:
         """Return the current row of the order."""
@@ -260,8 +263,8 @@ def answered(outcome: Answer | Refusal) -> dict[str, Any]:
     """Assert that the outcome is a 200 and return its body."""
     assert isinstance(outcome, Answer), outcome
     assert outcome.status == 200
-    body = outcome.body if isinstance(outcome.body, dict) else json.loads(bytes(outcome.body))
-    return dict(body)
+    body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(outcome.body))
+    return body
 
 
 def refused(outcome: Answer | Refusal) -> str:

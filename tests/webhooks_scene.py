@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
 from aiohttp import web
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from paydesk.core.clock import Clock, MovableClock
+from paydesk.core.clock import Clock, MovableClock, rfc3339
 from paydesk.core.ids import ulid
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
@@ -24,18 +25,12 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import outbox, store, subscriptions
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import DeliveryJob
-from paydesk.webhooks.schemas import TOPIC, notification
+from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
 from paydesk.webhooks.sending import Sender
 
 SELLER = 1160535239
 APPLICATION = 3676047501096810
 KEYS = Keys(1, {1: b"k" * 32})
-
-INSERT_EVENT = """
-INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms, application_id, live)
-VALUES ($1, $2, $3, $4, $5, 'test', 'created', 'created', 'created', $6, $7, 1, 1)
-"""
 
 DELIVERIES = """
 SELECT delivery_id, subscription_id, version, status, attempts, next_ms, ended_ms
@@ -166,26 +161,34 @@ async def announce(database: Database, now_ms: int, order: str, version: int = 1
     event_id = str(uuid.uuid4())
 
     async def work(tx: Transaction) -> None:
-        body = notification(
-            event_id=event_id,
+        body = Notification(
+            id=event_id,
             action=action,
-            application_id=APPLICATION,
-            user_id=SELLER,
-            live=False,
-            now_ms=now_ms,
+            api_version="v1",
+            application_id=str(APPLICATION),
+            type=TYPES[TOPIC],
+            user_id=str(SELLER),
+            live_mode=False,
+            date_created=rfc3339(now_ms),
             data={"id": order, "version": version, "description": "café"},
         )
-        await tx.run(INSERT_EVENT, SELLER, order, version, event_id, action, body.decode(), now_ms)
         outbox.announce(
             tx,
-            seller_id=SELLER,
-            order_id=order,
-            version=version,
-            event_id=event_id,
-            application_id=APPLICATION,
-            live=False,
-            action=action,
-            now_ms=now_ms,
+            outbox.OrderEvent(
+                seller_id=SELLER,
+                order_id=order,
+                version=version,
+                event_id=event_id,
+                action=action,
+                move="test",
+                status="created",
+                status_detail="created",
+                payment_status_detail="created",
+                body=msgspec.json.encode(body).decode(),
+                created_ms=now_ms,
+                application_id=APPLICATION,
+                live=0,
+            ),
         )
 
     await database.write(work)

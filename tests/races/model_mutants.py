@@ -42,21 +42,23 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One live order per terminal",
         "an order with an unknown outcome does not block a new one",
         "orders/handlers.py",
-        "    if current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
+        "    if current.status in status.LIVE:\n"
+        "        raise _already_queued(conflicting, order.application_id, change.labels)\n",
         "    if current.state == status.CHECK_ON_TERMINAL:\n"
         "        failed = status.FAILED['processing_error']\n"
-        "        await store.move(call.tx, status.DECLINE, current, call.now_ms, to=failed)\n"
-        "    elif current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
+        "        await store.move(change, status.DECLINE, current, to=failed)\n"
+        "    elif current.status in status.LIVE:\n"
+        "        raise _already_queued(conflicting, order.application_id, change.labels)\n",
     ),
     (
-        "Cancel and the grant exclude each other",
+        "Cancel and the authorization permit exclude each other",
         "authorization is permitted after a cancel request",
         "orders/store.py",
-        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
-        "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
+        "AND {in_states(status.AT_TERMINAL)}\n   AND permitted_ms IS NULL",
+        "AND {in_states(*status.BEFORE_CHECK)}\n   AND permitted_ms IS NULL",
     ),
     (
-        "Cancel and the grant exclude each other",
+        "Cancel and the authorization permit exclude each other",
         "a cancel is requested after authorization was permitted",
         "orders/status.py",
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=True,\n',
@@ -66,16 +68,16 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "a late approval is recorded and not reversed",
         "device/results.py",
-        '    refusal = await _refuse(call, order, result_id, received, "late_approval", kind)\n',
-        '    refusal = await _refuse(call, order, result_id, received, "finished", kind)\n    return refusal\n',
+        '    refusal = await _refuse(change, order, result, "late_approval", error)\n',
+        '    refusal = await _refuse(change, order, result, "finished", error)\n    return refusal\n',
     ),
     (
         "An approved payment is never lost",
         "a reversal counts as confirmed before the acquirer was asked",
         "payments/reversals.py",
         "        return acquirer.reverse(",
-        "        from asyncio import sleep\n\n"
-        '        return sleep(0, Approved("1", 1))\n        return acquirer.reverse(',
+        '        from asyncio import sleep\n\n        return sleep(0, Approved("1", 1))\n'
+        "        return acquirer.reverse(",
     ),
     (
         "An approved payment is never lost",
@@ -88,7 +90,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "there is no inquiry for an order without an outcome",
         "orders/expiry.py",
-        '        await store.inquire(tx, moved, "no outcome in time", now_ms)\n',
+        '        await store.inquire(change, moved, "no outcome in time")\n',
         "        pass\n",
     ),
     (
@@ -117,7 +119,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "a failed order is not announced",
         "webhooks/outbox.py",
         "    tx.defer(\n        ANNOUNCE,\n",
-        '    if action == "order.failed":\n        return\n    tx.defer(\n        ANNOUNCE,\n',
+        '    if event.action == "order.failed":\n        return\n    tx.defer(\n        ANNOUNCE,\n',
     ),
     (
         "In order per order and subscription",

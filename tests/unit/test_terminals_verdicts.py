@@ -6,9 +6,10 @@ from typing import get_args
 
 import pytest
 
+from paydesk.core.response import schema_of
 from paydesk.device.schemas import ProgressRequest
 from paydesk.device.verdicts import TABLE, OrderState, Progress, judge, progress_of
-from paydesk.orders.response_schemas import PAYMENT
+from paydesk.orders.presentation import PaymentDocument
 from paydesk.orders.status import FAILED_DETAILS, ORIGINS
 
 STEPS = get_args(ProgressRequest.model_fields["step"].annotation)
@@ -65,4 +66,6 @@ def test_steps_after_authorizing_count_as_authorizing() -> None:
 
 def test_every_failed_detail_has_an_origin() -> None:
     """Every failed detail maps to an origin of the response schema."""
-    assert {ORIGINS[detail] for detail in FAILED_DETAILS} <= set(PAYMENT["properties"]["origin"]["enum"])
+    assert {ORIGINS[detail] for detail in FAILED_DETAILS} <= set(
+        schema_of(PaymentDocument)["properties"]["origin"]["enum"]
+    )

@@ -10,8 +10,12 @@ from standardwebhooks import Webhook
 
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
+from paydesk.orders import status
+from paydesk.orders.events import event_of
+from paydesk.orders.presentation import EXAMPLE_ORDER
+from paydesk.orders.status_labels import EXTENDED, PLAIN
 from paydesk.webhooks import signature
-from paydesk.webhooks.schemas import ACTIONS, notification
+from paydesk.webhooks.schemas import ACTIONS
 
 SECRET = Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 SECONDS = 1_742_505_638
@@ -69,19 +73,19 @@ def test_each_secret_signs_for_standard_webhooks() -> None:
         assert not signature.verify_standard(secret, headers, b"{}")
 
 
+DATA = (
+    '{"id":"ORD01J67CQQH5904WDBVZEM4JMEP3","type":"point","external_reference":"ext_ref_1234",'
+    '"status":"created","status_detail":"created","version":1,"transactions":{"payments":['
+    '{"id":"PAY01J67CQQH5904WDBVZEM4JMEP3","amount":"24.90","status":"created","status_detail":"created"}]}}'
+)
+"""The example order in notifications."""
+
+
 def test_notification_has_the_documented_fields_in_order() -> None:
-    """Ids are strings, times have milliseconds, and `data` is last and unchanged."""
-    body = notification(
-        event_id="e",
-        action="order.created",
-        application_id=3676047501096810,
-        user_id=1160535239,
-        live=True,
-        now_ms=1_769_869_602_109,
-        data={"id": "ORD1", "version": 1},
-    )
-    assert list(json.loads(body).items()) == [
-        ("id", "e"),
+    """Ids are strings, times have milliseconds, and `data` is last."""
+    event = event_of(status.CREATE, EXAMPLE_ORDER, 1_769_869_602_109, PLAIN)
+    assert list(json.loads(event.body).items()) == [
+        ("id", event.event_id),
         ("action", "order.created"),
         ("api_version", "v1"),
         ("application_id", "3676047501096810"),
@@ -89,13 +93,12 @@ def test_notification_has_the_documented_fields_in_order() -> None:
         ("user_id", "1160535239"),
         ("live_mode", True),
         ("date_created", "2026-01-31T14:26:42.109Z"),
-        ("data", {"id": "ORD1", "version": 1}),
+        ("data", json.loads(DATA)),
     ]
+    assert event.body.endswith(f'"data":{DATA}}}')
 
 
 def test_actions_are_those_of_the_table_of_moves() -> None:
     """The actions that can be subscribed are those of the moves."""
-    from paydesk.orders import status, status_labels
-
-    extended = {f"order.{word}" for word in status_labels.EXTENDED.values()}
+    extended = {f"order.{word}" for word in EXTENDED.extended.values()}
     assert set(ACTIONS) == {*(move.action for move in status.MOVES), *extended}

@@ -250,7 +250,7 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
         success["headers"]["location"] = _header("Location")
     elif status != 204:
         any_body: Json = {} if row.media_type == "application/json" else {"type": "string"}
-        schema = any_body if row.answer is None else fields.hoisted(_answer_schema(row), shared.schemas)
+        schema = any_body if row.answer is None else fields.hoisted(answer_schema(row), shared.schemas)
         media: Json = {"schema": schema}
         if row.example is not None:
             media["example"] = row.example
@@ -260,13 +260,14 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
     return success
 
 
-def _answer_schema(row: Operation) -> Json:
+def answer_schema(row: Operation) -> Json:
+    """Return the JSON schema of the body of a success."""
     return dict(row.answer or {}) if isinstance(row.answer, dict | None) else schema_of(row.answer)
 
 
 def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Json]]:
     """Yield links from a created object to the operations below its path."""
-    made = _answer_schema(row).get("properties", {})
+    made = answer_schema(row).get("properties", {})
     for other in rows:
         names = _PARAMETER.findall(other.path)
         if other.surface == row.surface and other.path.startswith(f"{row.path}/{{") and len(names) == 1:

@@ -12,7 +12,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import lists
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.presentation import order_document
+from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels, labels_of
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
@@ -47,6 +47,13 @@ SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrence
 FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
 
 
+class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
+    """An order as applications see it, with its history."""
+
+    events: list[dict[str, Any]]
+    deliveries: list[dict[str, Any]]
+
+
 async def get_order(call: Call) -> Answer:
     """Return an order with all its status changes and notifications."""
     seller_id = await owner_of(call.tx, call.path)
@@ -57,11 +64,11 @@ async def get_order(call: Call) -> Answer:
     labels = labels_of(call.settings)
     return Answer(
         200,
-        {
-            **order_document(order, labels),
-            "events": [_move(row, labels) for row in moves],
-            "deliveries": [_delivery(row) for row in deliveries],
-        },
+        InspectedOrder(
+            **msgspec.structs.asdict(order_document(order, labels)),
+            events=[_move(row, labels) for row in moves],
+            deliveries=[_delivery(row) for row in deliveries],
+        ),
     )
 
 

@@ -31,9 +31,7 @@ def paging(key: Key) -> tuple[Query, Query]:
     return LIMIT, Query("after", after, "The `next` of the previous page.")
 
 
-async def page(
-    tx: Transaction, call: Call, sql: str, first: Key, present: Callable[[Row], dict[str, Any]], *args: Any
-) -> Answer:
+async def page(tx: Transaction, call: Call, sql: str, first: Key, present: Callable[[Row], Any], *args: Any) -> Answer:
     """Return one page. `sql` takes the key to start after, the limit and `args`; its rows begin with their key.
 
     `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.

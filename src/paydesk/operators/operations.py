@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
+from paydesk.core.response import schema_of
 from paydesk.operation import Operation, Query
 from paydesk.operators import (
     accounts,
@@ -37,7 +38,7 @@ from paydesk.operators.schemas import (
     TerminalRequest,
 )
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.response_schemas import ORDER as APPLICATIONS_ORDER
+from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
 _REVERSAL = Resource(
@@ -114,7 +115,7 @@ OPERATIONS = (
         development=True,
         errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
-    listing("orders", orders.find_all, APPLICATIONS_ORDER, *orders.QUERY),
+    listing("orders", orders.find_all, schema_of(OrderDocument), *orders.QUERY),
     Operation(
         method="GET",
         path=f"{BASE}/orders/{{order_id}}",
@@ -149,7 +150,7 @@ OPERATIONS = (
         surface="operator",
         handler=outcomes.resolve,
         body=ResolveRequest,
-        answer=APPLICATIONS_ORDER,
+        answer=OrderDocument,
         path_pattern=ORDER_ID_PATTERN,
         errors=(ORDER_NOT_FOUND, CANNOT_RESOLVE_ORDER),
     ),

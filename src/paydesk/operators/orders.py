@@ -9,7 +9,7 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import order_document
+from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.status_labels import EXTENDED, Labels, labels_of
@@ -73,5 +73,5 @@ def _status_filter(status: str, labels: Labels) -> tuple[str, str, str, str]:
     return dict(conditions).get("status", ""), dict(conditions).get("status_detail", ""), one, other
 
 
-def _present(labels: Labels, row: Row) -> dict[str, Any]:
+def _present(labels: Labels, row: Row) -> OrderDocument:
     return order_document(Order(*row), labels)

@@ -2,59 +2,53 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from paydesk.core import ids
+from paydesk.core.clock import rfc3339
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
-from paydesk.orders.presentation import notification_data
+from paydesk.orders.presentation import notified_order
 from paydesk.orders.status import Move
+from paydesk.orders.status_labels import Labels
 from paydesk.webhooks import outbox
-from paydesk.webhooks.schemas import notification
-
-RECORD_EVENT = """
-INSERT INTO order_events (seller_id, order_id, version, event_id, action, move, status, status_detail,
-                          payment_status_detail, body, created_ms, application_id, live)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
+from paydesk.webhooks.outbox import OrderEvent
+from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
 
 
 def record(change: Change, move: Move, order: Order) -> None:
     """Record the move that brought the order to its state, and its deliveries, in the move's transaction."""
-    tx, now_ms = change.tx, change.now_ms
-    event_id, action = ids.uuid(), change.labels.action_of(move, order)
-    body = notification(
-        event_id=event_id,
+    outbox.announce(change.tx, event_of(move, order, change.now_ms, change.labels))
+    change.tx.notify(f"terminal:{order.terminal_id}")
+    change.tx.notify(f"events:{order.seller_id}.{order.application_id}.{order.live}")
+
+
+def event_of(move: Move, order: Order, now_ms: int, labels: Labels) -> OrderEvent:
+    """Return the event of a move that brought the order to its state, with its notification."""
+    event_id, action = ids.uuid(), labels.action_of(move, order)
+    notification = Notification(
+        id=event_id,
         action=action,
-        application_id=order.application_id,
-        user_id=order.seller_id,
-        live=bool(order.live),
-        now_ms=now_ms,
-        data=notification_data(order, change.labels),
+        api_version="v1",
+        application_id=str(order.application_id),
+        type=TYPES[TOPIC],
+        user_id=str(order.seller_id),
+        live_mode=bool(order.live),
+        date_created=rfc3339(now_ms),
+        data=notified_order(order, labels),
     )
-    tx.defer(
-        RECORD_EVENT,
-        order.seller_id,
-        order.order_id,
-        order.version,
-        event_id,
-        action,
-        move.name,
-        order.status,
-        order.status_detail,
-        order.payment_status_detail,
-        body.decode(),
-        now_ms,
-        order.application_id,
-        order.live,
-    )
-    outbox.announce(
-        tx,
+    return OrderEvent(
         seller_id=order.seller_id,
         order_id=order.order_id,
         version=order.version,
         event_id=event_id,
-        application_id=order.application_id,
-        live=bool(order.live),
         action=action,
-        now_ms=now_ms,
+        move=move.name,
+        status=order.status,
+        status_detail=order.status_detail,
+        payment_status_detail=order.payment_status_detail,
+        body=msgspec.json.encode(notification).decode(),
+        created_ms=now_ms,
+        application_id=order.application_id,
+        live=order.live,
     )
-    tx.notify(f"terminal:{order.terminal_id}")
-    tx.notify(f"events:{order.seller_id}.{order.application_id}.{order.live}")

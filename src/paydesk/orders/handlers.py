@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from paydesk.core import ids
-from paydesk.core.durations import seconds_of
 from paydesk.core.errors import Refusal
-from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import search_store, searching, status, store
 from paydesk.orders.change import Change, change_of
@@ -19,9 +14,8 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.order import Order
-from paydesk.orders.presentation import order_document
-from paydesk.orders.schemas import OrderRequest
+from paydesk.orders.order import Order, new_order
+from paydesk.orders.presentation import OrderPage, Paging, order_document
 from paydesk.orders.status_labels import Labels, labels_of
 from paydesk.terminals import store as terminals
 from paydesk.terminals.modes import ORDER_MODES
@@ -42,7 +36,7 @@ def order_key(call: Call) -> tuple[str, ...]:
 
 async def create(call: Call) -> Handled:
     """Create an order for a terminal that accepts orders and has no live one."""
-    change, order = change_of(call), _new(call)
+    change, order = change_of(call), new_order(call)
     # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
     terminal = await terminals.for_order(call.tx, order.seller_id, order.terminal_id)
     if terminal is None or terminal.live != order.live:
@@ -79,15 +73,9 @@ async def search(call: Call) -> Handled:
     seller_id, live = call.caller.seller_id, call.caller.live
     total = await search_store.count(call.tx, seller_id, query, live=live)
     page = await search_store.page(call.tx, seller_id, query, live=live) if total > query.offset else []
-    paging = {
-        "total": total,
-        "total_pages": -(-total // query.limit),
-        "offset": query.offset,
-        "limit": query.limit,
-    }
-    # Existing clients expect strings.
-    data = [order_document(order, labels) for order in page]
-    return Answer(200, {"data": data, "paging": {name: str(paging[name]) for name in paging}})
+    total_pages = -(-total // query.limit)
+    paging = Paging(str(total), str(total_pages), str(query.offset), str(query.limit))
+    return Answer(200, OrderPage([order_document(order, labels) for order in page], paging))
 
 
 async def cancel(call: Call) -> Handled:
@@ -138,47 +126,3 @@ async def requested_order(call: Call) -> Order:
     if order is None or bool(order.live) != call.caller.live:
         raise ORDER_NOT_FOUND.with_reason("unknown order" if order is None else "other mode")
     return order
-
-
-def _new(call: Call) -> Order:
-    request: OrderRequest = call.body
-    caller, now_ms = call.caller, call.now_ms
-    payment = request.transactions.payments[0]
-    amount_minor = minor_units(payment.amount, CURRENCIES[caller.currency].decimals)
-    expiration_time = request.expiration_time or call.settings.order_expiration_default
-    seconds = seconds_of(expiration_time)
-    assert amount_minor is not None, "the amount was validated"
-    assert seconds is not None, "the duration was validated"
-    return Order(
-        seller_id=caller.seller_id,
-        order_id=f"ORD{ids.ulid(now_ms)}",
-        application_id=caller.application_id,
-        live=int(caller.live),
-        terminal_id=request.config.point.terminal_id,
-        status=status.CREATED.status,
-        status_detail=status.CREATED.detail,
-        payment_status_detail=status.CREATED.payment_detail,
-        version=1,
-        currency=caller.currency,
-        country=caller.country,
-        amount=payment.amount,
-        amount_minor=amount_minor,
-        external_reference=request.external_reference,
-        description=request.description,
-        expiration_time=expiration_time,
-        config=request.config.model_dump_json(exclude_none=True),
-        integration_data=_json(_integration_data(call, request)),
-        created_ms=now_ms,
-        updated_ms=now_ms,
-        expires_ms=now_ms + seconds * 1000,
-    )
-
-
-def _integration_data(call: Call, request: OrderRequest) -> dict[str, object]:
-    data = request.integration_data
-    echoed = data.model_dump(exclude_none=True) if data is not None else {}
-    return {"application_id": str(call.caller.application_id), **echoed}
-
-
-def _json(document: dict[str, object]) -> str:
-    return msgspec.json.encode(document).decode()

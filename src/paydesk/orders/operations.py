@@ -14,8 +14,9 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.response_schemas import EXAMPLE, ORDER, SEARCH_RESPONSE, example_at
+from paydesk.orders.presentation import EXAMPLE, OrderDocument, OrderPage, example_at
 from paydesk.orders.schemas import CancelRequest, OrderRequest
+from paydesk.orders.status import CANCELED_BY_API
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -31,7 +32,7 @@ OPERATIONS: tuple[Operation, ...] = (
         conflict_keys=handlers.terminal_key,
         status=201,
         body=OrderRequest,
-        answer=ORDER,
+        answer=OrderDocument,
         example=EXAMPLE,
         errors=(FORBIDDEN_CHECKING_TERMINAL_OWNER, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL),
     ),
@@ -50,7 +51,7 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="heavy",
         handler=handlers.search,
         query=searching.PARAMETERS,
-        answer=SEARCH_RESPONSE,
+        answer=OrderPage,
         example={"data": [EXAMPLE], "paging": {"total": "1", "total_pages": "1", "offset": "0", "limit": "50"}},
         errors=(UNSUPPORTED_PROPERTIES, PROPERTY_VALUE),
     ),
@@ -65,7 +66,7 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="read",
         handler=handlers.get,
         path_pattern=ORDER_ID_PATTERN,
-        answer=ORDER,
+        answer=OrderDocument,
         example=EXAMPLE,
         errors=(ORDER_NOT_FOUND,),
     ),
@@ -95,8 +96,8 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         path_pattern=ORDER_ID_PATTERN,
-        answer=ORDER,
-        example=example_at("canceled", "canceled", "canceled_by_api"),
+        answer=OrderDocument,
+        example=example_at(CANCELED_BY_API),
         errors=(ORDER_NOT_FOUND, ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
     ),
 )

@@ -1,11 +1,22 @@
-"""An order's row."""
+"""An order's row: its columns, the row of a new order, and the refunds in it."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Literal
+
 import msgspec
 
+from paydesk.core import ids
+from paydesk.core.durations import seconds_of
+from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.orders import status
 from paydesk.orders.status import State
+
+if TYPE_CHECKING:
+    from paydesk.operation import Call
+    from paydesk.orders.schemas import OrderRequest
+
+RefundStatus = Literal["processing", "processed", "failed"]
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -68,3 +79,58 @@ class Order(msgspec.Struct, frozen=True):
     def is_overdue(self, now_ms: int) -> bool:
         """Return whether the order should be expired: its time is over and no authorization permit was issued."""
         return self.expires_ms <= now_ms and self.permitted_ms is None and self.state in status.EXPIRE.sources
+
+
+def new_order(call: Call) -> Order:
+    """Return the row of the order that a request creates."""
+    request: OrderRequest = call.body
+    caller, now_ms = call.caller, call.now_ms
+    payment = request.transactions.payments[0]
+    amount_minor = minor_units(payment.amount, CURRENCIES[caller.currency].decimals)
+    expiration_time = request.expiration_time or call.settings.order_expiration_default
+    seconds = seconds_of(expiration_time)
+    assert amount_minor is not None, "the amount was validated"
+    assert seconds is not None, "the duration was validated"
+    sent = request.integration_data.model_dump(exclude_none=True) if request.integration_data is not None else {}
+    integration_data = {"application_id": str(caller.application_id), **sent}
+    return Order(
+        seller_id=caller.seller_id,
+        order_id=f"ORD{ids.ulid(now_ms)}",
+        application_id=caller.application_id,
+        live=int(caller.live),
+        terminal_id=request.config.point.terminal_id,
+        status=status.CREATED.status,
+        status_detail=status.CREATED.detail,
+        payment_status_detail=status.CREATED.payment_detail,
+        version=1,
+        currency=caller.currency,
+        country=caller.country,
+        amount=payment.amount,
+        amount_minor=amount_minor,
+        external_reference=request.external_reference,
+        description=request.description,
+        expiration_time=expiration_time,
+        config=request.config.model_dump_json(exclude_none=True),
+        integration_data=msgspec.json.encode(integration_data).decode(),
+        created_ms=now_ms,
+        updated_ms=now_ms,
+        expires_ms=now_ms + seconds * 1000,
+    )
+
+
+class OrderRefund(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refund as the order's column `refunds` has it, in a JSON array."""
+
+    id: str
+    amount: str
+    status: RefundStatus
+    created_ms: int
+    reference_id: str | None = None
+
+
+_decode_refunds = msgspec.json.Decoder(list[OrderRefund]).decode
+
+
+def refunds_of(column: str | None) -> list[OrderRefund]:
+    """Return the refunds in the column `refunds`, oldest first."""
+    return _decode_refunds(column) if column is not None else []

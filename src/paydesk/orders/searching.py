@@ -13,7 +13,7 @@ from paydesk.core.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, R
 from paydesk.core.text import CHARACTER, has_forbidden
 from paydesk.operation import Query
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.status import STATES
+from paydesk.orders.status import DETAILS
 from paydesk.orders.status_labels import EXTENDED, Labels
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
@@ -22,7 +22,6 @@ DAY_MS = 24 * 3600 * 1000
 DEFAULT_MS, RANGE_MS_MAX = 30 * DAY_MS, 31 * DAY_MS
 """A calendar month has at most 31 days."""
 NEVER_MS = 2**62
-DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
 NAME_CHARACTERS_MAX = 64
 FAULTS_MAX = 50
 

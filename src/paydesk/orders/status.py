@@ -70,6 +70,8 @@ STATES = (
     EXPIRED,
     *FAILED.values(),
 )
+DETAILS = tuple(dict.fromkeys(state.detail for state in STATES))
+PAYMENT_DETAILS = tuple(dict.fromkeys(state.payment_detail for state in STATES))
 
 
 def in_states(*states: State) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from paydesk.core.lifecycle import Lifecycle, Move, State, states_of
+from paydesk.orders.order import RefundStatus
 
-RefundStatus = Literal["processing", "processed", "failed"]
 PROCESSING, PROCESSED, FAILED = states_of(RefundStatus)
 
 REFUNDS = Lifecycle(

@@ -16,7 +16,8 @@ from paydesk.payments.errors import (
     REFUND_PERIOD_EXCEEDED,
     TRANSACTION_NOT_FOUND,
 )
-from paydesk.payments.schemas import REFUND_EXAMPLE, REFUND_RESPONSE, RefundRequest
+from paydesk.payments.refund import EXAMPLE, RefundResponse
+from paydesk.payments.schemas import RefundRequest
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -40,8 +41,8 @@ OPERATIONS: tuple[Operation, ...] = (
         status=201,
         body=RefundRequest,
         path_pattern=ORDER_ID_PATTERN,
-        answer=REFUND_RESPONSE,
-        example=REFUND_EXAMPLE,
+        answer=RefundResponse,
+        example=EXAMPLE,
         errors=(
             ORDER_NOT_FOUND,
             TRANSACTION_NOT_FOUND,

@@ -1,13 +1,23 @@
-"""A refund: its row, and its form in responses and notifications."""
+"""A refund: its row, its part of the order's row, and the response to its request."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
-from paydesk.core.clock import rfc3339
-from paydesk.orders.order import Order
+from paydesk.core.response import Response
+from paydesk.orders.order import Order, OrderRefund, RefundStatus, refunds_of
+from paydesk.orders.presentation import (
+    EXAMPLE_ORDER,
+    OrderId,
+    RefundDocument,
+    Status,
+    StatusDetail,
+    example,
+    refund_document,
+)
 
 
 class Refund(msgspec.Struct, frozen=True):
@@ -25,7 +35,7 @@ class Refund(msgspec.Struct, frozen=True):
     idempotency_key: str
     amount: str
     amount_minor: int
-    status: Literal["processing", "processed", "failed"]
+    status: RefundStatus
     created_ms: int
     attempts: int
     unsent: int = 0
@@ -37,41 +47,56 @@ class Refund(msgspec.Struct, frozen=True):
         return f"PAY{self.order_id[3:]}"
 
     @property
+    def in_order(self) -> OrderRefund:
+        """Return the refund as its order's row has it."""
+        return OrderRefund(self.refund_id, self.amount, self.status, self.created_ms, self.reference_id)
+
+    @property
     def was_never_sent(self) -> bool:
         """Return whether no attempt reached the acquirer, given that the current one did not."""
         return self.attempts == self.unsent + 1
 
 
-def refund_response(order: Order, refund: Refund) -> dict[str, Any]:
-    """Return the response to a refund request: the order's status and this refund alone."""
-    return {
-        "id": order.order_id,
-        "status": order.status,
-        "status_detail": order.status_detail,
-        "transactions": {"refunds": [_document(refund)]},
-    }
-
-
 def with_refund(refunds: str | None, refund: Refund) -> str:
-    """Return the order's refunds, as JSON, with this one added or replaced."""
-    others = msgspec.json.decode(refunds) if refunds is not None else []
-    place = next((place for place, other in enumerate(others) if other["id"] == refund.refund_id), len(others))
-    return msgspec.json.encode([*others[:place], _document(refund), *others[place + 1 :]]).decode()
+    """Return the order's column `refunds` with this one added or replaced."""
+    by_id = {one.id: one for one in refunds_of(refunds)} | {refund.refund_id: refund.in_order}
+    return msgspec.json.encode(list(by_id.values())).decode()
 
 
 def without_refund(refunds: str | None, refund: Refund) -> str | None:
-    """Return the order's refunds, as JSON, without this one; None if none remains."""
-    others = [other for other in msgspec.json.decode(refunds or "[]") if other["id"] != refund.refund_id]
+    """Return the order's column `refunds` without this one; None if none remains."""
+    others = [one for one in refunds_of(refunds) if one.id != refund.refund_id]
     return msgspec.json.encode(others).decode() if others else None
 
 
-def _document(refund: Refund) -> dict[str, Any]:
-    reference = {"reference_id": refund.reference_id} if refund.reference_id is not None else {}
-    return {
-        "id": refund.refund_id,
-        "transaction_id": refund.payment_id,
-        **reference,
-        "amount": refund.amount,
-        "status": refund.status,
-        "created_date": rfc3339(refund.created_ms),
-    }
+class RefundTransactions(Response, frozen=True):
+    """The one refund of a response."""
+
+    refunds: Annotated[list[RefundDocument], Meta(min_length=1, max_length=1)]
+
+
+class RefundResponse(Response, frozen=True):
+    """The response to a refund request: the order's status and this refund alone."""
+
+    id: OrderId
+    status: Status
+    status_detail: StatusDetail
+    transactions: RefundTransactions
+
+
+def refund_response(order: Order, refund: Refund) -> RefundResponse:
+    """Return the response to the refund's request."""
+    return _response(order, refund.in_order)
+
+
+def _response(order: Order, refund: OrderRefund) -> RefundResponse:
+    transactions = RefundTransactions([refund_document(order, refund)])
+    return RefundResponse(order.order_id, order.status, order.status_detail, transactions)
+
+
+EXAMPLE = example(
+    _response(
+        msgspec.structs.replace(EXAMPLE_ORDER, status="processed", status_detail="partially_refunded"),
+        OrderRefund("REF01J67D5XJVM2Z0S9C3HQ4T8W1N", "5.00", "processed", 1_769_871_731_480, "115019989861"),
+    )
+)

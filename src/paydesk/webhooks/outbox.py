@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from paydesk.core import ids
+from paydesk.core.clock import rfc3339
 from paydesk.storage.database import Transaction
 from paydesk.webhooks.schedule import PENDING
-from paydesk.webhooks.schemas import connect_notification
+from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES, Notification
 
 # `actions` is the JSON array that msgspec writes, so an action appears in it within quotes.
 ANNOUNCE = f"""
@@ -39,29 +42,44 @@ SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscript
 """
 
 
-def announce(  # noqa: PLR0913 - the event's columns, each by name
-    tx: Transaction,
-    *,
-    seller_id: int,
-    order_id: str,
-    version: int,
-    event_id: str,
-    application_id: int,
-    live: bool,
-    action: str,
-    now_ms: int,
-) -> None:
-    """Insert the deliveries of an order's event."""
+class OrderEvent(msgspec.Struct, frozen=True):
+    """One row of `order_events`, the columns that a move writes."""
+
+    seller_id: int
+    order_id: str
+    version: int
+    event_id: str
+    action: str
+    move: str
+    status: str
+    status_detail: str
+    payment_status_detail: str
+    body: str
+    created_ms: int
+    application_id: int
+    live: int
+
+
+_COLUMNS = OrderEvent.__struct_fields__
+
+ADD_ORDER_EVENT = f"""
+INSERT INTO order_events ({", ".join(_COLUMNS)})
+VALUES ({", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))})"""
+
+
+def announce(tx: Transaction, event: OrderEvent) -> None:
+    """Insert an order's event and its deliveries."""
+    tx.defer(ADD_ORDER_EVENT, *msgspec.structs.astuple(event))
     tx.defer(
         ANNOUNCE,
-        seller_id,
-        event_id,
-        order_id,
-        version,
-        now_ms,
-        application_id,
-        int(live),
-        action,
+        event.seller_id,
+        event.event_id,
+        event.order_id,
+        event.version,
+        event.created_ms,
+        event.application_id,
+        event.live,
+        event.action,
         notify="deliveries",
     )
 
@@ -69,9 +87,18 @@ def announce(  # noqa: PLR0913 - the event's columns, each by name
 async def announce_connect(tx: Transaction, *, seller_id: int, application_id: int, action: str, now_ms: int) -> None:
     """Insert an event of topic `mp-connect` and its deliveries, to live and test subscriptions alike."""
     event_id = ids.event_number()
-    body = connect_notification(
-        event_id=event_id, action=action, application_id=application_id, user_id=seller_id, now_ms=now_ms
-    ).decode()
+    notification = Notification(
+        id=event_id,
+        action=action,
+        api_version="v1",
+        application_id=str(application_id),
+        type=TYPES[CONNECT_TOPIC],
+        user_id=seller_id,
+        live_mode=True,
+        date_created=rfc3339(now_ms),
+        data={"id": str(seller_id)},
+    )
+    body = msgspec.json.encode(notification).decode()
     row = None
     while row is None:
         row = await tx.one(ADD_APPLICATION_EVENT, seller_id, application_id, action, body, now_ms)

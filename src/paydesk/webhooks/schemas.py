@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-import msgspec
-
-from paydesk.core.clock import rfc3339
+from paydesk.core.response import Response, Time
 
 TOPIC = "orders"
 """The topic of order notifications."""
@@ -39,47 +36,17 @@ ACTIONS_OF = {TOPIC: ACTIONS, CONNECT_TOPIC: (AUTHORIZED, DEAUTHORIZED)}
 TYPES = {TOPIC: "order", CONNECT_TOPIC: "mp-connect"}
 """The `type` of a notification, in its body and in the query, by topic."""
 
-_encoder = msgspec.json.Encoder()
 
+class Notification(Response, frozen=True):
+    """The body of a notification."""
 
-def notification(
-    *,
-    event_id: str,
-    action: str,
-    application_id: int,
-    user_id: int,
-    live: bool,
-    now_ms: int,
-    data: Mapping[str, Any],
-) -> bytes:
-    """Encode a notification about an order; `data` is the order as notifications show it."""
-    return _encoder.encode(
-        {
-            "id": event_id,
-            "action": action,
-            "api_version": "v1",
-            "application_id": str(application_id),
-            "type": TYPES[TOPIC],
-            "user_id": str(user_id),
-            "live_mode": live,
-            "date_created": rfc3339(now_ms),
-            "data": data,
-        }
-    )
-
-
-def connect_notification(*, event_id: int, action: str, application_id: int, user_id: int, now_ms: int) -> bytes:
-    """Encode a notification about a seller's consent. A consent covers live and test; `live_mode` is always true."""
-    return _encoder.encode(
-        {
-            "id": event_id,
-            "action": action,
-            "api_version": "v1",
-            "application_id": str(application_id),
-            "type": TYPES[CONNECT_TOPIC],
-            "user_id": user_id,
-            "live_mode": True,
-            "date_created": rfc3339(now_ms),
-            "data": {"id": str(user_id)},
-        }
-    )
+    id: str | int
+    action: str
+    api_version: Literal["v1"]
+    application_id: str
+    type: str
+    user_id: str | int
+    """A string about orders, a number about consents: existing receivers expect both."""
+    live_mode: bool
+    date_created: Time
+    data: Any

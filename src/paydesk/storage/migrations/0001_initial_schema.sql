@@ -326,7 +326,7 @@ CREATE TABLE orders (
     authorization_code     text,
     payment_method         text,               -- JSON, as responses have it
     card                   text,               -- JSON, as responses have it
-    refunds                text,               -- JSON, as responses have it; NULL: none was ever requested
+    refunds                text,               -- JSON array (orders/order.py: OrderRefund); NULL: none
     origin                 text,
     PRIMARY KEY (seller_id, order_id),
     -- The states of the transition table (a test compares them). A new order's state comes first and by itself: SQLite
