@@ -15,9 +15,10 @@ from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels, labels_of
 from paydesk.storage.database import Row, Transaction
+from paydesk.webhooks import schedule
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
-DELIVERY_STATUSES = ("pending", "delivered", "exhausted", "superseded", "withdrawn")
+DELIVERY_STATUSES = schedule.DELIVERIES.names
 
 # Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
 OWNER = """
@@ -29,9 +30,9 @@ SELECT version, event_id, action, move, status, status_detail, payment_status_de
 FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
 
 # An attempt in progress is not counted: it has not failed yet.
-_DELIVERY = """
+_DELIVERY = f"""
 seller_id, delivery_id, subscription_id, order_id, version, status,
-attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {schedule.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 DELIVERIES_OF_ORDER = f"""

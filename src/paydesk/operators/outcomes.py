@@ -13,24 +13,23 @@ from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
-from paydesk.payments import resolving
+from paydesk.payments import lifecycles, resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.storage.database import Row, Transaction
 
-REVERSAL_STATUSES = ("pending", "reversed", "not_found")
-REFUND_STATUSES = ("processing", "processed", "failed")
+REVERSAL_STATUSES, REFUND_STATUSES = lifecycles.REVERSALS.names, lifecycles.REFUNDS.names
 WALL = SystemClock()
 """The system clock, which leases of jobs use."""
 
 # An attempt in progress is not counted: it has not failed yet.
-_REVERSAL = """
+_REVERSAL = f"""
 seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status,
-attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-_INQUIRY = """
+_INQUIRY = f"""
 seller_id, order_id, live, reason, reversing_ms, outcome,
-attempts - CASE WHEN ended_ms IS NULL AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 REVERSALS = f"""
@@ -46,12 +45,12 @@ SELECT sellers.seller_id, reversals.order_id FROM sellers
 
 INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
-WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR ended_ms IS NULL)
+WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR {lifecycles.INQUIRIES.open})
 ORDER BY seller_id, order_id LIMIT $3"""
 
-REFUNDS = """
+REFUNDS = f"""
 SELECT seller_id, refund_id, order_id, live, amount, status,
-attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms FROM refunds
 WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, refund_id LIMIT $3"""
@@ -114,7 +113,9 @@ async def resolve_reversal(call: Call) -> Answer:
         after_seconds=call.settings.resolve_after_seconds,
     )
     after = {"status": body.outcome, "reason": body.reason}
-    await audit.record(call, call.tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
+    await audit.record(
+        call, call.tx, "reversals.resolve", call.path, before={"status": lifecycles.PENDING.name}, after=after
+    )
     ended = await call.tx.one(REVERSAL, seller_id, call.path)
     assert ended is not None, "it was resolved in this transaction"
     return Answer(200, _reversal(ended))
@@ -152,7 +153,7 @@ def _inquiry(row: Row) -> dict[str, Any]:
         "order_id": order_id,
         "live_mode": bool(live),
         "reason": reason,
-        "status": "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing",
+        "status": lifecycles.inquiry_status(reversing_ms, outcome),
         **({"outcome": outcome} if outcome is not None else {}),
     }
     return document | _times(row[6:])

@@ -8,6 +8,7 @@ from paydesk.operator_events import Kind
 from paydesk.operators.history import DELIVERY_STATUSES
 from paydesk.operators.outcomes import REFUND_STATUSES, REVERSAL_STATUSES
 from paydesk.operators.schemas import ROLES
+from paydesk.payments import lifecycles
 from paydesk.webhooks.schemas import ACTIONS_OF
 
 DATE = {"type": "string", "format": "date-time"}
@@ -215,11 +216,11 @@ INQUIRY = object_of(
         "order_id": TEXT,
         "live_mode": BOOLEAN,
         "reason": TEXT,
-        "status": {"enum": ["asking", "reversing", "ended"]},
+        "status": {"enum": list(lifecycles.INQUIRIES.names)},
         "attempts": NUMBER,
         "created_date": DATE,
     },
-    outcome={"enum": ["approved", "declined", "not_found", "result", "operator", "simulated", "forgone"]},
+    outcome={"enum": list(get_args(lifecycles.InquiryOutcome))},
     next_date=DATE,
     ended_date=DATE,
 )

@@ -37,6 +37,12 @@ ASKING = State("asking", ("ended_ms IS NULL", "reversing_ms IS NULL"))
 REVERSING = State("reversing", ("ended_ms IS NULL", "reversing_ms IS NOT NULL"))
 ENDED = State("ended", ("ended_ms IS NOT NULL",))
 
+
+def inquiry_status(reversing_ms: int | None, outcome: str | None) -> InquiryStatus:
+    """Return the status of an inquiry's row."""
+    return "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing"
+
+
 InquiryOutcome = Literal["approved", "declined", "not_found", "result", "operator", "simulated", "forgone"]
 """How an inquiry ended: by the acquirer's answer (the first three; `not_found` also after its reversal), by the
 terminal's result, by an operator, in a simulation, or before it began, because the outcome was to be simulated."""
