@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from paydesk.core.crash_points import reached
 from paydesk.orders import store
-from paydesk.orders.change import Change
+from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments.acquirer import Acquirer, InquiryResult, NotFound, Outcome, payment_of, response
-from paydesk.payments.jobs import AcquirerJob, OpenJob, commit, describe, log, next_attempt_ms
+from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
 from paydesk.payments.outcomes import alert
+from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -45,11 +46,11 @@ class Attempt(ABC, Generic[J]):
     conflict_keys: tuple[str, ...] = ()
 
     def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order) -> None:
-        self.settings, self.job, self.row, self.order = context.settings, job, row, order
+        self._context, self.settings = context, context.settings
+        self.job, self.row, self.order = job, row, order
         self.acquirer = context.acquirer(live=bool(row.live))
         self.not_found_ms = context.settings.inquiry_not_found_seconds * 1000
         """For so long a payment must not be found before it is reversed."""
-        self._context = context
 
     @classmethod
     async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
@@ -78,8 +79,15 @@ class Attempt(ABC, Generic[J]):
             await self._reverse(self.acquirer)
 
     async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
-        """Commit the effect of a step, with the order's row locked."""
-        return await commit(self._context, self.order, effect, *self.conflict_keys)
+        """Commit the effect of a step in one transaction that locks the order's row."""
+        database, settings, now_ms = self._context.database, self.settings, self._context.clock.now_ms()
+
+        async def work(tx: Transaction) -> R:
+            current = await store.lock(tx, self.order.seller_id, self.order.order_id)
+            assert current is not None, "orders are never deleted"
+            return await effect(change_at(tx, now_ms, settings), current)
+
+        return await database.write(work, conflict_keys=(f"order:{self.order.order_id}", *self.conflict_keys))
 
     async def retry(self, change: Change, order: Order, result: InquiryResult) -> None:
         """Schedule a retry after the pause; of a payment not found, no later than it can be reversed."""

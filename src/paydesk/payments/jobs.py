@@ -1,4 +1,4 @@
-"""Jobs that call the acquirer: their rows, which one node claims, and their commits.
+"""Jobs that call the acquirer: the open rows of a table, each claimed by one node for an attempt.
 
 Every attempt of a job has the same idempotency key at the acquirer.
 """
@@ -14,9 +14,7 @@ import structlog
 from paydesk.core.crash_points import reached
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.jobs import Claim, Job, JobWorker
-from paydesk.orders import store
-from paydesk.orders.change import Change, change_at
-from paydesk.orders.order import Order
+from paydesk.orders.change import Change
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX
 from paydesk.payments.refund import Refund
 from paydesk.storage.database import Database, Transaction
@@ -45,7 +43,6 @@ class OpenJob(msgspec.Struct, frozen=True):
 
 
 T = TypeVar("T", bound=OpenJob | Refund)
-R = TypeVar("R")
 
 
 class AcquirerJob(Job[int, T]):
@@ -134,20 +131,6 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
     def _id(self, row: T) -> str:
         found: str = getattr(row, self._key)
         return found
-
-
-async def commit(
-    context: WorkerContext, order: Order, effect: Callable[[Change, Order], Awaitable[R]], *conflict_keys: str
-) -> R:
-    """Commit an effect in one transaction that locks the order's row."""
-    now_ms = context.clock.now_ms()
-
-    async def work(tx: Transaction) -> R:
-        current = await store.lock(tx, order.seller_id, order.order_id)
-        assert current is not None, "orders are never deleted"
-        return await effect(change_at(tx, now_ms, context.settings), current)
-
-    return await context.database.write(work, conflict_keys=(f"order:{order.order_id}", *conflict_keys))
 
 
 def next_attempt_ms(attempts: int, now_ms: int, pauses_seconds: tuple[int, ...]) -> int:
