@@ -6,11 +6,11 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from types import ModuleType
 from typing import Any
 
 import paydesk
+from paydesk.jobs import Job
 from paydesk.storage.statements import without_comments
 
 ALLOWED_MODULES = "paydesk.invariants."
@@ -31,10 +31,8 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
         yield from (text for one in value.values() for text in _texts(name, one))
     elif isinstance(value, tuple | list):
         yield from (text for one in value for text in _texts(name, one))
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            if isinstance(text := getattr(value, field.name), str):
-                yield f"{name}.{field.name}", text
+    elif isinstance(value, Job):
+        yield from ((f"{name}.{key}", text) for key, text in vars(value).items() if isinstance(text, str))
 
 
 def written_statements() -> dict[str, str]:

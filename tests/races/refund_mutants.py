@@ -119,7 +119,7 @@ REFUND_MUTANTS = (
         STAYS,
         "operators are alerted only if no acquirer is configured",
         "payments/refund_worker.py",
-        "if not self.has_acquirer or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:",
+        "if not self.has_acquirer or waited_ms >= self.settings.acquirer_silent_seconds * 1000:",
         "if not self.has_acquirer:",
         ALERTS,
         "alerted_once",

@@ -16,7 +16,6 @@ from paydesk.jobs import Claim
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import store
-from paydesk.webhooks.schemas import TOPIC
 
 pytestmark = pytest.mark.usefixtures("batching")
 
@@ -45,7 +44,7 @@ async def test_concurrent_claims_are_disjoint(database: Database, database_url: 
 
     async def claim(tx: Transaction) -> list[store.Claimed]:
         times = Claim(now_ms, now_ms, now_ms + 30_000, limit=20)
-        return await store.claim(tx, scene.SELLER, subscription_id, TOPIC, times)
+        return await scene.claim(tx, subscription_id, times)
 
     async with AsyncExitStack() as stack:
         nodes = await _nodes(stack, database, database_url, 4)

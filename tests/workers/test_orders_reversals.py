@@ -16,7 +16,7 @@ from paydesk.jobs import Claim
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import PLAIN
-from paydesk.payments import reversal_store
+from paydesk.payments import reversal_store, reversals
 from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.reversal_store import Reversal
 from paydesk.storage.database import Database, Transaction
@@ -76,7 +76,7 @@ async def test_a_claim_respects_its_limit(desk: Desk) -> None:
             )
 
     async def claim(tx: Transaction) -> list[Reversal]:
-        return await reversal_store.QUEUE.claim(tx, order.seller_id, Claim(now_ms, now_ms, now_ms + 1, limit=16))
+        return await reversals.JOB.claim(tx, order.seller_id, Claim(now_ms, now_ms, now_ms + 1, limit=16))
 
     await desk.database.write(begin)
     claimed = await asyncio.gather(*(desk.database.write(claim) for _ in range(8)))

@@ -24,7 +24,6 @@ from paydesk.storage.database import Database
 from paydesk.webhooks import signature, store
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import run
-from paydesk.webhooks.schemas import TOPIC
 
 HOUR_MS = 3_600_000
 
@@ -476,9 +475,7 @@ async def test_a_late_success_counts_after_the_claim_expired(database: Database,
 
     async def claim(at_ms: int) -> store.Claimed:
         times = Claim(clock.now_ms(), at_ms, at_ms + 1000, limit=5)
-        (claimed,) = await database.write(
-            lambda tx: store.claim(tx, scene.SELLER, delivery.subscription_id, TOPIC, times)
-        )
+        (claimed,) = await database.write(lambda tx: scene.claim(tx, delivery.subscription_id, times))
         return claimed
 
     first, second = await claim(wall_ms), await claim(wall_ms + 1000)
@@ -513,6 +510,6 @@ async def test_a_node_without_the_key_claims_nothing(database: Database, clock: 
         await scene.subscribe(database, receiver.url)
         order = scene.order_id()
         await scene.announce(database, clock.now_ms(), order)
-        worker._job._keys = Keys(2, {2: b"other" * 8})
+        worker._job._keys = Keys(2, {2: b"other" * 8})  # type: ignore[attr-defined] # another node
         assert await scene.step(worker) == 0
     assert [(one.status, one.attempts) for one in await scene.deliveries(database, order)] == [("pending", 0)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, get_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ class State:
         return " AND ".join(self.conditions)
 
 
-def status(name: str) -> State:
-    """Return the state that the column `status` names."""
-    return State(name, (f"status = '{name}'",))
+def states_of(names: Any) -> tuple[State, ...]:
+    """Return the states that the column `status` names, of a Literal type."""
+    return tuple(State(name, (f"status = '{name}'",)) for name in get_args(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Move:
 class Lifecycle:
     """The states of a table's rows in the order of the docs, and the moves between them."""
 
+    table: str
     states: tuple[State, ...]
     moves: tuple[Move, ...]
 

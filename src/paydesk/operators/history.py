@@ -31,9 +31,9 @@ SELECT version, event_id, action, move, status, status_detail, payment_status_de
 FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
 
 # An attempt in progress is not counted: it has not failed yet.
-_DELIVERY = """
+_DELIVERY = f"""
 seller_id, delivery_id, subscription_id, order_id, version, status,
-attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {schedule.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 DELIVERIES_OF_ORDER = f"""

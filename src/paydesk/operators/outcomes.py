@@ -17,20 +17,20 @@ from paydesk.orders import store as orders
 from paydesk.orders.change import change_at, change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
-from paydesk.payments import resolving
+from paydesk.payments import lifecycles, resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
-from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES, REFUNDS, REVERSALS, REVERSING, InquiryOutcome
+from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
 
 # An attempt in progress is not counted: it has not failed yet.
-_REVERSAL = """
+_REVERSAL = f"""
 seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status,
-attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-_INQUIRY = """
+_INQUIRY = f"""
 seller_id, order_id, live, reason, reversing_ms, outcome,
-attempts - CASE WHEN ended_ms IS NULL AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 LIST_REVERSALS = f"""
@@ -46,12 +46,12 @@ SELECT sellers.seller_id, reversals.order_id FROM sellers
 
 LIST_INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
-WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR ended_ms IS NULL)
+WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR {lifecycles.INQUIRIES.open})
 ORDER BY seller_id, order_id LIMIT $3"""
 
-LIST_REFUNDS = """
+LIST_REFUNDS = f"""
 SELECT seller_id, refund_id, order_id, live, amount, status,
-attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms FROM refunds
 WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, refund_id LIMIT $3"""
@@ -135,7 +135,8 @@ async def _resolve_reversal(tx: Transaction, call: Call) -> ReversalDocument:
         after_seconds=call.settings.resolve_after_seconds,
     )
     after = {"status": body.outcome, "reason": body.reason}
-    await audit.record(call, tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
+    before = {"status": lifecycles.PENDING.name}
+    await audit.record(call, tx, "reversals.resolve", call.path, before=before, after=after)
     ended = await tx.one(REVERSAL, seller_id, call.path)
     assert ended is not None, "it was resolved in this transaction"
     return _reversal(ended)
@@ -159,8 +160,8 @@ def _reversal(row: Row) -> ReversalDocument:
 
 def _inquiry(row: Row) -> InquiryDocument:
     seller_id, order_id, live, reason, reversing_ms, outcome, *rest = row
-    state = ENDED if outcome is not None else ASKING if reversing_ms is None else REVERSING
-    return InquiryDocument(seller_id, order_id, bool(live), reason, state.name, outcome, **times(*rest))
+    status = lifecycles.inquiry_status(reversing_ms, outcome)
+    return InquiryDocument(seller_id, order_id, bool(live), reason, status, outcome, **times(*rest))
 
 
 def _refund(row: Row) -> RefundDocument:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from paydesk.core.crash_points import reached
 from paydesk.orders import store
-from paydesk.orders.change import Change
+from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments.acquirer import Acquirer, InquiryResult, NotFound, Outcome, payment_of, response
-from paydesk.payments.jobs import JobQueue, OpenJob, commit, describe, log, next_attempt_ms
+from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
 from paydesk.payments.outcomes import alert
+from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -26,21 +27,9 @@ J = TypeVar("J", bound=OpenJob)
 R = TypeVar("R")
 
 
-async def order_of(context: WorkerContext, job: OpenJob) -> Order:
-    """Return the order of a job."""
-    order = await context.database.read(lambda tx: store.find(tx, job.seller_id, job.order_id))
-    assert order is not None, "a job has an order"
-    return order
-
-
 class Attempt(ABC, Generic[J]):
-    """One attempt of a job."""
+    """One attempt of a job, with the job's row."""
 
-    queue: JobQueue[J]
-    pauses_seconds: tuple[int, ...]
-    is_intended: bool
-    """Whether the intent to reverse the payment is committed."""
-    conflict_keys: tuple[str, ...] = ()
     inquiry_event: str
     reversal_event: str
     """The log events of the two answers; `log_facts` are further fields."""
@@ -51,11 +40,24 @@ class Attempt(ABC, Generic[J]):
     no_acquirer: str
     silence: str
     advice: str
+    pauses_seconds: tuple[int, ...]
+    is_intended: bool
+    """Whether the intent to reverse the payment is committed."""
+    conflict_keys: tuple[str, ...] = ()
 
-    def __init__(self, context: WorkerContext, job: J, order: Order) -> None:
-        self.settings, self.job, self.order = context.settings, job, order
-        self.acquirer = context.acquirer(live=bool(job.live))
-        self._context = context
+    def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order) -> None:
+        self._context, self.settings = context, context.settings
+        self.job, self.row, self.order = job, row, order
+        self.acquirer = context.acquirer(live=bool(row.live))
+        self.not_found_ms = context.settings.inquiry_not_found_seconds * 1000
+        """For so long a payment must not be found before it is reversed."""
+
+    @classmethod
+    async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
+        """Return an attempt of the claimed row."""
+        order = await context.database.read(lambda tx: store.find(tx, row.seller_id, row.order_id))
+        assert order is not None, "a job has an order"
+        return cls(context, job, row, order)
 
     @abstractmethod
     def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
@@ -77,29 +79,31 @@ class Attempt(ABC, Generic[J]):
             await self._reverse(self.acquirer)
 
     async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
-        """Commit the effect of a step, with the order's row locked."""
-        return await commit(self._context, self.order, effect, *self.conflict_keys)
+        """Commit the effect of a step in one transaction that locks the order's row."""
+        database, settings, now_ms = self._context.database, self.settings, self._context.clock.now_ms()
+
+        async def work(tx: Transaction) -> R:
+            current = await store.lock(tx, self.order.seller_id, self.order.order_id)
+            assert current is not None, "orders are never deleted"
+            return await effect(change_at(tx, now_ms, settings), current)
+
+        return await database.write(work, conflict_keys=(f"order:{self.order.order_id}", *self.conflict_keys))
 
     async def retry(self, change: Change, order: Order, result: InquiryResult) -> None:
         """Schedule a retry after the pause; of a payment not found, no later than it can be reversed."""
-        waited_ms = change.now_ms - self.job.created_ms
+        waited_ms = change.now_ms - self.row.created_ms
         if waited_ms >= self.settings.acquirer_silent_seconds * 1000:
             message = f"{self.silence} for {waited_ms // 1000} s ({describe(result)}). {self.advice}"
             await self.alert_once(change, order, message)
-        at_ms = next_attempt_ms(self.job.attempts, change.now_ms, self.pauses_seconds)
+        at_ms = next_attempt_ms(self.row.attempts, change.now_ms, self.pauses_seconds)
         if isinstance(result, NotFound) and waited_ms < self.not_found_ms:
-            at_ms = min(at_ms, self.job.created_ms + self.not_found_ms)
-        await self.queue.postpone(change.tx, self.job, at_ms)
+            at_ms = min(at_ms, self.row.created_ms + self.not_found_ms)
+        await self.job.postpone(change.tx, self.row, at_ms)
 
     async def alert_once(self, change: Change, order: Order, message: str) -> None:
         """Alert operators, unless they were alerted about this job before."""
-        if await self.queue.mark_alerted(change, self.job):
+        if await self.job.mark_alerted(change, self.row):
             await alert(change, order, self.alert_kind, message, self.evidence)
-
-    @property
-    def not_found_ms(self) -> int:
-        """Return for how long a payment must not be found before it is reversed."""
-        return self.settings.inquiry_not_found_seconds * 1000
 
     async def _inquire(self, acquirer: Acquirer) -> bool:
         result = await response(acquirer.inquire(payment_of(self.order)))
@@ -118,7 +122,7 @@ class Attempt(ABC, Generic[J]):
 
     async def _wait_for_acquirer(self, change: Change, order: Order) -> None:
         await self.alert_once(change, order, self.no_acquirer)
-        await self.queue.postpone(change.tx, self.job, change.now_ms + self.pauses_seconds[-1] * 1000)
+        await self.job.postpone(change.tx, self.row, change.now_ms + self.pauses_seconds[-1] * 1000)
 
     def _log(self, event: str, result: InquiryResult) -> None:
-        log.info(event, order=self.job.order_id, **self.log_facts, attempt=self.job.attempts, outcome=describe(result))
+        log.info(event, order=self.row.order_id, **self.log_facts, attempt=self.row.attempts, outcome=describe(result))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Literal
 
-from paydesk.jobs import JobWorker
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
@@ -26,35 +25,29 @@ from paydesk.payments.acquirer import (
     Unknown,
     payment_of,
 )
-from paydesk.payments.attempts import Attempt, order_of
+from paydesk.payments.attempts import Attempt
 from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.jobs import LEASE_SECONDS, AcquirerJob
-from paydesk.payments.lifecycles import ASKING, ENDED
+from paydesk.payments.jobs import AcquirerJob
+from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES
 from paydesk.payments.outcomes import Paid, alert
 
 if TYPE_CHECKING:
-    import asyncio
-
     from paydesk.core.worker import WorkerContext
 
 Decision = Literal["approve", "decline", "reverse", "retry"]
 
 
-async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Process inquiries until `stop` is set."""
-    await JobWorker(context, JOB).run(stop)
-
-
 async def process(context: WorkerContext, inquiry: Inquiry) -> None:
     """Make one attempt: set the order's outcome from the inquiry result, or schedule a retry."""
-    attempt = InquiryAttempt(context, inquiry, order := await order_of(context, inquiry))
+    attempt = await InquiryAttempt.of(context, JOB, inquiry)
+    order = attempt.order
     if order.paid_ms is not None or (attempt.acquirer is None and order.status not in status.LIVE):
         await attempt.commit(_end_by_result)
     else:
         await attempt.make()
 
 
-JOB = AcquirerJob(inquiry_store.QUEUE, process, "inquiry of", LEASE_SECONDS)
+JOB = AcquirerJob("inquiry of", INQUIRIES, Inquiry, "order_id", process)
 
 
 def decide(result: InquiryResult, order: Order, *, waited_ms: int, not_found_ms: int) -> Decision:
@@ -76,19 +69,18 @@ def decide(result: InquiryResult, order: Order, *, waited_ms: int, not_found_ms:
 class InquiryAttempt(Attempt[Inquiry]):
     """One attempt of an inquiry."""
 
-    queue = inquiry_store.QUEUE
     inquiry_event, reversal_event = "inquiry_answered", "inquiry_reversal_answered"
     alert_kind = "inquiry_needs_person"
     silence = "The acquirer has not given an outcome of the payment"
 
-    def __init__(self, context: WorkerContext, inquiry: Inquiry, order: Order) -> None:
-        super().__init__(context, inquiry, order)
+    def __init__(self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, order: Order) -> None:
+        super().__init__(context, job, row, order)
         command = f"`paydesk orders resolve {order.order_id}`"
-        self.is_intended = inquiry.reversing_ms is not None
+        self.is_intended = row.reversing_ms is not None
         self.pauses_seconds = self.settings.inquiry_pause_seconds
         self.conflict_keys = (f"terminal:{order.terminal_id}",)
         self.log_facts = {}
-        self.evidence = {"reason": inquiry.reason}
+        self.evidence = {"reason": row.reason}
         self.no_acquirer = (
             "No acquirer is configured, so the outcome cannot be inquired. Set `acquirer`, or resolve the order with"
             f" {command}."
@@ -108,7 +100,7 @@ class InquiryAttempt(Attempt[Inquiry]):
         if await inquiry_store.status_of(change.tx, order) != ASKING.name:
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
-        waited_ms = change.now_ms - self.job.created_ms
+        waited_ms = change.now_ms - self.row.created_ms
         match decide(result, order, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
             case "approve":
                 assert isinstance(result, Approved)
@@ -121,7 +113,7 @@ class InquiryAttempt(Attempt[Inquiry]):
             case "reverse":
                 if isinstance(result, Approved):
                     await _alert_amount_differs(change, order, result)
-                return await inquiry_store.begin_reversing(change, self.job)
+                return await inquiry_store.begin_reversing(change, self.row)
             case "retry":
                 await self.retry(change, order, result)
         return False
@@ -135,7 +127,7 @@ class InquiryAttempt(Attempt[Inquiry]):
             await inquiry_store.end(change, order, "not_found")
             return
         if isinstance(outcome, Declined):
-            await inquiry_store.abandon_reversal(change.tx, self.job)
+            await inquiry_store.abandon_reversal(change.tx, self.row)
             message = f"The acquirer declined to reverse the payment: {outcome.detail}."
             await self.alert_once(change, order, message)
         await self.retry(change, order, outcome)

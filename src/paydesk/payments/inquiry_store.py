@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
-from paydesk.payments.jobs import OpenJob, queue_of
+from paydesk.payments.jobs import OpenJob
 from paydesk.payments.lifecycles import ABANDON_REVERSAL, ASKING, ENDED, INQUIRIES, REVERSING, InquiryOutcome
 from paydesk.storage.database import Transaction
 
@@ -18,8 +18,6 @@ class Inquiry(OpenJob, frozen=True):
     reason: str
     reversing_ms: int | None = None
 
-
-QUEUE = queue_of("inquiries", "order_id", Inquiry, INQUIRIES)
 
 # From the first time on no result can approve the order.
 BEGIN_REVERSING = f"""

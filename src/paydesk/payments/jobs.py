@@ -1,28 +1,27 @@
-"""Jobs that call the acquirer: their rows, which one node claims, and their commits.
+"""Jobs that call the acquirer: the open rows of a table, each claimed by one node for an attempt.
 
 Every attempt of a job has the same idempotency key at the acquirer.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import structlog
 
 from paydesk.core.crash_points import reached
 from paydesk.core.lifecycle import Lifecycle
-from paydesk.jobs import Claim, Job
-from paydesk.orders import store
-from paydesk.orders.change import Change, change_at
-from paydesk.orders.order import Order
+from paydesk.jobs import Claim, Job, JobWorker
+from paydesk.orders.change import Change
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX
 from paydesk.payments.refund import Refund
 from paydesk.storage.database import Database, Transaction
 
 if TYPE_CHECKING:
+    import asyncio
+
     from paydesk.core.worker import WorkerContext
 
 DUE_ROWS_MAX = 200
@@ -44,91 +43,58 @@ class OpenJob(msgspec.Struct, frozen=True):
 
 
 T = TypeVar("T", bound=OpenJob | Refund)
-R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class JobQueue(Generic[T]):
-    """The open rows of a table as jobs, and their statements. `row` has the columns that a claim returns."""
-
-    row: type[T]
-    key: str
-    sellers_due: str
-    next_due: str
-    claim_due: str
-    postpone_open: str
-    alert_open: str
-
-    async def sellers(self, tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
-        """Return the sellers that have due, unclaimed rows; the longest overdue first."""
-        rows = await tx.all(self.sellers_due, now_ms, wall_ms, DUE_ROWS_MAX)
-        return list(dict.fromkeys(row[0] for row in rows))
-
-    async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
-        """Return when the next row becomes due."""
-        row = await tx.one(self.next_due, now_ms)
-        return row[0] if row else None
-
-    async def claim(self, tx: Transaction, seller_id: int, claim: Claim) -> list[T]:
-        """Claim due rows of the seller, for one attempt each."""
-        rows = await tx.all(self.claim_due, seller_id, claim.now_ms, claim.wall_ms, claim.until_ms, claim.limit)
-        return [self.row(*row) for row in rows]
-
-    async def postpone(self, tx: Transaction, job: T, next_ms: int) -> None:
-        """Schedule the next attempt for `next_ms`, unless a later one has begun."""
-        await tx.run(self.postpone_open, *self._key(job), job.attempts, next_ms)
-
-    async def mark_alerted(self, change: Change, job: T) -> bool:
-        """Record that operators are alerted; False if they were before, or the job has ended."""
-        return bool(await change.tx.run(self.alert_open, *self._key(job), change.now_ms))
-
-    def _key(self, job: T) -> tuple[int, str]:
-        return job.seller_id, getattr(job, self.key)
-
-
-def queue_of(table: str, key: str, row: type[T], lifecycle: Lifecycle) -> JobQueue[T]:
-    """Return the queue of the table's open rows."""
-    is_open = lifecycle.open
-    return JobQueue(
-        row,
-        key,
-        # $1 is the service's time, $2 the machine's.
-        f"""
-SELECT seller_id FROM {table} WHERE {is_open} AND next_ms <= $1 AND claimed_until_ms <= $2
- ORDER BY next_ms LIMIT $3""",
-        f"SELECT min(next_ms) FROM {table} WHERE {is_open} AND next_ms > $1",
-        f"""
-UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
- WHERE seller_id = $1 AND {key} IN (WITH chosen AS MATERIALIZED (
-       SELECT {key} FROM {table}
-        WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3
-        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING {", ".join(row.__struct_fields__)}""",
-        # `attempts` guards against an attempt whose lease has expired: only the latest attempt may reschedule.
-        f"""
-UPDATE {table} SET next_ms = $4, claimed_until_ms = 0
- WHERE seller_id = $1 AND {key} = $2 AND attempts = $3 AND {is_open}""",
-        f"""
-UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_open} AND alerted_ms IS NULL""",
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class AcquirerJob(Job[int, T]):
-    """A kind of job at the acquirer: its queue, by seller, and the function that makes one attempt."""
+    """A kind of job at the acquirer: the open rows of a table, claimed by seller, and what makes one attempt.
 
-    queue: JobQueue[T]
-    process: Callable[[WorkerContext, T], Coroutine[Any, Any, None]]
-    noun: str
-    lease_seconds: float
+    `row` has the columns that a claim returns; `key` names the column that identifies a seller's row.
+    """
 
     topic = "money"
     log = log
     failure = "job_failed"
 
+    def __init__(
+        self,
+        noun: str,
+        lifecycle: Lifecycle,
+        row: type[T],
+        key: str,
+        process: Callable[[WorkerContext, T], Awaitable[None]],
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        self.lease_seconds = lease_seconds
+        self._noun, self._row, self._key, self._process = noun, row, key, process
+        table, is_open = lifecycle.table, lifecycle.open
+        # $1 is the service's time, $2 the machine's.
+        self.sellers_due = f"""
+SELECT seller_id FROM {table} WHERE {is_open} AND next_ms <= $1 AND claimed_until_ms <= $2
+ ORDER BY next_ms LIMIT $3"""
+        self.next_due = f"SELECT min(next_ms) FROM {table} WHERE {is_open} AND next_ms > $1"
+        self.claim_due = f"""
+UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
+ WHERE seller_id = $1 AND {key} IN (WITH chosen AS MATERIALIZED (
+       SELECT {key} FROM {table}
+        WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3
+        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
+RETURNING {", ".join(row.__struct_fields__)}"""
+        # `attempts` guards against an attempt whose lease has expired: only the latest attempt may reschedule.
+        self.postpone_open = f"""
+UPDATE {table} SET next_ms = $4, claimed_until_ms = 0
+ WHERE seller_id = $1 AND {key} = $2 AND attempts = $3 AND {is_open}"""
+        self.alert_open = f"""
+UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_open} AND alerted_ms IS NULL"""
+
+    async def run(self, context: WorkerContext, stop: asyncio.Event) -> None:
+        """Process jobs until `stop` is set."""
+        await JobWorker(context, self).run(stop)
+
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[int, None]:
-        """Yield the sellers that have due rows."""
-        for seller_id in await database.read(lambda tx: self.queue.sellers(tx, now_ms, wall_ms)):
+        """Yield the sellers that have due, unclaimed rows; the longest overdue first."""
+        rows = await database.read(lambda tx: tx.all(self.sellers_due, now_ms, wall_ms, DUE_ROWS_MAX))
+        for seller_id in dict.fromkeys(row[0] for row in rows):
             yield seller_id
 
     def free(self, group: int, running: int) -> int:  # noqa: ARG002  # all sellers share one limit
@@ -136,35 +102,35 @@ class AcquirerJob(Job[int, T]):
         return CONCURRENT_JOBS_MAX - running
 
     async def claim(self, tx: Transaction, group: int, claim: Claim) -> list[T]:
-        """Claim due rows of the seller."""
-        return await self.queue.claim(tx, group, claim)
+        """Claim due rows of the seller, for one attempt each."""
+        rows = await tx.all(self.claim_due, group, claim.now_ms, claim.wall_ms, claim.until_ms, claim.limit)
+        return [self._row(*row) for row in rows]
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
         """Return when the next row becomes due."""
-        return await self.queue.next_ms(tx, now_ms)
+        row = await tx.one(self.next_due, now_ms)
+        return row[0] if row else None
 
     async def attempt(self, context: WorkerContext, row: T) -> None:
         """Make one attempt."""
         reached("claimed")
-        await self.process(context, row)
+        await self._process(context, row)
 
     def name(self, row: T) -> str:
         """Return the job's name in the log."""
-        return f"{self.noun} {getattr(row, self.queue.key)}"
+        return f"{self._noun} {self._id(row)}"
 
+    async def postpone(self, tx: Transaction, row: T, next_ms: int) -> None:
+        """Schedule the next attempt for `next_ms`, unless a later one has begun."""
+        await tx.run(self.postpone_open, row.seller_id, self._id(row), row.attempts, next_ms)
 
-async def commit(
-    context: WorkerContext, order: Order, effect: Callable[[Change, Order], Awaitable[R]], *conflict_keys: str
-) -> R:
-    """Commit an effect in one transaction that locks the order's row."""
-    now_ms = context.clock.now_ms()
+    async def mark_alerted(self, change: Change, row: T) -> bool:
+        """Record that operators are alerted; False if they were before, or the job has ended."""
+        return bool(await change.tx.run(self.alert_open, row.seller_id, self._id(row), change.now_ms))
 
-    async def work(tx: Transaction) -> R:
-        current = await store.lock(tx, order.seller_id, order.order_id)
-        assert current is not None, "orders are never deleted"
-        return await effect(change_at(tx, now_ms, context.settings), current)
-
-    return await context.database.write(work, conflict_keys=(f"order:{order.order_id}", *conflict_keys))
+    def _id(self, row: T) -> str:
+        found: str = getattr(row, self._key)
+        return found
 
 
 def next_attempt_ms(attempts: int, now_ms: int, pauses_seconds: tuple[int, ...]) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paydesk.core.lifecycle import Lifecycle, Move, State, status
+from paydesk.core.lifecycle import Lifecycle, Move, State, states_of
+from paydesk.orders.order import RefundStatus
 
-PROCESSING, PROCESSED, FAILED = status("processing"), status("processed"), status("failed")
+PROCESSING, PROCESSED, FAILED = states_of(RefundStatus)
 
 REFUNDS = Lifecycle(
+    "refunds",
     (PROCESSING, PROCESSED, FAILED),
     (
         Move("request", "POST …/refund reserves the amount", (), PROCESSING),
@@ -17,9 +19,11 @@ REFUNDS = Lifecycle(
     ),
 )
 
-PENDING, REVERSED, NOT_FOUND = status("pending"), status("reversed"), status("not_found")
+ReversalStatus = Literal["pending", "reversed", "not_found"]
+PENDING, REVERSED, NOT_FOUND = states_of(ReversalStatus)
 
 REVERSALS = Lifecycle(
+    "reversals",
     (PENDING, REVERSED, NOT_FOUND),
     (
         Move("begin", "an approval that is not its order's payment", (), PENDING),
@@ -28,9 +32,16 @@ REVERSALS = Lifecycle(
     ),
 )
 
+InquiryStatus = Literal["asking", "reversing", "ended"]
 ASKING = State("asking", ("ended_ms IS NULL", "reversing_ms IS NULL"))
 REVERSING = State("reversing", ("ended_ms IS NULL", "reversing_ms IS NOT NULL"))
 ENDED = State("ended", ("ended_ms IS NOT NULL",))
+
+
+def inquiry_status(reversing_ms: int | None, outcome: str | None) -> InquiryStatus:
+    """Return the status of an inquiry's row."""
+    return "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing"
+
 
 InquiryOutcome = Literal["approved", "declined", "not_found", "result", "operator", "simulated", "forgone"]
 """How an inquiry ended: by the acquirer's answer (the first three; `not_found` also after its reversal), by the
@@ -40,6 +51,7 @@ BEGIN_REVERSING = Move("begin_reversing", "not found for long, or another amount
 ABANDON_REVERSAL = Move("abandon_reversal", "the acquirer declines the reversal", (REVERSING,), ASKING)
 
 INQUIRIES = Lifecycle(
+    "inquiries",
     (ASKING, REVERSING, ENDED),
     (
         Move("inquire", "the outcome is unknown", (), ASKING),

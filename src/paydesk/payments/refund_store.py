@@ -13,7 +13,7 @@ from paydesk.orders.order import Order
 from paydesk.orders.status import Move
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.payments.jobs import next_attempt_ms, queue_of
+from paydesk.payments.jobs import next_attempt_ms
 from paydesk.payments.lifecycles import REFUNDS
 from paydesk.payments.refund import Refund, with_refund, without_refund
 from paydesk.storage.database import Transaction
@@ -52,8 +52,6 @@ UPDATE orders SET refunding_minor = refunding_minor - $3, refunds = $4 WHERE sel
 POSTPONE = f"""
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND {REFUNDS.open}"""
-
-QUEUE = queue_of("refunds", "refund_id", Refund, REFUNDS)
 
 
 async def reserve(change: Change, order: Order, amount_minor: int | None) -> Order | None:

@@ -84,7 +84,23 @@ def add(
     `key` is the idempotency key of the request that the refund answers, or "". No worker claims the refund before
     `claimed_until_ms`.
     """
-    refund = _new(reserved, part, application_id, key, change.now_ms)
+    amount_minor = _minor(part, reserved)
+    if amount_minor is None:
+        # All that remains was requested, so nothing else is reserved.
+        amount_minor = reserved.refunding_minor
+    refund = Refund(
+        seller_id=reserved.seller_id,
+        refund_id=f"REF{ids.ulid(change.now_ms)}",
+        order_id=reserved.order_id,
+        application_id=application_id,
+        live=reserved.live,
+        idempotency_key=key,
+        amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
+        amount_minor=amount_minor,
+        status="processing",
+        created_ms=change.now_ms,
+        attempts=1,
+    )
     refund_store.add(change.tx, reserved, refund, claimed_until_ms)
     return refund
 
@@ -142,26 +158,6 @@ def _part(request: RefundRequest) -> RefundPartRequest | None:
 
 def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
     return minor_units(part.amount, CURRENCIES[order.currency].decimals) if part is not None else None
-
-
-def _new(reserved: Order, part: RefundPartRequest | None, application_id: int, key: str, now_ms: int) -> Refund:
-    """Return the refund of the reserved amount. If all that remains was requested, nothing else is reserved."""
-    amount_minor = _minor(part, reserved)
-    if amount_minor is None:
-        amount_minor = reserved.refunding_minor
-    return Refund(
-        seller_id=reserved.seller_id,
-        refund_id=f"REF{ids.ulid(now_ms)}",
-        order_id=reserved.order_id,
-        application_id=application_id,
-        live=reserved.live,
-        idempotency_key=key,
-        amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
-        amount_minor=amount_minor,
-        status="processing",
-        created_ms=now_ms,
-        attempts=1,
-    )
 
 
 def _remaining_amount(order: Order, amount_minor: int) -> str:

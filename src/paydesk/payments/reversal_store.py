@@ -7,7 +7,7 @@ from typing import Literal
 from paydesk.core import ids
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
-from paydesk.payments.jobs import OpenJob, queue_of
+from paydesk.payments.jobs import OpenJob
 from paydesk.payments.lifecycles import PENDING, REVERSALS
 from paydesk.storage.database import Transaction
 
@@ -29,8 +29,6 @@ class Reversal(OpenJob, frozen=True):
     reference_id: str
     confirmed: Literal["approved", "not_found"] | None = None
 
-
-QUEUE = queue_of("reversals", "reversal_id", Reversal, REVERSALS)
 
 BEGIN = f"""
 INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor, reference_id, status,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from paydesk.jobs import JobWorker
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
@@ -27,30 +26,25 @@ from paydesk.payments.acquirer import (
     Unknown,
     payment_of,
 )
-from paydesk.payments.attempts import Attempt, order_of
-from paydesk.payments.jobs import LEASE_SECONDS, AcquirerJob
+from paydesk.payments.attempts import Attempt
+from paydesk.payments.jobs import AcquirerJob
+from paydesk.payments.lifecycles import REVERSALS
 from paydesk.payments.outcomes import alert
 from paydesk.payments.reversal_store import Reversal
 
 if TYPE_CHECKING:
-    import asyncio
-
     from paydesk.core.worker import WorkerContext
 
 Decision = Literal["reverse", "unfounded", "retry"]
 
 
-async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Process reversals until `stop` is set."""
-    await JobWorker(context, JOB).run(stop)
-
-
 async def process(context: WorkerContext, reversal: Reversal) -> None:
     """Make one attempt: confirm and reverse the approval, end the reversal as unfounded, or schedule a retry."""
-    await ReversalAttempt(context, reversal, await order_of(context, reversal)).make()
+    attempt = await ReversalAttempt.of(context, JOB, reversal)
+    await attempt.make()
 
 
-JOB = AcquirerJob(reversal_store.QUEUE, process, "reversal", LEASE_SECONDS)
+JOB = AcquirerJob("reversal", REVERSALS, Reversal, "reversal_id", process)
 
 
 def decide(result: InquiryResult, order: Order, reference_id: str, *, waited_ms: int, not_found_ms: int) -> Decision:
@@ -71,18 +65,17 @@ def decide(result: InquiryResult, order: Order, reference_id: str, *, waited_ms:
 class ReversalAttempt(Attempt[Reversal]):
     """One attempt of a reversal."""
 
-    queue = reversal_store.QUEUE
     inquiry_event, reversal_event = "reversal_inquiry_answered", "reversal_answered"
     alert_kind = "reversal_needs_person"
     silence = "The late approval has not been reversed"
 
-    def __init__(self, context: WorkerContext, reversal: Reversal, order: Order) -> None:
-        super().__init__(context, reversal, order)
-        command = f"`paydesk reversals resolve {reversal.reversal_id}`"
-        self.is_intended = reversal.confirmed is not None
+    def __init__(self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order) -> None:
+        super().__init__(context, job, row, order)
+        command = f"`paydesk reversals resolve {row.reversal_id}`"
+        self.is_intended = row.confirmed is not None
         self.pauses_seconds = self.settings.reversal_pause_seconds
-        self.log_facts = {"reversal": reversal.reversal_id}
-        self.evidence = {"reversal_id": reversal.reversal_id, "reference_id": reversal.reference_id}
+        self.log_facts = {"reversal": row.reversal_id}
+        self.evidence = {"reversal_id": row.reversal_id, "reference_id": row.reference_id}
         self.no_acquirer = (
             "No acquirer is configured, so the late approval cannot be reversed. Set `acquirer`, or reverse it at the"
             f" acquirer and run {command}."
@@ -93,18 +86,18 @@ class ReversalAttempt(Attempt[Reversal]):
         """Request it under the reversal's own id: the whole payment, or, if the order is paid, the other reference."""
         return acquirer.reverse(
             payment_of(self.order),
-            key=self.job.reversal_id,
-            amount_minor=self.job.amount_minor,
-            reference_id=self.job.reference_id if self.order.paid_ms is not None else "",
+            key=self.row.reversal_id,
+            amount_minor=self.row.amount_minor,
+            reference_id=self.row.reference_id if self.order.paid_ms is not None else "",
         )
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
         """Commit that the approval is to be reversed, and return whether it is."""
-        waited_ms = change.now_ms - self.job.created_ms
-        match decide(result, order, self.job.reference_id, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
+        waited_ms = change.now_ms - self.row.created_ms
+        match decide(result, order, self.row.reference_id, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
             case "reverse":
-                self.job = self._confirmed(result, order)
-                return await reversal_store.confirm(change.tx, self.job)
+                self.row = self._confirmed(result, order)
+                return await reversal_store.confirm(change.tx, self.row)
             case "unfounded":
                 await self._end_unfounded(change, order)
             case "retry":
@@ -113,17 +106,17 @@ class ReversalAttempt(Attempt[Reversal]):
 
     async def apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
         """End the reversal if the acquirer confirms it, or schedule a retry."""
-        if isinstance(outcome, Approved) and self.job.confirmed == "not_found":
+        if isinstance(outcome, Approved) and self.row.confirmed == "not_found":
             await self._end_unfounded(change, order)
         elif isinstance(outcome, Approved):
-            if await reversal_store.end(change, self.job, "reversed"):
+            if await reversal_store.end(change, self.row, "reversed"):
                 message = "The acquirer has confirmed the reversal of the late approval."
-                body = {"reversal_id": self.job.reversal_id, "reference_id": outcome.reference_id}
+                body = {"reversal_id": self.row.reversal_id, "reference_id": outcome.reference_id}
                 await alert(change, order, "late_approval_reversed", message, body)
         else:
             if isinstance(outcome, Declined):
                 # It may have been reversed by other means, so the next attempt inquires again.
-                await reversal_store.confirm(change.tx, replace(self.job, confirmed=None))
+                await reversal_store.confirm(change.tx, replace(self.row, confirmed=None))
                 message = f"The acquirer declined to reverse the late approval: {outcome.detail}."
                 await self.alert_once(change, order, message)
             await self.retry(change, order, outcome)
@@ -131,10 +124,10 @@ class ReversalAttempt(Attempt[Reversal]):
     def _confirmed(self, result: InquiryResult, order: Order) -> Reversal:
         """Return the confirmed reversal, with the acquirer's amount if the order is unpaid, else the terminal's."""
         if isinstance(result, Approved) and order.paid_ms is None:
-            return replace(self.job, confirmed="approved", amount_minor=result.amount_minor)
-        return replace(self.job, confirmed="approved" if order.paid_ms is not None else "not_found")
+            return replace(self.row, confirmed="approved", amount_minor=result.amount_minor)
+        return replace(self.row, confirmed="approved" if order.paid_ms is not None else "not_found")
 
     async def _end_unfounded(self, change: Change, order: Order) -> None:
-        if await reversal_store.end(change, self.job, "not_found"):
+        if await reversal_store.end(change, self.row, "not_found"):
             message = "The acquirer has no approval other than the order's own payment. There is nothing to reverse."
             await alert(change, order, "late_approval_unfounded", message, self.evidence)

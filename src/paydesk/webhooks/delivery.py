@@ -10,7 +10,6 @@ import random
 import time
 import uuid
 from collections.abc import AsyncGenerator, Coroutine
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -26,7 +25,7 @@ from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 from paydesk.webhooks.schemas import TYPES
 from paydesk.webhooks.sending import Outcome, Sender
 from paydesk.webhooks.slots import RECEIVERS_MAX, Slots
-from paydesk.webhooks.store import Attempt, Claimed
+from paydesk.webhooks.store import Claimed
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -48,17 +47,7 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         await JobWorker(context, DeliveryJob(context, sender)).run(stop)
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """A claimed delivery, with what its one attempt needs. `started_ms` is the time of the claim."""
-
-    claimed: Claimed
-    url: str
-    secret: Secret
-    started_ms: int
-
-
-class DeliveryJob(Job[tuple[str, int], Sending]):
+class DeliveryJob(Job[tuple[str, int], Claimed]):
     """Delivers due notifications, claimed by subscription and seller, concurrently up to the number of slots.
 
     `wall` is the machine's clock, also for signatures. The service's clock may be moved in development, which must
@@ -93,7 +82,7 @@ class DeliveryJob(Job[tuple[str, int], Sending]):
         """Return how many more deliveries to the subscription may start."""
         return self._slots.free(group[0])
 
-    async def claim(self, tx: Transaction, group: tuple[str, int], claim: Claim) -> list[Sending]:
+    async def claim(self, tx: Transaction, group: tuple[str, int], claim: Claim) -> list[Claimed]:
         """Claim due deliveries, or withdraw those of a subscription that has ended for the seller."""
         subscription_id, seller_id = group
         target = await store.target(tx, seller_id, subscription_id)
@@ -104,35 +93,33 @@ class DeliveryJob(Job[tuple[str, int], Sending]):
             if self._keys.should_log_missing(target.key_version):
                 log.error("webhook_key_missing", subscription=subscription_id, key_version=target.key_version)
             return []
-        secret = signature.secret_of(self._keys, target.key_version, subscription_id, target.secret_generation)
-        claimed = await store.claim(tx, seller_id, subscription_id, target.topic, claim)
-        return [Sending(delivery, target.url, secret, claim.now_ms) for delivery in claimed]
+        return await store.claim(tx, seller_id, subscription_id, target, claim)
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
         """Return when the next attempt is due."""
         return await store.next_due_ms(tx, now_ms)
 
-    def name(self, row: Sending) -> str:
+    def name(self, row: Claimed) -> str:
         """Return the delivery's name in the log."""
-        return f"webhook {row.claimed.delivery_id}"
+        return f"webhook {row.delivery_id}"
 
-    def attempt(self, context: WorkerContext, row: Sending) -> Coroutine[Any, Any, None]:  # noqa: ARG002
+    def attempt(self, context: WorkerContext, row: Claimed) -> Coroutine[Any, Any, None]:  # noqa: ARG002
         """Take a slot, and return the attempt, which releases it."""
-        self._slots.take(row.claimed.subscription_id)
+        self._slots.take(row.subscription_id)
         return self._deliver(row)
 
-    async def release(self, database: Database, row: Sending) -> None:
+    async def release(self, database: Database, row: Claimed) -> None:
         """Release the claim, so that another node sends the notification at once."""
         try:
-            await database.write(lambda tx: store.release(tx, row.claimed))
+            await database.write(lambda tx: store.release(tx, row))
         except (Unavailable, Locked):
-            log.info("claim_not_released", delivery=row.claimed.delivery_id)
+            log.info("claim_not_released", delivery=row.delivery_id)
 
-    async def _deliver(self, sending: Sending) -> None:
-        claimed, began = sending.claimed, time.monotonic()
+    async def _deliver(self, claimed: Claimed) -> None:
+        began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            address, headers = request(claimed, sending.url, sending.secret, self._wall.now_ms() // 1000)
+            address, headers = request(claimed, self._secret(claimed), self._wall.now_ms() // 1000)
             outcome = await self._sender.send(address, headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
@@ -146,17 +133,17 @@ class DeliveryJob(Job[tuple[str, int], Sending]):
             error=outcome.error,
             milliseconds=milliseconds,
         )
-        # The service's clock may have become untrusted since the claim.
-        attempt = Attempt(
-            claimed.attempt, sending.started_ms, milliseconds, outcome.status, outcome.body, outcome.error
-        )
-        await self._record_with_retry(claimed, attempt, outcome)
+        await self._record_with_retry(claimed, outcome, milliseconds)
 
-    async def _record_with_retry(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
+    def _secret(self, claimed: Claimed) -> Secret:
+        target = claimed.target
+        return signature.secret_of(self._keys, target.key_version, claimed.subscription_id, target.secret_generation)
+
+    async def _record_with_retry(self, claimed: Claimed, outcome: Outcome, milliseconds: int) -> None:
         until = time.monotonic() + CLAIM_MARGIN_SECONDS
         while True:
             try:
-                return await self._record(claimed, attempt, outcome)
+                return await self._record(claimed, outcome, milliseconds)
             except (Unavailable, Locked):
                 # The write may have been applied: recording an attempt twice has no effect.
                 if time.monotonic() > until:
@@ -165,7 +152,7 @@ class DeliveryJob(Job[tuple[str, int], Sending]):
                     return None
                 await asyncio.sleep(RECORD_RETRY_SECONDS)
 
-    async def _record(self, claimed: Claimed, attempt: Attempt, outcome: Outcome) -> None:
+    async def _record(self, claimed: Claimed, outcome: Outcome, milliseconds: int) -> None:
         now_ms = self._clock.now_ms()
         next_ms = schedule.next_attempt_ms(
             claimed.attempt,
@@ -180,14 +167,14 @@ class DeliveryJob(Job[tuple[str, int], Sending]):
         since_ms = self._last_success_ms.get(receiver, 0)
 
         async def work(tx: Transaction) -> OperatorEvent | None:
-            await store.add_attempt(tx, claimed, attempt)
+            await store.add_attempt(tx, claimed, outcome, milliseconds)
             if outcome.delivered:
                 await store.delivered(tx, claimed, now_ms, since_ms)
             elif next_ms is None:
                 await store.exhausted(tx, claimed, now_ms)
             else:
                 await store.failed(tx, claimed, next_ms)
-            return await _record_refused(tx, claimed, outcome.refused, now_ms)
+            return await _record_refused(tx, claimed, outcome.refused, now_ms) if outcome.refused is not None else None
 
         event = await self._database.write(work)
         if event is not None:
@@ -199,17 +186,14 @@ class DeliveryJob(Job[tuple[str, int], Sending]):
 
 
 async def _record_refused(
-    tx: Transaction, claimed: Claimed, refused: AddressRefused | None, now_ms: int
+    tx: Transaction, claimed: Claimed, refused: AddressRefused, now_ms: int
 ) -> OperatorEvent | None:
-    """Record an operator event if the receiver's address was refused; return it if it is the first within an hour."""
-    target = await store.target(tx, claimed.seller_id, claimed.subscription_id) if refused is not None else None
-    if refused is None or target is None:
-        return None
-    event = refused.event(claimed.subscription_id, target.application_id)
+    """Record an operator event: the receiver's address was refused. Return it if it is the first within an hour."""
+    event = refused.event(claimed.subscription_id, claimed.target.application_id)
     return event if await operator_events.record_repeatable(tx, event, now_ms) else None
 
 
-def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:
+def request(claimed: Claimed, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:
     """Return the URL and the headers of one attempt, signed at `seconds` of the machine's clock."""
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
     headers = {
@@ -221,4 +205,5 @@ def request(claimed: Claimed, url: str, secret: Secret, seconds: int) -> tuple[U
         "X-Signature": signature.x_signature(secret, data_id=claimed.data_id, request_id=request_id, seconds=seconds),
         **signature.standard_headers([secret], message_id=claimed.event_id, seconds=seconds, body=claimed.body),
     }
-    return urls.with_parameters(url, claimed.data_id, TYPES[claimed.topic]), headers
+    target = claimed.target
+    return urls.with_parameters(target.url, claimed.data_id, TYPES[target.topic]), headers

@@ -9,6 +9,7 @@ from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
 from paydesk.webhooks.schedule import PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.sending import Outcome
 
 SELLERS_MAX = 200
 
@@ -125,10 +126,11 @@ class Target:
 class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
-    For topic `mp-connect`, `order_id` is the application's id.
+    For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
     """
 
-    topic: str
+    target: Target
+    claimed_ms: int
     seller_id: int
     delivery_id: str
     subscription_id: str
@@ -139,24 +141,12 @@ class Claimed:
     @property
     def data_id(self) -> str:
         """`data.id` in the query and in `X-Signature`: the order's id in lower case, or the seller's."""
-        return str(self.seller_id) if self.topic == CONNECT_TOPIC else self.order_id.lower()
+        return str(self.seller_id) if self.target.topic == CONNECT_TOPIC else self.order_id.lower()
 
     @property
     def event_id(self) -> str:
         """The id of the notification."""
         return self.delivery_id.partition(".")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt with its outcome: the beginning of an answer, or an error."""
-
-    attempt: int
-    started_ms: int
-    duration_ms: int
-    answer_status: int | None
-    answer_body: str
-    error: str | None
 
 
 async def subscriptions_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[str]:
@@ -186,27 +176,27 @@ async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, claim:
     await tx.run(WITHDRAW, seller_id, subscription_id, claim.now_ms, claim.wall_ms)
 
 
-async def claim(tx: Transaction, seller_id: int, subscription_id: str, topic: str, claim: Claim) -> list[Claimed]:
+async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:
     """Claim due deliveries, each for one attempt."""
     receiver, times = (seller_id, subscription_id), (claim.now_ms, claim.wall_ms)
-    rows = await tx.all(CLAIM[topic], *receiver, *times, claim.until_ms, claim.limit)
+    rows = await tx.all(CLAIM[target.topic], *receiver, *times, claim.until_ms, claim.limit)
     if len(rows) < claim.limit:
         await tx.run(DEFER, *receiver, *times)
-    return [Claimed(topic, *row) for row in rows]
+    return [Claimed(target, claim.now_ms, *row) for row in rows]
 
 
-async def add_attempt(tx: Transaction, claimed: Claimed, attempt: Attempt) -> None:
+async def add_attempt(tx: Transaction, claimed: Claimed, outcome: Outcome, milliseconds: int) -> None:
     """Insert an attempt, unless it is recorded already."""
     await tx.run(
         ADD_ATTEMPT,
         claimed.seller_id,
         claimed.delivery_id,
-        attempt.attempt,
-        attempt.started_ms,
-        attempt.duration_ms,
-        attempt.answer_status,
-        attempt.answer_body,
-        attempt.error,
+        claimed.attempt,
+        claimed.claimed_ms,
+        milliseconds,
+        outcome.status,
+        outcome.body,
+        outcome.error,
     )
 
 
