@@ -88,7 +88,7 @@ class _Attempt:
 
     async def commit(self, change: Callable[[Transaction, Order, int], Awaitable[R]]) -> R:
         """Commit the effect of a step, with the order's row locked."""
-        return await commit(self._context, self._order, change, f"terminal:{self._order.terminal_id}")
+        return await commit(self._context, self._order, change)
 
     async def inquire(self, acquirer: Acquirer) -> bool:
         """Ask the acquirer and apply its answer; return whether the payment is to be reversed."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import structlog
 
+from paydesk.core import conflict_keys
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.crash_points import reached
 from paydesk.orders import store
@@ -168,9 +169,7 @@ class JobWorker(Generic[T]):
         return POLL_INTERVAL_SECONDS if next_ms is None else min((next_ms - now_ms) / 1000, POLL_INTERVAL_SECONDS)
 
 
-async def commit(
-    context: WorkerContext, order: Order, change: Callable[[Transaction, Order, int], Awaitable[R]], *conflict_keys: str
-) -> R:
+async def commit(context: WorkerContext, order: Order, change: Callable[[Transaction, Order, int], Awaitable[R]]) -> R:
     """Apply a change in one transaction that locks the order's row."""
     now_ms = context.clock.now_ms()
 
@@ -179,7 +178,8 @@ async def commit(
         assert current is not None, "orders are never deleted"
         return await change(tx, current, now_ms)
 
-    return await context.database.write(work, conflict_keys=(f"order:{order.order_id}", *conflict_keys))
+    keys = conflict_keys.order(order.order_id), conflict_keys.terminal(order.terminal_id)
+    return await context.database.write(work, conflict_keys=keys)
 
 
 def next_attempt_ms(attempts: int, now_ms: int, pauses_seconds: tuple[int, ...]) -> int:
