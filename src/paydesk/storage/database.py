@@ -23,7 +23,7 @@ class Transaction(Protocol):
 
     @property
     def writes(self) -> int:
-        """A number that grows with every row that the transaction changes."""
+        """A number that grows with every row that the transaction changes and with every deferred statement."""
 
     def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
         """Return the first row, or None."""
@@ -37,7 +37,8 @@ class Transaction(Protocol):
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run a statement at the end of the work, before the commit, and notify the topic if it affected rows.
 
-        For statements whose result the work does not need. They do not see each other's rows.
+        For statements whose result the work does not need. They do not see each other's rows. Raises `WorkError` for a
+        second one that may touch a row of the first.
         """
 
     def notify(self, topic: str) -> None:

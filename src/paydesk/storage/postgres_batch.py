@@ -16,9 +16,10 @@ from typing import Any
 
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.storage.database import Work, WorkError
+from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_many
-from paydesk.storage.postgres_transaction import Deferred, PostgresTransaction, Statement, finish
+from paydesk.storage.postgres_transaction import PostgresTransaction, Statement, finish
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import Unit, awaited_something_else
 

@@ -206,6 +206,7 @@ class SqliteDatabase:
             unit.result = run_at_once(unit.work, tx)
             if tx.failed:
                 raise WorkError(SWALLOWED_AN_ERROR)
+            tx.finish()
             unit.topics = tx.topics
         except OUT_OF_SERVICE:
             raise
