@@ -128,10 +128,17 @@ async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) ->
 
 async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
     """Insert the order with its first event; False if its terminal already has a live order."""
-    if not await tx.run(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]):
+    if not await tx.run(CREATE, *_inserted(order)):
         return False
     events.record(tx, status.CREATE, order, now_ms)
     return True
+
+
+def _inserted(order: Order) -> tuple[Any, ...]:
+    """Return the values that `CREATE` inserts."""
+    values = msgspec.structs.astuple(order)
+    assert values[len(_NEW) :] == Order.__struct_defaults__, "a field that a new order sets has no default in Order"
+    return values[: len(_NEW)]
 
 
 async def move(
