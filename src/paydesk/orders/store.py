@@ -137,7 +137,9 @@ async def create(tx: Transaction, order: Order, now_ms: int) -> bool:
 def _inserted(order: Order) -> tuple[Any, ...]:
     """Return the values that `CREATE` inserts."""
     values = msgspec.structs.astuple(order)
-    assert values[len(_NEW) :] == Order.__struct_defaults__, "in Order, a field that a new order sets stands before those with a default"
+    assert values[len(_NEW) :] == Order.__struct_defaults__, (
+        "in Order, a field that a new order sets stands before those with a default"
+    )
     return values[: len(_NEW)]
 
 
