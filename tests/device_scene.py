@@ -16,6 +16,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.device import leases, polling, results, sessions
 from paydesk.device.gateway import Gateway
+from paydesk.device.operations import OPERATIONS
 from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call, Caller, Handler
@@ -44,6 +45,7 @@ APPROVED = {
 DECLINED = {"outcome": "declined", "status_detail": "insufficient_amount"}
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
 UNKNOWN = {"outcome": "unknown"}
+KEYS_OF = {operation.handler: operation.conflict_keys for operation in OPERATIONS if operation.conflict_keys}
 
 
 def new_boot() -> str:
@@ -111,7 +113,9 @@ class Desk:
             return await handler(call)
 
         try:
-            return await self.database.write(work) if in_transaction else await handler(call)
+            if not in_transaction:
+                return await handler(call)
+            return await self.database.write(work, conflict_keys=KEYS_OF[handler](call) if handler in KEYS_OF else ())
         except Refusal as refusal:
             return refusal
 

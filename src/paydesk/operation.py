@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from paydesk.core.clock import Clock
+    from paydesk.core.conflict_keys import ConflictKey
     from paydesk.core.keys import Keys
     from paydesk.operator_events import OperatorEvent
     from paydesk.settings import Settings
@@ -194,7 +195,7 @@ class Operation:
     query: tuple[Query, ...] = ()
     headers: tuple[Query, ...] = ()
     """The operation's own headers, for the docs."""
-    conflict_keys: Callable[[Call], Iterable[str]] | None = None
+    conflict_keys: Callable[[Call], tuple[ConflictKey, ...]] | None = None
     """Names of everything that a `write` may change or lock; writes without a common key may share a transaction."""
     idempotent: bool = False
     path_pattern: str = ""

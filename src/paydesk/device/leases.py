@@ -5,8 +5,9 @@ The order's row is locked throughout, so every rule is checked against its curre
 
 from __future__ import annotations
 
-from paydesk.core import ids
+from paydesk.core import conflict_keys, ids
 from paydesk.core.clock import rfc3339
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.device import store
 from paydesk.device.errors import (
@@ -70,9 +71,9 @@ async def progress(call: Call) -> Handled:
     return Answer(200, order_body(order))
 
 
-def conflict_keys(call: Call) -> tuple[str, ...]:
+def lease_keys(call: Call) -> tuple[ConflictKey, ...]:
     """Return what a call on a lease may change or lock: its order and the terminal."""
-    return (f"order:ORD{call.paths[0].upper()}", f"terminal:{call.caller.terminal_id}")
+    return conflict_keys.order(f"ORD{call.paths[0].upper()}"), conflict_keys.terminal(call.caller.terminal_id)
 
 
 async def answer_cancel(call: Call) -> Handled:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable
 from functools import cached_property
 from typing import Any
 
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import errors, idempotency
+from paydesk.core import conflict_keys, errors, idempotency
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
@@ -188,7 +189,7 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            reply = await database.write(work, conflict_keys=tuple(self._conflict_keys(call)))
+            reply = await database.write(work, conflict_keys=self._conflict_keys(call))
             if call.alert is not None:
                 operator_events.warn(call.alert)
                 call.alert = None
@@ -200,13 +201,14 @@ class Endpoint:
         key = Key(caller.seller_id, caller.application_id, int(caller.live), self.operation.name, call.path, key_value)
         own_headers = [call.headers.get(name, "") for name in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
-        conflict_keys: tuple[Hashable, ...] = tuple(self._conflict_keys(call))
-        conflict_keys = conflict_keys and (*conflict_keys, key)
+        keys = self._conflict_keys(call)
+        if keys:
+            keys = (*keys, conflict_keys.idempotency(key))
         if self._three_phase is not None:
-            return self._three_phase.run(call, key, digest, conflict_keys)
-        return self._run_once(call, key, digest, conflict_keys)
+            return self._three_phase.run(call, key, digest, keys)
+        return self._run_once(call, key, digest, keys)
 
-    async def _run_once(self, call: Call, key: Key, digest: bytes, conflict_keys: tuple[Hashable, ...]) -> Reply:
+    async def _run_once(self, call: Call, key: Key, digest: bytes, keys: tuple[ConflictKey, ...]) -> Reply:
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
@@ -222,13 +224,13 @@ class Endpoint:
                 idempotency.store_response(tx, key, reply.status, reply.body)
             return reply
 
-        return await self.shared.database.write(work, conflict_keys=conflict_keys)
+        return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:
         return refused(outcome, self.policy) if isinstance(outcome, Refusal) else answered(outcome, self.policy)
 
 
-def _no_keys(_: Call) -> tuple[str, ...]:
+def _no_keys(_: Call) -> tuple[ConflictKey, ...]:
     return ()
 
 

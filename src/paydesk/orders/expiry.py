@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from paydesk.core import conflict_keys
 from paydesk.orders import status, store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
@@ -73,8 +74,8 @@ async def _each(context: WorkerContext, find: Find, end: End, *, after_seconds: 
             if locked is not None:
                 await end(change_at(tx, now_ms, context.settings), locked)
 
-        conflict_keys = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
-        return context.database.write(work, conflict_keys=conflict_keys)
+        keys = conflict_keys.order(order.order_id), conflict_keys.terminal(order.terminal_id)
+        return context.database.write(work, conflict_keys=keys)
 
     due = await context.database.read(lambda tx: find(tx, now_ms - after_seconds * 1000, BATCH))
     await asyncio.gather(*(work_on(order) for order in due))

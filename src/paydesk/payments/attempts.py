@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
@@ -43,7 +44,6 @@ class Attempt(ABC, Generic[J]):
     pauses_seconds: tuple[int, ...]
     is_intended: bool
     """Whether the intent to reverse the payment is committed."""
-    conflict_keys: tuple[str, ...] = ()
 
     def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order) -> None:
         self._context, self.settings = context, context.settings
@@ -87,7 +87,8 @@ class Attempt(ABC, Generic[J]):
             assert current is not None, "orders are never deleted"
             return await effect(change_at(tx, now_ms, settings), current)
 
-        return await database.write(work, conflict_keys=(f"order:{self.order.order_id}", *self.conflict_keys))
+        keys = conflict_keys.order(self.order.order_id), conflict_keys.terminal(self.order.terminal_id)
+        return await database.write(work, conflict_keys=keys)
 
     async def retry(self, change: Change, order: Order, result: InquiryResult) -> None:
         """Schedule a retry after the pause; of a payment not found, no later than it can be reversed."""

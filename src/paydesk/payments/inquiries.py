@@ -78,7 +78,6 @@ class InquiryAttempt(Attempt[Inquiry]):
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
         self.pauses_seconds = self.settings.inquiry_pause_seconds
-        self.conflict_keys = (f"terminal:{order.terminal_id}",)
         self.log_facts = {}
         self.evidence = {"reason": row.reason}
         self.no_acquirer = (

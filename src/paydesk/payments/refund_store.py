@@ -23,7 +23,8 @@ PERIOD_MS = 90 * 86_400_000
 PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
 """The pause after the first attempt, the second, …; the last one repeats."""
 
-COLUMNS = ", ".join(Refund.__struct_fields__)
+_FIELDS = Refund.__struct_fields__
+COLUMNS = ", ".join(_FIELDS)
 
 # Reserve $3 minor units of a processed order; NULL: all that is not refunded. The statement itself checks the remaining
 # amount, the 90 days, and that an order with a tip is refunded in full.
@@ -36,7 +37,8 @@ RETURNING {ORDER_COLUMNS}"""
 
 ADD = f"""
 INSERT INTO refunds ({COLUMNS}, next_ms, claimed_until_ms)
-VALUES ({", ".join(f"${place}" for place in range(1, len(Refund.__struct_fields__) + 1))}, $10, $14)"""
+VALUES ({", ".join(f"${place}" for place in range(1, len(_FIELDS) + 1))}, ${_FIELDS.index("created_ms") + 1},
+        ${len(_FIELDS) + 1})"""
 
 SHOW = "UPDATE orders SET refunds = $3 WHERE seller_id = $1 AND order_id = $2"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
 from paydesk.core.idempotency import Key, complete
 from paydesk.orders import store
@@ -36,8 +37,11 @@ HOUR_MS = 3_600_000
 
 async def process(context: WorkerContext, refund: Refund) -> None:
     """Make one attempt: end the refund, or schedule a retry."""
-    conflict_keys = (f"order:{refund.order_id}", f"refund:{refund.refund_id}")
-    order = await context.database.write(lambda tx: _complete_request(tx, refund), conflict_keys=conflict_keys)
+    key = Key(refund.seller_id, refund.application_id, refund.live, OPERATION, refund.order_id, refund.idempotency_key)
+    order_key = conflict_keys.order(refund.order_id)
+    order = await context.database.write(
+        lambda tx: _complete_request(tx, refund, key), conflict_keys=(order_key, conflict_keys.idempotency(key))
+    )
     reached("answer_stored")
     acquirer = context.acquirer(live=bool(refund.live))
     outcome = await request_refund(acquirer, payment_of(order), refund, RESPONSE_SECONDS_MAX)
@@ -45,7 +49,7 @@ async def process(context: WorkerContext, refund: Refund) -> None:
     log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
     attempt, now_ms = _Attempt(refund, order, outcome, context.settings, acquirer is not None), context.clock.now_ms()
     await context.database.write(
-        lambda tx: attempt.apply(change_at(tx, now_ms, context.settings)), conflict_keys=conflict_keys
+        lambda tx: attempt.apply(change_at(tx, now_ms, context.settings)), conflict_keys=(order_key,)
     )
     reached("outcome_committed")
 
@@ -53,11 +57,10 @@ async def process(context: WorkerContext, refund: Refund) -> None:
 JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process, lease_seconds=LEASE_SECONDS)
 
 
-async def _complete_request(tx: Transaction, refund: Refund) -> Order:
-    """Store `processing` as the response to the refund's request if it has none; return the order."""
+async def _complete_request(tx: Transaction, refund: Refund, key: Key) -> Order:
+    """Store `processing` under the key of the refund's request if it has no response; return the order."""
     order = await store.find(tx, refund.seller_id, refund.order_id)
     assert order is not None, "a refund has an order"
-    key = Key(refund.seller_id, refund.application_id, refund.live, OPERATION, refund.order_id, refund.idempotency_key)
     await complete(tx, key, 201, msgspec.json.encode(refund_response(order, refund)))
     return order
 

@@ -16,7 +16,7 @@ from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status, store
 from paydesk.orders.change import change_of
-from paydesk.orders.handlers import order_key, requested_order
+from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
 from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
@@ -187,13 +187,13 @@ def _unknown_outcome(outcome: Outcome) -> Refusal:
 
 
 def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
-    """Run a part of the handler in its own transaction."""
+    """Run a part of the handler in its own transaction, alone: it cannot name the terminal before it has the order."""
 
     async def in_transaction(tx: Transaction) -> T:
         call.begin(tx)
         return await work(call)
 
-    return call.database.write(in_transaction, conflict_keys=order_key(call))
+    return call.database.write(in_transaction)
 
 
 def _simulator(call: Call) -> Simulator:
