@@ -78,7 +78,7 @@ class Call(msgspec.Struct):
     shared: Shared
     caller: Caller
     now_ms: int
-    """The time at which the request arrived."""
+    """The time of the request; in the last phase of a three-phase operation, of that phase."""
     request_id: str
     address: str = ""
     body: Any = None

@@ -114,6 +114,7 @@ class Endpoint:
         return refused(error, self.policy, request.headers)
 
     async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
+        """Make the checks in their documented order, then run the operation."""
         operation, policy, shared = self.operation, self.policy, self.shared
         raw = await request.read(receive) if self._takes_body else b""
         if not operation.is_health_check:
