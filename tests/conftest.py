@@ -24,6 +24,7 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from postgres_server import PostgresServer
+from unread_clocks import watch_clocks
 
 if TYPE_CHECKING:
     from service import Service
@@ -87,6 +88,12 @@ def skip_unless_ci(reason: str) -> NoReturn:
     if IN_CI:
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _clocks_unread_in_units_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no unit of work read a clock."""
+    watch_clocks(monkeypatch)
 
 
 @pytest.fixture

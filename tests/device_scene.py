@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
-from paydesk.core.keys import Keys
 from paydesk.device import leases, polling, results, sessions
 from paydesk.device.gateway import Gateway
 from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
@@ -26,9 +25,11 @@ from paydesk.orders.order import Order
 from paydesk.orders.status import Move
 from paydesk.orders.status_labels import PLAIN
 from paydesk.settings import Settings
+from paydesk.shared import Shared
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.terminals import handlers, store, stores
 from paydesk.terminals.schemas import OperatingMode, SetupRequest
+from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109
 APPROVED = {
@@ -63,6 +64,16 @@ class Desk:
     settings: Settings = field(default_factory=Settings)
     gateway: Gateway = field(default_factory=Gateway)
     boot_id: str = field(default_factory=new_boot)
+    _shared: Shared | None = field(default=None, init=False, repr=False)
+
+    @property
+    def shared(self) -> Shared:
+        """Return the shared objects of the calls."""
+        if self._shared is None:
+            self._shared = make_shared(self.database)
+        return replace(
+            self._shared, settings=self.settings, database=self.database, clock=self.clock, gateway=self.gateway
+        )
 
     async def handle(
         self,
@@ -78,9 +89,7 @@ class Desk:
     ) -> Answer | Refusal:
         """Return the handler's answer or refusal. A raised refusal rolls its transaction back."""
         call = Call(
-            settings=self.settings,
-            database=self.database,
-            keys=Keys(1, {1: b"k" * 32}),
+            shared=self.shared,
             caller=Caller(
                 self.seller_id,
                 live=live,
@@ -91,8 +100,6 @@ class Desk:
             ),
             now_ms=self.clock.now_ms(),
             request_id="",
-            clock=self.clock,
-            state={"gateway": self.gateway},
             body=body,
             path=paths[-1] if paths else "",
             paths=tuple(paths),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from paydesk.core.keys import Keys
     from paydesk.operator_events import OperatorEvent
     from paydesk.settings import Settings
+    from paydesk.shared import Shared
     from paydesk.storage.database import Database, Transaction
 
 NUMBER_DIGITS_MAX = 15
@@ -73,15 +74,11 @@ class Call(msgspec.Struct):
     A struct, as `Answer` is: one is created per request, and a dataclass takes five times as long.
     """
 
-    settings: Settings
-    database: Database
-    keys: Keys
+    shared: Shared
     caller: Caller
     now_ms: int
+    """The time at which the request arrived."""
     request_id: str
-    clock: Clock
-    state: Mapping[str, Any]
-    """Objects shared by the process, such as the gateway and the throttles."""
     address: str = ""
     body: Any = None
     """The validated model of `Operation.body`, or None."""
@@ -104,7 +101,29 @@ class Call(msgspec.Struct):
     records it after sending the answer."""
     disconnected: Callable[[], bool] | None = None
     """Returns whether the client has closed its connection; None if the server does not support it."""
+    wall_ms: int = 0
+    """The machine's time before the unit of work, if it sets a lease: see `read_wall_clock`."""
     _tx: Transaction | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of this listener."""
+        return self.shared.settings
+
+    @property
+    def database(self) -> Database:
+        """Return the database, for handlers of operations of transaction kind `none`."""
+        return self.shared.database
+
+    @property
+    def keys(self) -> Keys:
+        """Return the server's keys."""
+        return self.shared.keys
+
+    @property
+    def clock(self) -> Clock:
+        """Return the service's clock, which must not be read in a unit of work: that uses `now_ms`."""
+        return self.shared.clock
 
     @property
     def tx(self) -> Transaction:
@@ -115,6 +134,12 @@ class Call(msgspec.Struct):
     def begin(self, tx: Transaction) -> None:
         """Start the unit of work in `tx`; it may be retried in another transaction."""
         self._tx, self.alert = tx, None
+
+    def read_wall_clock(self) -> None:
+        """Set `wall_ms`. Raises `ClockNotTrusted` after a jump, with which a lease could last for days."""
+        wall_ms = self.shared.wall.now_ms()
+        self.shared.clock.now_ms()
+        self.wall_ms = wall_ms
 
 
 Handler = Callable[[Call], Awaitable[Handled]]

@@ -228,7 +228,7 @@ async def test_refunds_are_listed_with_attempts(database: Database, clock: Movab
     """Open refunds have the number of attempts and the next date, ended ones the end date."""
     refunder = Refunder(words=[Unknown("no answer")])
     clock.freeze()
-    async with running(database, clock=clock, state={"acquirers": refunder.acquirers}, workers=False) as service:
+    async with running(database, clock=clock, acquirers=refunder.acquirers, workers=False) as service:
         person = await operator(service, "support")
         stuck, done = await paid(service), await paid(service)
         assert (await refund(service, stuck, "5.00")).status == 201

@@ -8,7 +8,6 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.device import store
 from paydesk.device.errors import STALE_SESSION
-from paydesk.device.gateway import Gateway
 from paydesk.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
 from paydesk.device.verdicts import Effect, judge, state_of
 from paydesk.operation import Answer, Call, Caller, Handled
@@ -26,10 +25,8 @@ SELLER_NAME = "SELECT name FROM sellers WHERE seller_id = $1"
 async def hello(call: Call) -> Handled:
     """Begin the session of this `boot_id`, or repeat the answer of the session that it has."""
     refuse_revoked(call)
-    gateway: Gateway = call.state["gateway"]
-
     session, body = await call.database.write(partial(_begin, call=call))
-    gateway.session_began(call.caller.terminal_id, session, body.operating_mode)
+    call.shared.gateway.session_began(call.caller.terminal_id, session, body.operating_mode)
     return Answer(200, body)
 
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from paydesk.core.response import Closed, constant
 from paydesk.health.errors import NOT_READY
-from paydesk.health.readiness import Readiness
 from paydesk.operation import Answer, Call, Handled, Operation
 
 NO_STORE = (("cache-control", "no-store"),)
@@ -34,8 +33,7 @@ async def livez(_: Call) -> Handled:
 
 async def readyz(call: Call) -> Handled:
     """Return 200, or 503 with the reason."""
-    readiness: Readiness = call.state["readiness"]
-    return await readiness.refusal() or Answer(200, READY, NO_STORE)
+    return await call.shared.readiness.refusal() or Answer(200, READY, NO_STORE)
 
 
 OPERATIONS = (

@@ -16,7 +16,7 @@ from paydesk.core import errors, text
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
 from paydesk.http import fields
-from paydesk.http.error_responses import error_body, shared_errors, takes_body
+from paydesk.http.error_responses import shared_errors, takes_body
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,
     HEADERS,
@@ -27,10 +27,9 @@ from paydesk.http.openapi_components import (
     Json,
 )
 from paydesk.http.retired import Retired
+from paydesk.http.surfaces import JSON, POLICIES, listed
 from paydesk.operation import Operation, Query
 from paydesk.settings import Settings
-
-FORM = "application/x-www-form-urlencoded"
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
@@ -91,7 +90,7 @@ def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
 
 def _is_html(operation: Operation, kind: ErrorKind) -> bool:
     """Return whether this error is an HTML page; the server answers a late body before any page."""
-    return operation.surface == "page" and kind is not errors.REQUEST_TIMEOUT
+    return POLICIES[operation.surface].error_page is not None and kind is not errors.REQUEST_TIMEOUT
 
 
 def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
@@ -101,7 +100,7 @@ def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
     refusal = kind.with_reason("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
         refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
-    return error_body(operation.surface, refusal)
+    return POLICIES[operation.surface].error_body(refusal)
 
 
 def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
@@ -137,7 +136,8 @@ class _Shared:
     def error(self, row: Operation, kind: ErrorKind) -> Json:
         """Return a reference to the example of that error."""
         example = {"summary": kind.message, "value": error_example(row, kind)}
-        prefix = f"token_{kind.code}" if row.surface == "token" else kind.code
+        is_listed = POLICIES[row.surface].error_body is listed
+        prefix = kind.code if is_listed else f"{row.surface}_{kind.code}"
         name = next(name for name in _numbered(prefix) if self.examples.setdefault(name, example) == example)
         return {"$ref": f"#/components/examples/{name}"}
 
@@ -167,7 +167,7 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
 
 def _retired(row: Retired) -> Json:
     headers = {"x-request-id": _header("RequestId"), "link": _header("Successor")}
-    example = error_body("public", GONE.with_reason("an example", message=row.message))
+    example = listed(GONE.with_reason("an example", message=row.message))
     schema = {"$ref": "#/components/schemas/Error"}
     described: Json = {
         "operationId": row.name,
@@ -215,15 +215,10 @@ def _anchored(pattern: str) -> str:
 
 
 def _request_body(row: Operation, reference: Json) -> Json:
-    media: Json = {"schema": reference}
+    content: Json = {media_type: {"schema": reference} for media_type in POLICIES[row.surface].media_types}
     example = row.body and fields.example(row.body)
-    if example:
-        media["example"] = example
-    if row.surface == "page":
-        return {"required": True, "content": {FORM: {"schema": reference}}}
-    content = {"application/json": media}
-    if row.surface == "token":
-        content[FORM] = {"schema": reference}
+    if example and JSON in content:
+        content[JSON]["example"] = example
     return {"required": row.body is not None and _needs_something(row.body), "content": content}
 
 
@@ -280,7 +275,7 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
 
 
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
-    schema = "TokenError" if row.surface == "token" else "Error"
+    schema = POLICIES[row.surface].error_schema
     headers = {"x-request-id": _header("RequestId")}
     if kinds[0].status == 401:
         headers["www-authenticate"] = _header("Challenge")

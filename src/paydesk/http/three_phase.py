@@ -53,6 +53,8 @@ class ThreePhaseRunner:
                     await completed.wait(min(left, POLL_INTERVAL_SECONDS))
 
     async def _begin(self, call: Call, key: Key, digest: bytes, conflict_keys: Iterable[Hashable]) -> Any:
+        call.read_wall_clock()
+
         async def work(tx: Transaction) -> Any:
             call.begin(tx)
             reached("before_claim")

@@ -237,6 +237,7 @@ OPERATIONS = (
         "resolve",
         outcomes.resolve_reversal,
         "Set the outcome of an unconfirmed reversal",
+        transaction="none",
         body=schemas.ResolveReversalRequest,
         description=(
             "For a reversal that the acquirer has not confirmed within ten minutes of the late approval: `reversed` if"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from paydesk.core.clock import SystemClock
 from paydesk.core.response import one_of
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import audit
@@ -14,16 +14,13 @@ from paydesk.operators.history import Retried, owner_of, times
 from paydesk.operators.lists import BY_SELLER, of_status, pages
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
-from paydesk.orders.change import change_of
+from paydesk.orders.change import change_at, change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
 from paydesk.payments import resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES, REFUNDS, REVERSALS, REVERSING, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
-
-WALL = SystemClock()
-"""The system clock, which leases of jobs use."""
 
 # An attempt in progress is not counted: it has not failed yet.
 _REVERSAL = """
@@ -107,7 +104,7 @@ async def resolve(call: Call) -> Answer:
         before,
         body.outcome,
         after_seconds=call.settings.resolve_after_seconds,
-        has_acquirer=call.state["acquirers"].of(live=bool(before.live)) is not None,
+        has_acquirer=call.shared.acquirers.of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
@@ -117,26 +114,31 @@ async def resolve(call: Call) -> Answer:
 async def resolve_reversal(call: Call) -> Answer:
     """Set the outcome of a reversal that the acquirer does not confirm; the audit trail records the reason."""
     audit.require_change(call)
+    call.read_wall_clock()
+    return Answer(200, await call.database.write(partial(_resolve_reversal, call=call)))
+
+
+async def _resolve_reversal(tx: Transaction, call: Call) -> ReversalDocument:
     body: ResolveReversalRequest = call.body
-    row = await call.tx.one(OWNER, call.path)
+    row = await tx.one(OWNER, call.path)
     if row is None:
         raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
     seller_id, order_id = row
-    order = await orders.lock(call.tx, seller_id, order_id)
+    order = await orders.lock(tx, seller_id, order_id)
     assert order is not None, "a reversal has an order"
     await resolving.resolve_reversal(
-        change_of(call),
+        change_at(tx, call.now_ms, call.settings),
         order,
         call.path,
         body.outcome,
-        wall_ms=WALL.now_ms(),
+        wall_ms=call.wall_ms,
         after_seconds=call.settings.resolve_after_seconds,
     )
     after = {"status": body.outcome, "reason": body.reason}
-    await audit.record(call, call.tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
-    ended = await call.tx.one(REVERSAL, seller_id, call.path)
+    await audit.record(call, tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
+    ended = await tx.one(REVERSAL, seller_id, call.path)
     assert ended is not None, "it was resolved in this transaction"
-    return Answer(200, _reversal(ended))
+    return _reversal(ended)
 
 
 async def _locked(tx: Transaction, order_id: str) -> Order:

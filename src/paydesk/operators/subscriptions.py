@@ -45,7 +45,7 @@ async def create(call: Call) -> Answer:
             url=body.url,
             actions=actions,
             ports=call.settings.webhook_ports,
-            loopback_allowed=bool(call.state.get("loopback_allowed")),
+            loopback_allowed=call.shared.development,
         )
     except Refusal as refusal:
         if isinstance(refusal.__cause__, AddressRefused):

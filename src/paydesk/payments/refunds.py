@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paydesk.core import ids
-from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer, Call, Handled, ThreePhase
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 LEASE_MARGIN_SECONDS = 2
 """After the response is due, before a worker may claim the refund."""
-WALL = SystemClock()
-"""The machine's clock, which leases follow: the service's clock may be moved in development."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ async def begin(call: Call) -> Begun | Refusal:
         part,
         application_id=call.caller.application_id,
         key=call.headers["x-idempotency-key"],
-        claimed_until_ms=claimed_until_ms(call.clock, call.settings.refund_answer_seconds),
+        claimed_until_ms=claimed_until_ms(call),
     )
     return Begun(refund, payment_of(reserved))
 
@@ -92,11 +89,9 @@ def add(
     return refund
 
 
-def claimed_until_ms(clock: Clock, answer_seconds: int) -> int:
-    """Return until when a refund is claimed by its request, which the acquirer has `answer_seconds` to decide."""
-    # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
-    clock.now_ms()
-    return WALL.now_ms() + (answer_seconds + LEASE_MARGIN_SECONDS) * 1000
+def claimed_until_ms(call: Call) -> int:
+    """Return until when a refund is claimed by its request, to which the acquirer must respond before."""
+    return call.wall_ms + (call.settings.refund_answer_seconds + LEASE_MARGIN_SECONDS) * 1000
 
 
 async def ask(call: Call, begun: Begun) -> Outcome:
@@ -137,8 +132,7 @@ PHASES = ThreePhase(begin, ask, end)
 
 
 def _acquirer(call: Call) -> Acquirer | None:
-    acquirer: Acquirer | None = call.state["acquirers"].of(live=call.caller.live)
-    return acquirer
+    return call.shared.acquirers.of(live=call.caller.live)
 
 
 def _part(request: RefundRequest) -> RefundPartRequest | None:

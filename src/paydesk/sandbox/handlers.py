@@ -14,7 +14,7 @@ from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
-from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, store
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
 
@@ -75,8 +75,7 @@ async def move_clock(call: Call) -> Handled:
 async def authorize(call: Call) -> Handled:
     """Charge at the simulated acquirer, at most once per payment id. The terminal reports the result itself."""
     refuse_revoked(call)
-    acquirers: Acquirers = call.state["acquirers"]
-    acquirer = acquirers.of(call.caller.live)
+    acquirer = call.shared.acquirers.of(call.caller.live)
     if acquirer is None:
         raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body

@@ -137,6 +137,7 @@ async def _fail(call: Call, order: Order) -> Handled:
 
 async def _refund(call: Call) -> Handled:
     """Refund what has not been refunded yet, like a requested refund."""
+    call.read_wall_clock()
     refund = await _write(call, _reserve)
     if not isinstance(refund, Refund):
         return refund
@@ -161,7 +162,7 @@ async def _reserve(call: Call) -> Refund | Refusal:
     reserved = await refund_store.reserve(change, order, None)
     if reserved is None:
         return unreachable(call, order)
-    until_ms = refunds.claimed_until_ms(call.clock, call.settings.refund_answer_seconds)
+    until_ms = refunds.claimed_until_ms(call)
     application_id = call.caller.application_id
     return refunds.add(change, reserved, None, application_id=application_id, key="", claimed_until_ms=until_ms)
 
@@ -196,7 +197,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
 
 
 def _simulator(call: Call) -> Simulator:
-    simulator = call.state["acquirers"].of(live=False)
+    simulator = call.shared.acquirers.of(live=False)
     assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
 

@@ -165,10 +165,11 @@ class Simulator:
         applicable = rules.of_operation((*own_rules, *self._script), operation)
         is_counted = rules.are_random(applicable) or rules.plan(applicable).depends_on_attempt
 
+        now_ms = self._clock.now_ms()
+
         async def work(tx: Transaction) -> tuple[T | Unknown | NotSent, int]:
             ordinal, attempt = 0, 1
             if is_counted:
-                now_ms = self._clock.now_ms()
                 ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
             request = Request(operation, key, attempt, rules.plan(applicable, self._seed, ordinal))
             return _failed_attempt(request) or await effect(tx, request), request.plan.delay_ms
