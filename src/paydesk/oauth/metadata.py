@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from paydesk.core.response import Response
+import msgspec
+
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.scopes import SCOPES
 from paydesk.operation import Answer, Call, Handler
@@ -13,27 +14,6 @@ from paydesk.web.language import LANGUAGES
 
 PATH = "/.well-known/oauth-authorization-server"
 CLIENT_AUTHENTICATION = ["client_secret_post"]
-
-
-class Metadata(Response, frozen=True):
-    """The members of the document (RFC 8414 section 2)."""
-
-    issuer: str
-    authorization_endpoint: str
-    token_endpoint: str
-    token_endpoint_auth_methods_supported: list[str]
-    revocation_endpoint: str
-    revocation_endpoint_auth_methods_supported: list[str]
-    introspection_endpoint: str
-    introspection_endpoint_auth_methods_supported: list[str]
-    response_types_supported: list[str]
-    response_modes_supported: list[str]
-    grant_types_supported: list[str]
-    code_challenge_methods_supported: list[str]
-    scopes_supported: list[str]
-    authorization_response_iss_parameter_supported: bool
-    service_documentation: str
-    ui_locales_supported: list[str]
 
 
 def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handler:
@@ -45,22 +25,28 @@ def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handl
     return show
 
 
-def document(issuer: str, endpoints: Mapping[str, str], grant_types: Collection[str]) -> Metadata:
+def document(issuer: str, endpoints: Mapping[str, str], grant_types: Collection[str]) -> dict[str, Any]:
     """Return the document of the service with this issuer."""
     authenticated: dict[str, Any] = {}
     for name, path in endpoints.items():
         authenticated[f"{name}_endpoint"] = issuer + path
         authenticated[f"{name}_endpoint_auth_methods_supported"] = CLIENT_AUTHENTICATION
-    return Metadata(
-        issuer=issuer,
-        authorization_endpoint=issuer + authorization.PATH,
+    return {
+        "issuer": issuer,
+        "authorization_endpoint": issuer + authorization.PATH,
         **authenticated,
-        response_types_supported=["code"],
-        response_modes_supported=["query"],
-        grant_types_supported=list(grant_types),
-        code_challenge_methods_supported=[authorization.S256],
-        scopes_supported=list(SCOPES),
-        authorization_response_iss_parameter_supported=True,
-        service_documentation=f"{issuer}/docs",
-        ui_locales_supported=list(LANGUAGES),
-    )
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": list(grant_types),
+        "code_challenge_methods_supported": [authorization.S256],
+        "scopes_supported": list(SCOPES),
+        "authorization_response_iss_parameter_supported": True,
+        "service_documentation": f"{issuer}/docs",
+        "ui_locales_supported": list(LANGUAGES),
+    }
+
+
+def answer_type(example: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """Return the document's type, derived from an example."""
+    kinds = [(name, list[str] if isinstance(value, list) else type(value)) for name, value in example.items()]
+    return msgspec.defstruct("Metadata", kinds)
