@@ -114,7 +114,7 @@ async def _orders(service: Service, clock: MovableClock, seen: Surfaces) -> dict
         seen.same[f"result {role}"] = (answer.body["order"]["status"], answer.body["order"]["status_detail"])
     clock.advance(31 * SECOND_MS)
     context = WorkerContext(service.database, Settings(), clock, KEYS)
-    assert await expiry.expire_step(context) == 1
+    assert await expiry.EXPIRY.step(context) == 1
     return roles
 
 

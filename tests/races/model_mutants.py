@@ -42,17 +42,17 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One live order per terminal",
         "an order with an unknown outcome does not block a new one",
         "orders/handlers.py",
-        "    if current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
+        "    if current.status in status.LIVE:\n        raise _already_queued(",
         "    if current.state == status.CHECK_ON_TERMINAL:\n"
         "        failed = status.FAILED['processing_error']\n"
-        "        await store.move(call.tx, status.DECLINE, current, call.now_ms, to=failed)\n"
-        "    elif current.status in status.LIVE:\n        raise _already_queued(call, conflicting)\n",
+        "        await store.move(change, status.DECLINE, current, to=failed)\n"
+        "    elif current.status in status.LIVE:\n        raise _already_queued(",
     ),
     (
         "Cancel and the grant exclude each other",
         "authorization is permitted after a cancel request",
         "orders/store.py",
-        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
+        "AND {in_states(status.AT_TERMINAL)}\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
     ),
     (
@@ -87,7 +87,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "there is no inquiry for an order without an outcome",
         "orders/expiry.py",
-        '        await store.inquire(tx, moved, "no outcome in time", now_ms)\n',
+        '        await store.inquire(change, moved, "no outcome in time")\n',
         "        pass\n",
     ),
     (

@@ -142,8 +142,8 @@ MUTANTS = (
         "A write is found by the next read",
         "a node keeps orders as it showed them first",
         "orders/handlers.py",
-        "    return Answer(200, order_document(await requested_order(call)))\n",
-        "    order = order_document(await requested_order(call))\n"
+        "    return Answer(200, order_document(await requested_order(call), labels_of(call.settings)))\n",
+        "    order = order_document(await requested_order(call), labels_of(call.settings))\n"
         '    return Answer(200, call.state.setdefault("shown", {}).setdefault(call.path, order))  # type: ignore\n',
         CHAOS,
         "are_killed",
@@ -257,7 +257,7 @@ MUTANTS = (
         "Cancel and the grant exclude each other",
         "a terminal that was asked for its order back is granted",
         "orders/store.py",
-        "AND status = 'at_terminal' AND payment_status_detail = 'at_terminal'\n   AND permitted_ms IS NULL",
+        "AND {in_states(status.AT_TERMINAL)}\n   AND permitted_ms IS NULL",
         "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
         OUTCOMES,
         "cancel-against-authorizing",
