@@ -128,7 +128,7 @@ async def _at_terminal(service: Service, terminal: Terminal, device: Device) -> 
 
 async def _workers(database: Database, clock: MovableClock) -> None:
     context = _context(database, clock)
-    for one in (expiry.expire_step, expiry.cancel_timeout_step, expiry.unknown_step):
+    for one in (expiry.EXPIRY.step, expiry.CANCEL_TIMEOUT.step, expiry.UNKNOWN_OUTCOME.step):
         assert await one(context) == 1
     await missed_wakeups.scan(context, asyncio.Event())
     await relay.sweep(context, asyncio.Event())

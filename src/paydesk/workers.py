@@ -24,9 +24,9 @@ BACKOFF_RESET_SECONDS = 60.0
 log = structlog.get_logger("workers")
 
 WORKERS = (
-    Worker("orders.expiry", expiry.run),
-    Worker("orders.unknown_outcome", expiry.run_unknown),
-    Worker("orders.cancel_timeout", expiry.run_cancel_timeout),
+    Worker("orders.expiry", expiry.EXPIRY.run),
+    Worker("orders.unknown_outcome", expiry.UNKNOWN_OUTCOME.run),
+    Worker("orders.cancel_timeout", expiry.CANCEL_TIMEOUT.run),
     Worker("payments.refunds", refund_worker.JOB.run),
     Worker("payments.inquiries", inquiries.JOB.run),
     Worker("payments.reversals", reversals.JOB.run),

@@ -220,12 +220,12 @@ async def test_a_clock_that_jumps(database: Database) -> None:
                 flat = await service.request("POST", "/oauth/token", service.scene.refresh(refresh_token))
                 assert (flat.status, flat.body["error"]) == (503, "service_unavailable")
                 with pytest.raises(Unavailable):
-                    await expiry.expire_step(context)
+                    await expiry.EXPIRY.step(context)
                 wall.ahead_ns = 0
                 assert await service.get(order["id"]) == order
             events = [line["event"] for line in logged if line["event"].startswith("clock_")]
             assert events == ["clock_jumped", "clock_trusted"]
-        assert await expiry.expire_step(context) == 0
+        assert await expiry.EXPIRY.step(context) == 0
         assert (await service.request("GET", "/readyz")).status == 200
         assert (await service.request("POST", "/oauth/token", service.scene.refresh(refresh_token))).status == 200
 

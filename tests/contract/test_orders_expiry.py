@@ -121,6 +121,6 @@ async def test_an_unknown_outcome_is_never_due_for_expiry(database: Database, cl
         await device.ack(order_id[3:])
         assert (await device.result(order_id[3:], outcome="unknown")).status == 200
         clock.advance(60_000)
-        assert await expiry.expire_step(WorkerContext(database, Settings(), clock, KEYS)) == 0
+        assert await expiry.EXPIRY.step(WorkerContext(database, Settings(), clock, KEYS)) == 0
         assert await database.read(orders.next_expiry_ms) is None
         assert (await service.get(order_id))["status_detail"] == "check_on_terminal"

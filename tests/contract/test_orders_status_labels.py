@@ -106,7 +106,7 @@ async def _orders(service: Service, clock: MovableClock, seen: Surfaces, setting
         seen.same[f"result {role}"] = (answer.body["order"]["status"], answer.body["order"]["status_detail"])
     clock.advance(31 * SECOND_MS)
     context = WorkerContext(service.database, settings, clock, KEYS)
-    assert await expiry.expire_step(context) == 1
+    assert await expiry.EXPIRY.step(context) == 1
     return roles
 
 

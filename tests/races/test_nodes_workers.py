@@ -47,7 +47,7 @@ async def test_rivals_end_each_order_once(nodes: list[Database], service: Servic
     """Three nodes that look at the same moment write one event an order."""
     made = await overdue(service, clock, ORDERS)
     workers = [WorkerContext(node, Settings(), clock, KEYS) for node in nodes]
-    while any(await asyncio.gather(*(expiry.expire_step(worker) for worker in workers))):
+    while any(await asyncio.gather(*(expiry.EXPIRY.step(worker) for worker in workers))):
         pass
     orders = [await service.get(order_id) for order_id in made]
     assert {(order["status_detail"], order["version"]) for order in orders} == {("expired", 2)}
@@ -67,7 +67,7 @@ async def test_what_another_holds_is_passed_over(
         async with connection.transaction():
             await connection.execute("SELECT 1 FROM orders WHERE order_id = $1 FOR UPDATE", held)
             # A worker that waited for it would be refused after ten seconds.
-            assert await asyncio.wait_for(expiry.expire_step(worker), 8) == 3
+            assert await asyncio.wait_for(expiry.EXPIRY.step(worker), 8) == 3
             found = {
                 row[0]
                 for row in await nodes[2].read(lambda tx: tx.all("SELECT order_id FROM orders WHERE version = 2"))
@@ -75,5 +75,5 @@ async def test_what_another_holds_is_passed_over(
             assert found == set(others)
     finally:
         await connection.close()
-    assert await expiry.expire_step(worker) == 1
+    assert await expiry.EXPIRY.step(worker) == 1
     assert (await service.get(held))["status_detail"] == "expired"

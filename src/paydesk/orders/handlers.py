@@ -72,9 +72,7 @@ async def search(call: Call) -> Handled:
     """Return a page of the seller's orders that match the query, and their total number."""
     labels = labels_of(call.settings)
     query = searching.read(call.query_string, call.now_ms, labels)
-    seller_id, live = call.caller.seller_id, call.caller.live
-    total = await search_store.count(call.tx, seller_id, query, live=live)
-    page = await search_store.page(call.tx, seller_id, query, live=live) if total > query.offset else []
+    total, page = await search_store.run(call.tx, call.caller.seller_id, query, live=call.caller.live)
     total_pages = -(-total // query.limit)
     paging = Paging(str(total), str(total_pages), str(query.offset), str(query.limit))
     return Answer(200, OrderPage([order_document(order, labels) for order in page], paging))

@@ -14,9 +14,10 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.presentation import EXAMPLE, OrderDocument, OrderPage, example_at
+from paydesk.orders.presentation import OrderDocument, OrderPage, example_order
 from paydesk.orders.schemas import CancelRequest, OrderRequest
-from paydesk.orders.status import CANCELED_BY_API
+
+EXAMPLE = example_order()
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -97,7 +98,9 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         path_pattern=ORDER_ID_PATTERN,
         answer=OrderDocument,
-        example=example_at(CANCELED_BY_API),
+        example=example_order(
+            version=2, status="canceled", status_detail="canceled", payment_status_detail="canceled_by_api"
+        ),
         errors=(ORDER_NOT_FOUND, ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
     ),
 )

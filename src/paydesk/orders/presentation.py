@@ -12,7 +12,7 @@ from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PAT
 from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.response import JsonObject, Response, Time, one_of
 from paydesk.orders.order import Order, OrderRefund, RefundStatus, refunds_of
-from paydesk.orders.status import DETAILS, PAYMENT_DETAILS, State
+from paydesk.orders.status import DETAILS, PAYMENT_DETAILS
 from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
 
 OrderId = Annotated[str, Meta(pattern=ORDER_ID_PATTERN)]
@@ -248,16 +248,6 @@ def example(document: Response) -> Any:
     return msgspec.json.decode(msgspec.json.encode(document))
 
 
-def example_at(state: State) -> Any:
-    """Return the example order in another state, after one move."""
-    order = msgspec.structs.replace(
-        EXAMPLE_ORDER,
-        status=state.status,
-        status_detail=state.detail,
-        payment_status_detail=state.payment_detail,
-        version=2,
-    )
-    return example(order_document(order, PLAIN))
-
-
-EXAMPLE = example(order_document(EXAMPLE_ORDER, PLAIN))
+def example_order(**columns: Any) -> Any:
+    """Return the example order with these columns, as responses have it."""
+    return example(order_document(msgspec.structs.replace(EXAMPLE_ORDER, **columns), PLAIN))

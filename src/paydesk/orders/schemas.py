@@ -110,10 +110,13 @@ def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
 
 
-_ANY_DURATION: dict[str, Any] = {
-    "pattern": f"^{durations.ANY_PATTERN}$",
-    "maxLength": durations.ANY_CHARACTERS_MAX,
-}
+_ANY_DURATION: dict[str, Any] = {"pattern": f"^{durations.ANY_PATTERN}$", "maxLength": durations.ANY_CHARACTERS_MAX}
+ScreenTime = Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)]
+ExpirationTime = Annotated[str, AfterValidator(_expiration), text_schema(f"^{durations.PATTERN}$", "PT16M")]
+SellersCurrency = Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
+ExternalReference = Annotated[
+    str, AfterValidator(_external_reference), AfterValidator(_reference), text_schema(EXTERNAL_REFERENCE_PATTERN)
+]
 Short = Annotated[str, Field(max_length=64), AfterValidator(_reference)]
 
 
@@ -135,9 +138,7 @@ class PointRequest(Model):
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=["NEWLAND_N950__N950NCB801293324"])]
     print_on_terminal: Literal["seller_ticket", "no_ticket"] = "seller_ticket"
     ticket_number: Annotated[str, Field(max_length=20), AfterValidator(_reference)] | None = None
-    screen_time: (
-        Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)] | None
-    ) = None
+    screen_time: ScreenTime | None = None
 
 
 class PaymentMethodRequest(Model):
@@ -174,26 +175,14 @@ class OrderRequest(Model):
     """`POST /v1/orders`."""
 
     type: Literal["point"]
-    external_reference: (
-        Annotated[
-            str,
-            AfterValidator(_external_reference),
-            AfterValidator(_reference),
-            text_schema(EXTERNAL_REFERENCE_PATTERN),
-        ]
-        | None
-    ) = None
+    external_reference: ExternalReference | None = None
     description: Annotated[str, Field(max_length=150), AfterValidator(_description)] | None = None
-    expiration_time: (
-        Annotated[str, AfterValidator(_expiration), text_schema(f"^{durations.PATTERN}$", "PT16M")] | None
-    ) = None
+    expiration_time: ExpirationTime | None = None
     transactions: TransactionsRequest
     config: ConfigRequest
     integration_data: IntegrationDataRequest | None = None
     total_amount: Annotated[str, AfterValidator(_total_amount), text_schema(AMOUNT_PATTERN)] | None = None
-    currency: Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})] | None = (
-        None
-    )
+    currency: SellersCurrency | None = None
     processing_mode: Literal["automatic"] | None = None
     capture_mode: Literal["automatic", "automatic_async"] | None = None
 

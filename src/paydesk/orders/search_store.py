@@ -51,34 +51,17 @@ def _where(names: tuple[str, ...]) -> str:
     return " AND ".join((WITHIN, *conditions))
 
 
-async def count(tx: Transaction, seller_id: int, search: Search, *, live: bool) -> int:
-    """Return the exact number of matching orders."""
-    names, values = _filters(search)
-    row = await tx.one(count_sql(names), seller_id, int(live), search.begin_ms, search.end_ms, *values)
-    assert row is not None, "COUNT returns a row"
-    return int(row[0])
-
-
-async def page(tx: Transaction, seller_id: int, search: Search, *, live: bool) -> list[Order]:
-    """Return the orders of the requested page."""
-    names, values = _filters(search)
-    rows = await tx.all(
-        page_sql(names, newest_first=search.newest_first),
-        seller_id,
-        int(live),
-        search.begin_ms,
-        search.end_ms,
-        *values,
-        search.limit,
-        search.offset,
-    )
-    return [Order(*row) for row in rows]
-
-
-def _filters(search: Search) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the conditions and their values."""
+async def run(tx: Transaction, seller_id: int, search: Search, *, live: bool) -> tuple[int, list[Order]]:
+    """Return the exact number of matching orders, and those of the requested page."""
     names = tuple(name for name, _ in search.filters)
-    escaped = (
+    values = (
         value.replace("_", "!_") if name.startswith("payment_method") else value for name, value in search.filters
     )
-    return names, tuple(escaped)
+    within = (seller_id, int(live), search.begin_ms, search.end_ms, *values)
+    row = await tx.one(count_sql(names), *within)
+    assert row is not None, "COUNT returns a row"
+    total = int(row[0])
+    if total <= search.offset:
+        return total, []
+    sql = page_sql(names, newest_first=search.newest_first)
+    return total, [Order(*row) for row in await tx.all(sql, *within, search.limit, search.offset)]

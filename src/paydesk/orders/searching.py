@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paydesk.core.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES, Fault, Refusal
-from paydesk.core.text import CHARACTER, has_forbidden
+from paydesk.core.text import CHARACTER
 from paydesk.operation import Query
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.status import DETAILS
@@ -35,8 +35,7 @@ _DATE = {
     "pattern": f"^{_DAY_PATTERN}(?:{_TIME_PATTERN})?$",
     "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"],
 }
-TERMINAL_ID_CHARACTERS_MAX = 80
-TERMINAL_ID_PATTERN = f"^{CHARACTER}{{1,{TERMINAL_ID_CHARACTERS_MAX}}}$"
+TERMINAL_ID_PATTERN = f"^{CHARACTER}{{1,80}}$"
 
 _LIMITED = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
 PAGE = Query(
@@ -212,17 +211,11 @@ def _matching(pattern: str, rule: str) -> Check:
     return check
 
 
-def _terminal_id(text: str) -> str:
-    if 1 <= len(text) <= TERMINAL_ID_CHARACTERS_MAX and not has_forbidden(text):
-        return text
-    raise ValueError(f"must have 1 to {TERMINAL_ID_CHARACTERS_MAX} characters, none of them control or invisible")
-
-
 _word = _matching(_WORD["pattern"], "must have 1 to 32 lowercase letters, digits and underscores")
 FILTERS: dict[str, Check] = {
     "external_reference": _matching(EXTERNAL_REFERENCE_PATTERN, "must have 1 to 64 letters, digits, _ and -"),
     "status_detail": _one_of(*DETAILS),
     "payment_method_id": _word,
     "payment_method_type": _word,
-    "terminal_id": _terminal_id,
+    "terminal_id": _matching(TERMINAL_ID_PATTERN, "must have 1 to 80 characters, none of them control or invisible"),
 }

@@ -79,10 +79,14 @@ def in_states(*states: State) -> str:
     details: dict[str, list[str]] = {}
     for state in states:
         details.setdefault(state.status, []).append(f"'{state.payment_detail}'")
-    conditions = (
-        f"(status = '{status}' AND payment_status_detail IN ({', '.join(names)}))" for status, names in details.items()
-    )
+    conditions = (f"(status = '{status}' AND {_is_any_of(names)})" for status, names in details.items())
     return f"({' OR '.join(conditions)})"
+
+
+def _is_any_of(details: list[str]) -> str:
+    # SQLite's planner does not match `IN` with one element to a partial index.
+    one, *others = details
+    return f"payment_status_detail IN ({', '.join(details)})" if others else f"payment_status_detail = {one}"
 
 
 @dataclass(frozen=True)

@@ -231,9 +231,9 @@ async def reattach(tx: Transaction, order: Order) -> None:
     await tx.run(REATTACH, order.seller_id, order.order_id)
 
 
-async def overdue(tx: Transaction, now_ms: int, limit: int) -> list[Order]:
-    """Return the overdue orders of all sellers."""
-    return [Order(*row) for row in await tx.all(OVERDUE, now_ms, limit)]
+async def due(tx: Transaction, sql: str, before_ms: int, limit: int) -> list[Order]:
+    """Return orders of all sellers that are `OVERDUE`, `AWAITING_OUTCOME` or `AWAITING_RELEASE` since before a time."""
+    return [Order(*row) for row in await tx.all(sql, before_ms, limit)]
 
 
 async def next_expiry_ms(tx: Transaction) -> int | None:
@@ -242,20 +242,10 @@ async def next_expiry_ms(tx: Transaction) -> int | None:
     return row[0] if row else None
 
 
-async def awaiting_outcome(tx: Transaction, permitted_before_ms: int, limit: int) -> list[Order]:
-    """Return orders of all sellers that were permitted before a time and have no outcome yet."""
-    return [Order(*row) for row in await tx.all(AWAITING_OUTCOME, permitted_before_ms, limit)]
-
-
 async def record_cancel_request(change: Change, order: Order) -> Order | None:
     """Record a cancel request; None if the order is not at its terminal or its outcome is unknown."""
     row = await change.tx.one(RECORD_CANCEL_REQUEST, order.seller_id, order.order_id, change.now_ms)
     return Order(*row) if row else None
-
-
-async def awaiting_release(tx: Transaction, requested_before_ms: int, limit: int) -> list[Order]:
-    """Return orders of all sellers whose cancel was requested before a time and not answered by the terminal."""
-    return [Order(*row) for row in await tx.all(AWAITING_RELEASE, requested_before_ms, limit)]
 
 
 async def awaiting_terminal(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
