@@ -79,8 +79,11 @@ def in_states(*states: State) -> str:
     details: dict[str, list[str]] = {}
     for state in states:
         details.setdefault(state.status, []).append(f"'{state.payment_detail}'")
+    # SQLite uses a partial index on one detail only for `=`.
     conditions = (
-        f"(status = '{status}' AND payment_status_detail IN ({', '.join(names)}))" for status, names in details.items()
+        f"(status = '{status}' AND payment_status_detail "
+        + (f"= {names[0]})" if len(names) == 1 else f"IN ({', '.join(names)}))")
+        for status, names in details.items()
     )
     return f"({' OR '.join(conditions)})"
 
