@@ -128,7 +128,7 @@ async def _inside(operation: str, count: str, database_url: str) -> None:
 
     from bench.service import NoOp
     from paydesk import logs, node, settings
-    from paydesk.app import acquirers_of, build_app
+    from paydesk.app import build_app, create_shared
     from paydesk.core.clock import SystemClock
     from paydesk.http import server
     from paydesk.serve import CLIENT_SURFACES
@@ -140,8 +140,7 @@ async def _inside(operation: str, count: str, database_url: str) -> None:
         clock, stop, ready = SystemClock(), asyncio.Event(), asyncio.Event()
         await migrate(database, clock.now_ms())
         seeded = await seed(database, clock.now_ms(), SIZES)
-        state = {"acquirers": acquirers_of(chosen, database, clock)}
-        app = build_app(chosen, database, KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
+        app = build_app(create_shared(chosen, database, KEYS, clock), CLIENT_SURFACES)
         app.routes.insert(0, Route("/noop", NoOp()))
         listener = server.bind("127.0.0.1", 0)
         host, port = listener.getsockname()

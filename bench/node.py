@@ -14,7 +14,7 @@ import uvloop
 
 from bench import seed
 from paydesk import logs, node, settings
-from paydesk.app import acquirers_of, build_app
+from paydesk.app import build_app, create_shared
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
 from paydesk.http import server
@@ -28,13 +28,12 @@ async def serve(database_url: str, port: int) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     async with node.database_of(chosen) as database:
         clock, stop = SystemClock(), asyncio.Event()
-        acquirers = acquirers_of(chosen, database, clock)
-        app = build_app(chosen, database, seed.KEYS, clock, development=False, state={"acquirers": acquirers})
+        shared = create_shared(chosen, database, seed.KEYS, clock)
         node.stop_on_signals(stop)
         await node.run_together(
             stop,
-            server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=acquirers), stop),
+            server.serve(build_app(shared), server.bind("127.0.0.1", port), chosen, lambda: None, stop),
+            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.acquirers), stop),
         )
 
 

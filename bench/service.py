@@ -20,10 +20,9 @@ from starlette.routing import Route
 from bench import seed
 from bench.seed import Sizes
 from paydesk import logs, node, settings
-from paydesk.app import acquirers_of, build_app
+from paydesk.app import build_app, create_shared
 from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
-from paydesk.health.readiness import Readiness
 from paydesk.http import server
 from paydesk.http.reply import Receive, Reply, Scope, Send, send_reply
 from paydesk.serve import CLIENT_SURFACES
@@ -72,9 +71,8 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await migrate(database, clock.now_ms())
         if not seed_file.exists():
             seed_file.write_text(json.dumps(await seed.seed(database, clock.now_ms(), sizes)))
-        acquirers = acquirers_of(chosen, database, clock)
-        state = {"readiness": Readiness(database, seed.KEYS, clock), "acquirers": acquirers}
-        app = build_app(chosen, database, seed.KEYS, clock, development=False, state=state, surfaces=CLIENT_SURFACES)
+        shared = create_shared(chosen, database, seed.KEYS, clock)
+        app = build_app(shared, CLIENT_SURFACES)
         app.routes.insert(0, Route("/noop", NoOp()))
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)
@@ -82,7 +80,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=acquirers), stop),
+            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.acquirers), stop),
         )
 
 

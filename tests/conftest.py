@@ -1,5 +1,7 @@
 """What every test may use: a clock, and a fresh, migrated database on SQLite and on PostgreSQL.
 
+Every test fails in which a unit of work locked or changed a row without naming it, see `conflict_guard`.
+
 Tests run with three savings: files are in memory where the machine has enough of it, so that a sync costs nothing; a
 password hash is cheap; and tests marked `sqlite_alone`, whose subject isn't the database, run on PostgreSQL only in
 `make test-slow`.
@@ -18,12 +20,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import argon2
 import pytest
 
+import conflict_guard
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.oauth.consent import passwords
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.migrate import migrate
 from postgres_server import PostgresServer
+from unread_clocks import watch_clocks
 
 if TYPE_CHECKING:
     from service import Service
@@ -44,6 +48,15 @@ def pytest_configure() -> None:
         tempfile.tempdir = None
     passwords.REFUSED_EVERY_SECONDS = REFUSED_EVERY_SECONDS
     _set_hash(CHEAP)
+    conflict_guard.install()
+
+
+@pytest.fixture(autouse=True)
+def conflict_keys_are_named() -> Iterator[None]:
+    """Fail a test in which a unit of work locked or changed a row that its conflict keys don't name."""
+    conflict_guard.violations.clear()
+    yield
+    assert not conflict_guard.violations, "\n".join(dict.fromkeys(conflict_guard.violations))
 
 
 def _set_hash(parameters: tuple[int, ...]) -> None:
@@ -87,6 +100,12 @@ def skip_unless_ci(reason: str) -> NoReturn:
     if IN_CI:
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _clocks_unread_in_units_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no unit of work read a clock."""
+    watch_clocks(monkeypatch)
 
 
 @pytest.fixture

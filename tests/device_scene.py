@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -14,20 +14,23 @@ from pydantic import BaseModel
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
-from paydesk.core.keys import Keys
 from paydesk.device import leases, polling, results, sessions
 from paydesk.device.gateway import Gateway
+from paydesk.device.operations import OPERATIONS
 from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status import Move
+from paydesk.orders.status_labels import PLAIN
 from paydesk.settings import Settings
+from paydesk.shared import Shared
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.terminals import handlers, store, stores
-from paydesk.terminals.schemas import SetupRequest
-from paydesk.terminals.store import OperatingMode
+from paydesk.terminals.schemas import OperatingMode, SetupRequest
+from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109
 APPROVED = {
@@ -42,6 +45,7 @@ APPROVED = {
 DECLINED = {"outcome": "declined", "status_detail": "insufficient_amount"}
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
 UNKNOWN = {"outcome": "unknown"}
+KEYS_OF = {operation.handler: operation.conflict_keys for operation in OPERATIONS if operation.conflict_keys}
 
 
 def new_boot() -> str:
@@ -62,6 +66,16 @@ class Desk:
     settings: Settings = field(default_factory=Settings)
     gateway: Gateway = field(default_factory=Gateway)
     boot_id: str = field(default_factory=new_boot)
+    _shared: Shared | None = field(default=None, init=False, repr=False)
+
+    @property
+    def shared(self) -> Shared:
+        """Return the shared objects of the calls."""
+        if self._shared is None:
+            self._shared = make_shared(self.database)
+        return replace(
+            self._shared, settings=self.settings, database=self.database, clock=self.clock, gateway=self.gateway
+        )
 
     async def handle(
         self,
@@ -77,9 +91,7 @@ class Desk:
     ) -> Answer | Refusal:
         """Return the handler's answer or refusal. A raised refusal rolls its transaction back."""
         call = Call(
-            settings=self.settings,
-            database=self.database,
-            keys=Keys(1, {1: b"k" * 32}),
+            shared=self.shared,
             caller=Caller(
                 self.seller_id,
                 live=live,
@@ -90,8 +102,6 @@ class Desk:
             ),
             now_ms=self.clock.now_ms(),
             request_id="",
-            clock=self.clock,
-            state={"gateway": self.gateway},
             body=body,
             path=paths[-1] if paths else "",
             paths=tuple(paths),
@@ -103,7 +113,9 @@ class Desk:
             return await handler(call)
 
         try:
-            return await self.database.write(work) if in_transaction else await handler(call)
+            if not in_transaction:
+                return await handler(call)
+            return await self.database.write(work, conflict_keys=KEYS_OF[handler](call) if handler in KEYS_OF else ())
         except Refusal as refusal:
             return refusal
 
@@ -128,7 +140,7 @@ class Desk:
     async def order(self, *, seconds: int = 900) -> Order:
         """Create an order on the terminal."""
         order = self.new_order(seconds=seconds)
-        assert await self.database.write(lambda tx: orders.create(tx, order, order.created_ms))
+        assert await self.database.write(lambda tx: orders.create(Change(tx, order.created_ms, PLAIN), order))
         return order
 
     def new_order(self, *, seconds: int = 900) -> Order:
@@ -160,7 +172,7 @@ class Desk:
 
     async def move(self, move: Move, order: Order) -> Order | None:
         """Make a move that is not the terminal's, as a cancel or an expiry."""
-        return await self.database.write(lambda tx: orders.move(tx, move, order, self.clock.now_ms()))
+        return await self.database.write(lambda tx: orders.move(Change(tx, self.clock.now_ms(), PLAIN), move, order))
 
     async def now(self, order: Order) -> Order:
         """Return the current row of the order."""

@@ -8,8 +8,8 @@ from paydesk.core import crash_points
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
+from paydesk.jobs import JobWorker
 from paydesk.payments import inquiries, reversals
-from paydesk.payments.jobs import JobWorker
 from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database

@@ -11,10 +11,10 @@ from device_scene import UNKNOWN, Desk, answered
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
+from paydesk.jobs import JobWorker
 from paydesk.orders.order import Order
 from paydesk.payments import inquiries, reversals
 from paydesk.payments.acquirer import Acquirers, Approved, Card, InquiryResult, NotFound, Outcome, Payment
-from paydesk.payments.jobs import JobWorker
 from paydesk.storage.database import Row
 
 VISA = Card("visa", "credit_card", "423564", "5682", "chip")

@@ -22,7 +22,7 @@ from typing import Any
 from acquirer_door import with_door
 from forks import Fork, Forks
 from paydesk import logs, node, settings
-from paydesk.app import acquirers_of, build_app
+from paydesk.app import build_app, create_shared
 from paydesk.core import crash_points
 from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
@@ -143,12 +143,11 @@ async def serve(database_url: str, port: int) -> None:
         clock = WatchedClock(lambda: time.time_ns(), difference_seconds_max=difference_seconds_max)  # noqa: PLW0108
         await clock.compare(database)
         stop = asyncio.Event()
-        acquirers = acquirers_of(chosen, database, clock)
-        assert acquirers.test is not None, "test orders have the simulated one, always"
-        app = build_app(chosen, database, KEYS, clock, development=False, state={"acquirers": acquirers})
-        app = with_door(app, acquirers.test)
+        shared = create_shared(chosen, database, KEYS, clock)
+        assert shared.acquirers.test is not None, "test orders have the simulated one, always"
+        app = with_door(build_app(shared), shared.acquirers.test)
         node.stop_on_signals(stop)
-        context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True, acquirers=acquirers)
+        context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True, acquirers=shared.acquirers)
         await node.run_together(
             stop,
             server.serve(armed(app), server.bind("127.0.0.1", port), chosen, lambda: None, stop),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.settings import Settings
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 from service import Service, running
+from shared_objects import Chosen
 
 
 @asynccontextmanager
@@ -22,7 +23,7 @@ async def two_nodes(
     clock: Clock | None = None,
     settings: Settings | None = None,
     wakes_url: str | None = None,
-    state: Mapping[str, Any] | None = None,
+    **chosen: Unpack[Chosen],
 ) -> AsyncIterator[tuple[Service, Service]]:
     """The same service by its two nodes, each with its workers. SQLite has one node: there it is the same twice.
 
@@ -31,7 +32,7 @@ async def two_nodes(
     clock = clock or SystemClock()
     async with (
         notifications_published(database_url, database),
-        running(database, clock=clock, settings=settings, state=state) as first,
+        running(database, clock=clock, settings=settings, **chosen) as first,
     ):
         if database.name == "sqlite":
             yield first, first
@@ -40,7 +41,7 @@ async def two_nodes(
         try:
             async with (
                 notifications_published(wakes_url or database_url, other),
-                running(other, clock=clock, settings=settings, state=state) as second,
+                running(other, clock=clock, settings=settings, **chosen) as second,
             ):
                 yield first, replace(first, base_url=second.base_url, database=other)
         finally:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
 
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
@@ -15,11 +17,14 @@ from paydesk.oauth import authorizations, handlers, issuing, lifecycle
 from paydesk.oauth.authorizations import Authorization
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.application import Application, OnReplay
+from paydesk.oauth.clients.authentication_cache import AuthenticationCache
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
+from paydesk.shared import Shared
 from paydesk.storage.database import Database, Transaction
+from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109
 SECOND_MS = 1000
@@ -46,28 +51,33 @@ class Scene:
     clock: MovableClock = field(default_factory=frozen_clock)
     keys: Keys = field(default_factory=lambda: Keys(1, {1: b"k" * 32}))
     settings: Settings = field(default_factory=Settings)
-    state: Mapping[str, Any] = field(default_factory=dict)
+    authentication_cache: AuthenticationCache | None = None
+    _shared: Shared | None = field(default=None, init=False, repr=False)
+
+    @property
+    def shared(self) -> Shared:
+        """Return the shared objects of the calls; without a cache of its own the scene remembers no client."""
+        cache = self.authentication_cache or AuthenticationCache(self.database.signals, 0)
+        if self._shared is None:
+            self._shared = make_shared(self.database, authentication_cache=cache)
+        return replace(self._shared, settings=self.settings, database=self.database, keys=self.keys, clock=self.clock)
 
     async def call(
         self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token, before_commit: str = ""
     ) -> Answer | Refusal:
-        """Return the handler's answer or refusal; a refusal that it raises rolls back the transaction.
+        """Return the handler's answer, its body as JSON has it, or the refusal; one that it raises rolls back.
 
         `before_commit` is a slow query that runs before the commit.
         """
-        instant_ms = self.clock.now_ms() if now_ms is None else now_ms
+        shared, instant_ms = self.shared, self.clock.now_ms() if now_ms is None else now_ms
 
         async def work(tx: Transaction) -> Answer | Refusal:
             answer = await handler(
                 Call(
-                    settings=self.settings,
-                    database=self.database,
-                    keys=self.keys,
+                    shared=shared,
                     caller=Caller(0),
                     now_ms=instant_ms,
                     request_id="",
-                    clock=self.clock,
-                    state=self.state,
                     body=body,
                     _tx=tx,
                 )
@@ -77,9 +87,12 @@ class Scene:
             return answer
 
         try:
-            return await self.database.write(work)
+            outcome = await self.database.write(work)
         except Refusal as refusal:
             return refusal
+        if isinstance(outcome, Refusal):
+            return outcome
+        return msgspec.structs.replace(outcome, body=msgspec.to_builtins(outcome.body))
 
     async def answer(
         self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token

@@ -11,8 +11,8 @@ from paydesk.app import acquirers_of
 from paydesk.core.clock import Clock
 from paydesk.core.worker import WorkerContext
 from paydesk.invariants import check
+from paydesk.jobs import JobWorker
 from paydesk.payments.acquirer import Acquirers, Approved, Outcome, Payment
-from paydesk.payments.jobs import JobWorker
 from paydesk.payments.refund import Refund
 from paydesk.payments.refund_worker import JOB
 from paydesk.settings import Settings
@@ -127,7 +127,7 @@ def worker(
     wall: Clock | None = None,
     settings: Settings | None = None,
     refunder: Refunder | None = None,
-) -> JobWorker[Refund]:
+) -> JobWorker[int, Refund]:
     """Return the refund worker of a service that runs without it."""
     settings = settings or Settings()
     acquirers = refunder.acquirers if refunder is not None else acquirers_of(settings, service.database, service.clock)

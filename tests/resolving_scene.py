@@ -27,7 +27,7 @@ async def scene(
 ) -> AsyncIterator[tuple[Service, Device, Operator]]:
     """Yield a running service with the acquirer, a terminal and an operator."""
     clock.freeze()
-    async with running(database, clock=clock, state={"acquirers": Acquirers(test=acquirer)}) as service:
+    async with running(database, clock=clock, acquirers=Acquirers(test=acquirer)) as service:
         yield service, await service.device(await service.terminal()), await operator(service, "operator")
         assert await check.check(database, clock.now_ms()) == []
 

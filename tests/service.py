@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import aiohttp
 import structlog
 
 import conformance
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
-from paydesk.app import EVERY_SURFACE, acquirers_of, build_app
+from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
@@ -26,13 +26,13 @@ from paydesk.http import server
 from paydesk.oauth import issuing
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
-from paydesk.settings import UNTHROTTLED, Settings
+from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
+from paydesk.terminals.schemas import OperatingMode
 from paydesk.workers import run_all
-
-KEYS = Keys(1, {1: b"k" * 32})
+from shared_objects import KEYS, Chosen, make_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Service:
         """Cancel the order."""
         return await self.request("POST", f"/v1/orders/{order_id}/cancel", **options)
 
-    async def terminal(self, *, live: bool = False, mode: terminals.OperatingMode = "PDV") -> Terminal:
+    async def terminal(self, *, live: bool = False, mode: OperatingMode = "PDV") -> Terminal:
         """Create a terminal on a new point of sale."""
 
         async def work(tx: Transaction) -> Terminal:
@@ -233,30 +233,27 @@ async def running(
     development: bool = False,
     surfaces: tuple[Surface, ...] = EVERY_SURFACE,
     connections_max: int = 200,
-    state: Mapping[str, Any] | None = None,
     keys: Keys = KEYS,
     is_public: bool = False,
+    **chosen: Unpack[Chosen],
 ) -> AsyncIterator[Service]:
     """Run a service on the database until the block ends; with `is_public` it knows its own address.
 
-    Only what `settings` says itself is throttled.
+    Only what `settings` says itself is throttled. `chosen`: shared objects that the test has made itself.
     """
     clock = clock or SystemClock()
     settings = settings or Settings()
-    settings = settings.model_copy(
-        update={name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
-    )
     scene = await make_scene(database)
     listener = server.bind("127.0.0.1", 0)
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     if is_public:
         settings = settings.model_copy(update={"public_url": base_url})
-    shared = {"acquirers": acquirers_of(settings, database, clock), **(state or {})}
-    app = build_app(settings, database, keys, clock, development=development, state=shared, surfaces=surfaces)
+    shared = make_shared(database, settings, clock, keys=keys, development=development, **chosen)
+    app, settings = build_app(shared, surfaces), shared.settings
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:
-        context = WorkerContext(database, settings, clock, keys, loopback_allowed=True, acquirers=shared["acquirers"])
+        context = WorkerContext(database, settings, clock, keys, loopback_allowed=True, acquirers=shared.acquirers)
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()
     connector = aiohttp.TCPConnector(limit=connections_max)

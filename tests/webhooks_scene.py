@@ -19,11 +19,12 @@ from paydesk.core.ids import ulid
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
 from paydesk.core.worker import WorkerContext
+from paydesk.jobs import Claim, JobWorker
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import outbox, store, subscriptions
 from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import DeliveryWorker
+from paydesk.webhooks.delivery import DeliveryJob
 from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
 from paydesk.webhooks.sending import Sender
 
@@ -43,6 +44,7 @@ SELECT attempt, started_ms, duration_ms, answer_status, answer_body, error
 
 PENDING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending'"
 
+DeliveryWorker = JobWorker[tuple[str, int], store.Claimed]
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -57,6 +59,18 @@ class Delivery:
     attempts: int
     next_ms: int
     ended_ms: int | None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt with its outcome: the beginning of an answer, or an error."""
+
+    attempt: int
+    started_ms: int
+    duration_ms: int
+    answer_status: int | None
+    answer_body: str
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -196,7 +210,7 @@ async def worker(
     async with Sender(
         resolver or CheckedResolver(loopback_allowed=True), timeout_seconds=settings.webhook_timeout_seconds
     ) as sender:
-        yield DeliveryWorker(context, sender, wall=wall)
+        yield JobWorker(context, DeliveryJob(context, sender, wall), wall=wall)
 
 
 async def step(one: DeliveryWorker) -> int:
@@ -208,14 +222,21 @@ async def step(one: DeliveryWorker) -> int:
     return total
 
 
+async def claim(tx: Transaction, subscription_id: str, times: Claim) -> list[store.Claimed]:
+    """Claim due deliveries of the seller."""
+    target = await store.target(tx, SELLER, subscription_id)
+    assert target is not None
+    return await store.claim(tx, SELLER, subscription_id, target, times)
+
+
 async def deliveries(database: Database, order: str) -> list[Delivery]:
     """Return the deliveries of an order."""
     return [Delivery(*row) for row in await database.read(lambda tx: tx.all(DELIVERIES, SELLER, order))]
 
 
-async def attempts(database: Database, delivery_id: str) -> list[store.Attempt]:
+async def attempts(database: Database, delivery_id: str) -> list[Attempt]:
     """Return the attempts of one delivery."""
-    return [store.Attempt(*row) for row in await database.read(lambda tx: tx.all(ATTEMPTS, SELLER, delivery_id))]
+    return [Attempt(*row) for row in await database.read(lambda tx: tx.all(ATTEMPTS, SELLER, delivery_id))]
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import paydesk
+from paydesk.jobs import Job
 from paydesk.storage.statements import without_comments
 
 ALLOWED_MODULES = "paydesk.invariants."
@@ -23,22 +24,24 @@ def _modules() -> Iterator[ModuleType]:
             yield importlib.import_module(found.name)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        yield value
+        yield name, value
     elif isinstance(value, dict):
-        yield from (text for one in value.values() for text in _texts(one))
+        yield from (text for one in value.values() for text in _texts(name, one))
     elif isinstance(value, tuple | list):
-        yield from (text for one in value for text in _texts(one))
+        yield from (text for one in value for text in _texts(name, one))
+    elif isinstance(value, Job):
+        yield from ((f"{name}.{key}", text) for key, text in vars(value).items() if isinstance(text, str))
 
 
 def written_statements() -> dict[str, str]:
     """Every statement that is a constant of a module, by its name."""
     return {
-        f"{module.__name__.removeprefix('paydesk.')}.{name}": text
+        f"{module.__name__.removeprefix('paydesk.')}.{place}": text
         for module in _modules()
         if not f"{module.__name__}.".startswith(ALLOWED_MODULES)
         for name, value in vars(module).items()
-        for text in _texts(value)
+        for place, text in _texts(name, value)
         if VERB.match(without_comments(text)) and "{" not in text
     }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 import urllib.parse
-from collections.abc import Awaitable, Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Collection, Iterable
 
 from starlette.routing import Route, Router
 
 from paydesk.api import OPERATIONS
-from paydesk.core.clock import Clock
+from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.signals import Signals
@@ -19,10 +18,11 @@ from paydesk.device.gateway import Gateway
 from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, retired
-from paydesk.http.endpoint import Endpoint, Service
+from paydesk.http.endpoint import Endpoint
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
+from paydesk.http.surfaces import SurfacePolicy, policy_of_path
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients.authentication_cache import AuthenticationCache
@@ -33,6 +33,7 @@ from paydesk.operators.credentials import OperatorBearers
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
+from paydesk.shared import Shared
 from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
@@ -44,45 +45,41 @@ BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/ne
 EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
 
 
-def build_app(
-    settings: Settings,
-    database: Database,
-    keys: Keys,
-    clock: Clock,
-    *,
-    development: bool,
-    state: Mapping[str, Any],
-    surfaces: Collection[Surface] = EVERY_SURFACE,
-) -> Router:
-    """Return the ASGI application of the `surfaces`, with the development operations only if `development`."""
+def create_shared(
+    settings: Settings, database: Database, keys: Keys, clock: Clock, *, development: bool = False
+) -> Shared:
+    """Return the shared objects of a listener. Raises `StartRefused` for an invalid simulator script."""
     bounded = BoundedDatabase(database, settings.requests_max)
-    bearers = Bearers(bounded, settings.bearer_cache_seconds)
-    service = Service(
+    cache_seconds, throttle_log = settings.bearer_cache_seconds, ThrottleLog()
+    return Shared(
         settings=settings,
         database=bounded,
         keys=keys,
         clock=clock,
+        wall=SystemClock(),
         host_names=_host_names(settings, loopback=development or settings.public_url is None),
-        authenticate={
-            "application": bearers.caller,
-            "device": DeviceBearers(bounded, settings.bearer_cache_seconds).caller,
-            "operator": OperatorBearers(bounded).caller,
-        },
-        state={
-            "bearers": bearers,
-            "event_readers": Readers(database.signals),
-            "gateway": Gateway(database.signals),
-            "readiness": Readiness(database, keys, clock),
-            "reporter": Reporter(bounded),
-            "acquirers": acquirers_of(settings, database, clock),
-            "authentication_cache": AuthenticationCache(database.signals, settings.bearer_cache_seconds),
-            **_throttles(settings, database.signals),
-            **state,
-        },
+        development=development,
+        bearers=Bearers(bounded, cache_seconds),
+        device_bearers=DeviceBearers(bounded, cache_seconds),
+        operator_bearers=OperatorBearers(bounded),
+        bearer_rates=_bearer_rates(settings, throttle_log),
+        client_throttle=_client_throttle(settings, database.signals, throttle_log),
+        sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log),
+        authentication_cache=AuthenticationCache(database.signals, cache_seconds),
+        gateway=Gateway(database.signals),
+        event_readers=Readers(database.signals),
+        acquirers=acquirers_of(settings, database, clock),
+        readiness=Readiness(database, keys, clock),
+        reporter=Reporter(bounded),
     )
-    served = [row for row in OPERATIONS if row.surface in surfaces and (development or not row.development)]
+
+
+def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
+    """Return the ASGI application of the `surfaces`, with the development operations only in development."""
+    settings = shared.settings
+    served = [row for row in OPERATIONS if row.surface in surfaces and (shared.development or not row.development)]
     paths = _by_path(served)
-    routes = [Route(path, PathEndpoint(paths[path], service)) for path in sorted(paths, key=_route_order)]
+    routes = [Route(path, PathEndpoint(paths[path], shared)) for path in sorted(paths, key=_route_order)]
     if "application" in surfaces:
         routes += [Route(path, RetiredEndpoint(settings)) for path in retired.PATHS]
     return Router(routes, redirect_slashes=False, default=NotFound(settings))
@@ -109,12 +106,12 @@ class Refusing:
         self._trusted_proxies = settings.trusted_proxies
         self._references_checked = settings.card_numbers_refused_in_references
 
-    async def refuse(self, scope: Scope, send: Send, refusal: Refusal, surface: Surface | None = None) -> None:
-        """Answer with the refusal, in the format of the surface or of the path, and log the request."""
+    async def refuse(self, scope: Scope, send: Send, refusal: Refusal, policy: SurfacePolicy | None = None) -> None:
+        """Answer with the refusal, in the format of the policy or of the path, and log the request."""
         started, request = time.perf_counter(), Request(scope)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
-        surface = surface or ("token" if request.path.startswith("/oauth/") else "application")
-        await send_reply(scope, send, refused(refusal, surface, request.headers), identity)
+        reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
+        await send_reply(scope, send, reply, identity)
         address = request.client_address(self._trusted_proxies)
         request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
 
@@ -122,11 +119,12 @@ class Refusing:
 class PathEndpoint(Refusing):
     """The operations of one path, by method."""
 
-    def __init__(self, operations: Iterable[Operation], service: Service) -> None:
-        super().__init__(service.settings)
-        self._endpoints = {operation.method: Endpoint(operation, service) for operation in operations}
+    def __init__(self, operations: Iterable[Operation], shared: Shared) -> None:
+        super().__init__(shared.settings)
+        self._endpoints = {operation.method: Endpoint(operation, shared) for operation in operations}
         self._allow = ", ".join(sorted(self._endpoints))
-        self._is_page = any(endpoint.operation.surface == "page" for endpoint in self._endpoints.values())
+        policies = (endpoint.policy for endpoint in self._endpoints.values())
+        self._page_policy = next((policy for policy in policies if policy.error_page is not None), None)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request to the endpoint of its method."""
@@ -134,7 +132,7 @@ class PathEndpoint(Refusing):
         if endpoint is not None:
             return endpoint(scope, receive, send)
         refusal = METHOD_NOT_ALLOWED.with_reason(f"no {scope['method']} operation", headers=(("allow", self._allow),))
-        return self.refuse(scope, send, refusal, "page" if self._is_page else None)
+        return self.refuse(scope, send, refusal, self._page_policy)
 
 
 class RetiredEndpoint(Refusing):
@@ -155,33 +153,36 @@ class NotFound(Refusing):
         return self.refuse(scope, send, NOT_FOUND.with_reason("unknown path"))
 
 
-def _throttles(settings: Settings, signals: Signals) -> dict[str, Any]:
-    log, known_hours = ThrottleLog(), settings.known_address_hours
-    client_rates = ClientRates(
+def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> ClientThrottle:
+    rates = ClientRates(
         pair_per_minute=settings.client_failures_per_minute,
         address_per_minute=settings.client_failures_per_minute_address,
         requests_per_second=settings.client_requests_per_second,
         requests_burst=settings.client_requests_burst,
-        known_hours=known_hours,
+        known_hours=settings.known_address_hours,
     )
-    sign_in_rates = SignInRates(
+    return ClientThrottle(rates, signals, log)
+
+
+def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> SignInThrottle:
+    rates = SignInRates(
         pair_per_hour=settings.sign_in_failures_per_hour,
         address_per_hour=settings.sign_in_failures_per_hour_address,
         email_per_hour=settings.sign_in_failures_per_hour_email,
-        known_hours=known_hours,
+        known_hours=settings.known_address_hours,
     )
-    return {
-        "client_throttle": ClientThrottle(client_rates, signals, log),
-        "sign_in_throttle": SignInThrottle(sign_in_rates, signals, log),
-        "bearer_rates": BearerRates(
-            requests_per_second=settings.token_requests_per_second,
-            requests_burst=settings.token_requests_burst,
-            device_requests_per_second=settings.device_requests_per_second,
-            device_requests_burst=settings.device_requests_burst,
-            failures_per_minute=settings.bearer_failures_per_minute,
-            log=log,
-        ),
-    }
+    return SignInThrottle(rates, signals, log)
+
+
+def _bearer_rates(settings: Settings, log: ThrottleLog) -> BearerRates:
+    return BearerRates(
+        requests_per_second=settings.token_requests_per_second,
+        requests_burst=settings.token_requests_burst,
+        device_requests_per_second=settings.device_requests_per_second,
+        device_requests_burst=settings.device_requests_burst,
+        failures_per_minute=settings.bearer_failures_per_minute,
+        log=log,
+    )
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:

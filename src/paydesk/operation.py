@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from paydesk.core.clock import Clock
+    from paydesk.core.conflict_keys import ConflictKey
     from paydesk.core.keys import Keys
     from paydesk.operator_events import OperatorEvent
     from paydesk.settings import Settings
+    from paydesk.shared import Shared
     from paydesk.storage.database import Database, Transaction
 
 NUMBER_DIGITS_MAX = 15
@@ -73,15 +75,11 @@ class Call(msgspec.Struct):
     A struct, as `Answer` is: one is created per request, and a dataclass takes five times as long.
     """
 
-    settings: Settings
-    database: Database
-    keys: Keys
+    shared: Shared
     caller: Caller
     now_ms: int
+    """The time of the request; in the last phase of a three-phase operation, of that phase."""
     request_id: str
-    clock: Clock
-    state: Mapping[str, Any]
-    """Objects shared by the process, such as the gateway and the throttles."""
     address: str = ""
     body: Any = None
     """The validated model of `Operation.body`, or None."""
@@ -104,7 +102,29 @@ class Call(msgspec.Struct):
     records it after sending the answer."""
     disconnected: Callable[[], bool] | None = None
     """Returns whether the client has closed its connection; None if the server does not support it."""
+    wall_ms: int = 0
+    """The machine's time before the unit of work, if it sets a lease: see `read_wall_clock`."""
     _tx: Transaction | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of this listener."""
+        return self.shared.settings
+
+    @property
+    def database(self) -> Database:
+        """Return the database, for handlers of operations of transaction kind `none`."""
+        return self.shared.database
+
+    @property
+    def keys(self) -> Keys:
+        """Return the server's keys."""
+        return self.shared.keys
+
+    @property
+    def clock(self) -> Clock:
+        """Return the service's clock, which must not be read in a unit of work: that uses `now_ms`."""
+        return self.shared.clock
 
     @property
     def tx(self) -> Transaction:
@@ -115,6 +135,12 @@ class Call(msgspec.Struct):
     def begin(self, tx: Transaction) -> None:
         """Start the unit of work in `tx`; it may be retried in another transaction."""
         self._tx, self.alert = tx, None
+
+    def read_wall_clock(self) -> None:
+        """Set `wall_ms`. Raises `ClockNotTrusted` after a jump, with which a lease could last for days."""
+        wall_ms = self.shared.wall.now_ms()
+        self.shared.clock.now_ms()
+        self.wall_ms = wall_ms
 
 
 Handler = Callable[[Call], Awaitable[Handled]]
@@ -159,7 +185,7 @@ class Operation:
     further_statuses: tuple[int, ...] = ()
     """Other success statuses, with the same body; 204 has none."""
     answer: Any = None
-    """The type of the answer's body, a `core.response.Response` or a list; a JSON schema; or None without a body."""
+    """The type of the answer's body, such as a `core.response.Response`; None without a body."""
     example: Any = None
     scope: Scope | None = None
     transaction: TransactionKind = "write"
@@ -169,7 +195,7 @@ class Operation:
     query: tuple[Query, ...] = ()
     headers: tuple[Query, ...] = ()
     """The operation's own headers, for the docs."""
-    conflict_keys: Callable[[Call], Iterable[str]] | None = None
+    conflict_keys: Callable[[Call], tuple[ConflictKey, ...]] | None = None
     """Names of everything that a `write` may change or lock; writes without a common key may share a transaction."""
     idempotent: bool = False
     path_pattern: str = ""
@@ -219,21 +245,6 @@ class Query:
                 return number
         bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"must be a whole number {bounds}")
-
-
-TEXT = {"type": "string"}
-COUNT = {"type": "integer", "minimum": 0}
-DATE_TIME = {"type": "string", "format": "date-time"}
-
-
-def object_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object with these properties."""
-    return {"type": "object", "required": list(required), "properties": {**required, **optional}}
-
-
-def array_of(items: dict[str, Any], **limits: int) -> dict[str, Any]:
-    """Return the JSON schema of an array."""
-    return {"type": "array", "items": items, **limits}
 
 
 WAIT = Query(

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import msgspec
 import structlog
 
-from paydesk.core import ids
+from paydesk.core import conflict_keys, ids
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
 Kind = Literal[
@@ -177,7 +177,8 @@ class Reporter:
         counted.occurrences = 0
         try:
             is_new = await self._database.write(
-                lambda tx: record_repeatable(tx, event, now_ms, occurrences), conflict_keys=(f"operator_event:{key}",)
+                lambda tx: record_repeatable(tx, event, now_ms, occurrences),
+                conflict_keys=(conflict_keys.operator_event(key),),
             )
         except (Unavailable, Locked):
             return None

@@ -7,11 +7,12 @@ import ipaddress
 import shlex
 import urllib.parse
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from paydesk import logs, node
-from paydesk.app import acquirers_of, build_app
+from paydesk.app import build_app, create_shared
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
@@ -52,26 +53,22 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
         await check_database(database, SystemClock().now_ms())
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
-        readiness = Readiness(database, server_keys, clock)
-        acquirers = acquirers_of(settings, database, clock)
-        build = partial(
-            build_app,
-            database=database,
-            keys=server_keys,
-            clock=clock,
-            development=False,
-            state={"readiness": readiness, "acquirers": acquirers, "reporter": reporter},
+        clients = replace(create_shared(settings, database, server_keys, clock), reporter=reporter)
+        operators = replace(
+            create_shared(for_operators(settings), database, server_keys, clock),
+            readiness=clients.readiness,
+            acquirers=clients.acquirers,
+            reporter=reporter,
         )
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
-            node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
+            node.stop_on_signals(stop, partial(_drain, clients.readiness, settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
-            clients = build(settings, surfaces=CLIENT_SURFACES)
-            operators = build(for_operators(settings), surfaces=OPERATOR_SURFACES)
+            clients_app, operators_app = build_app(clients, CLIENT_SURFACES), build_app(operators, OPERATOR_SURFACES)
             await node.run_together(
                 stop,
-                server.serve(clients, listeners.clients, settings, listeners.ready, stop),
-                server.serve(operators, listeners.operators, settings, listeners.ready, stop),
-                run_all(WorkerContext(database, settings, clock, server_keys, acquirers=acquirers), stop),
+                server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),
+                server.serve(operators_app, listeners.operators, settings, listeners.ready, stop),
+                run_all(WorkerContext(database, settings, clock, server_keys, acquirers=clients.acquirers), stop),
             )
 
 

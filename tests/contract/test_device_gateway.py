@@ -11,7 +11,9 @@ from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
 from paydesk.device.gateway import Gateway
 from paydesk.operation import Answer
 from paydesk.orders import status, store
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import PLAIN
 from paydesk.storage.database import Database
 
 
@@ -38,7 +40,7 @@ async def restart(desk: Desk, order: Order, step: str, **more: Any) -> list[dict
 async def expire(desk: Desk, order: Order) -> None:
     """Expire the order as the worker does."""
     desk.clock.advance(order.expires_ms - desk.clock.now_ms())
-    await desk.database.write(lambda tx: store.expire_overdue(tx, order, desk.clock.now_ms()))
+    await desk.database.write(lambda tx: store.expire_overdue(Change(tx, desk.clock.now_ms(), PLAIN), order))
 
 
 async def test_hello_returns_the_terminals_configuration(desk: Desk) -> None:

@@ -86,7 +86,7 @@ async def test_health_checks_accept_any_host(service: Service, host: str) -> Non
 async def test_draining(database: Database) -> None:
     """A node that is about to end is not ready, and lives."""
     readiness = Readiness(database, KEYS, SystemClock())
-    async with running(database, state={"readiness": readiness}) as service:
+    async with running(database, readiness=readiness) as service:
         assert (await service.request("GET", "/readyz")).status == 200
         readiness.draining = True
         reply = await service.request("GET", "/readyz")

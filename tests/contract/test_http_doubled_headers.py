@@ -8,8 +8,7 @@ import re
 import pytest
 
 from paydesk.api import OPERATIONS
-from paydesk.http.endpoint import IGNORED_BY_TOKENS
-from paydesk.http.request import READ_ONCE
+from paydesk.http.surfaces import IGNORED_BY_TOKENS, READ_ONCE
 from raw_http import exchange, head
 from service import Reply, Service, order_body
 

@@ -55,9 +55,9 @@ async def open_desk(database: Database, **rates: int) -> AsyncIterator[Desk]:
         "failures_per_minute": 6,
         **rates,
     }
-    state = {"bearer_rates": BearerRates(**chosen, monotonic=hand)}
+    rates_by_hand = BearerRates(**chosen, monotonic=hand)
     settings = Settings(trusted_proxies=("127.0.0.1",))
-    async with running(database, settings=settings, workers=False, state=state) as service:
+    async with running(database, settings=settings, workers=False, bearer_rates=rates_by_hand) as service:
         yield Desk(service, hand)
 
 

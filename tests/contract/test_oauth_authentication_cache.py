@@ -19,14 +19,14 @@ SOMEWHERE_ELSE = "https://elsewhere.example/callback"
 async def scene(database: Database) -> Scene:
     """A node that remembers clients, and one who has shown its secret a moment ago."""
     made = await make_scene(database)
-    made.state = {"authentication_cache": AuthenticationCache(database.signals, 5)}
+    made.authentication_cache = AuthenticationCache(database.signals, 5)
     await made.tokens()
     return made
 
 
 def known(scene: Scene, *, after_ms: int = 0) -> bool:
     """Whether the node still takes the client's own credentials from memory."""
-    cache: AuthenticationCache = scene.state["authentication_cache"]
+    cache = scene.shared.authentication_cache
     now_ms = scene.clock.now_ms() + after_ms
     return cache.find(str(scene.application.application_id), scene.secret, now_ms) is not None
 

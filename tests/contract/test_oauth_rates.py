@@ -79,7 +79,7 @@ async def open_desk(database: Database, rates: ClientRates = RATES, **settings: 
     hand = HandClock()
     throttle = ClientThrottle(rates, database.signals, monotonic=hand)
     chosen = BEHIND_A_PROXY.model_copy(update=settings)
-    async with running(database, settings=chosen, workers=False, state={"client_throttle": throttle}) as service:
+    async with running(database, settings=chosen, workers=False, client_throttle=throttle) as service:
         yield Desk(service, hand, throttle)
 
 

@@ -168,7 +168,7 @@ async def test_loopback_uris_are_accepted_in_development_only(database: Database
             reply = await owner.ask("POST", "applications", {"name": "Till", "redirect_uris": [uri]})
             assert (reply.status, reply.code) == (400, "property_value")
             assert "`paydesk dev`" in reply.details[0]
-    async with running(database, workers=False, state={"loopback_allowed": True}) as service:
+    async with running(database, workers=False, development=True) as service:
         owner = await operator(service)
         made = await owner.did("POST", "applications", {"name": "Till", "redirect_uris": uris})
         assert made["redirect_uris"] == uris

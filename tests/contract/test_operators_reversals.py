@@ -11,7 +11,7 @@ import pytest
 from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.payments import reversal_store
+from paydesk.payments import reversals
 from paydesk.payments.acquirer import Declined, NotFound, Unknown
 from paydesk.storage.database import Database
 from refund_scene import Refunder, paid, refund
@@ -84,7 +84,7 @@ async def test_resolve_ends_a_reversal_that_the_acquirer_refuses(database: Datab
         clock.advance(TEN_MINUTES_MS)
         assert (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).status == 200
         clock.advance(TEN_MINUTES_MS)
-        assert await database.read(lambda tx: reversal_store.QUEUE.sellers(tx, clock.now_ms(), 2**62)) == []
+        assert [seller_id async for seller_id in reversals.JOB.groups(database, clock.now_ms(), 2**62)] == []
         assert (await of(person, order_id))["status"] == "reversed"
 
 
@@ -228,7 +228,7 @@ async def test_refunds_are_listed_with_attempts(database: Database, clock: Movab
     """Open refunds have the number of attempts and the next date, ended ones the end date."""
     refunder = Refunder(words=[Unknown("no answer")])
     clock.freeze()
-    async with running(database, clock=clock, state={"acquirers": refunder.acquirers}, workers=False) as service:
+    async with running(database, clock=clock, acquirers=refunder.acquirers, workers=False) as service:
         person = await operator(service, "support")
         stuck, done = await paid(service), await paid(service)
         assert (await refund(service, stuck, "5.00")).status == 201

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -13,7 +12,6 @@ from operator_calls import operator
 from paydesk.core.clock import MovableClock
 from paydesk.core.worker import WorkerContext
 from paydesk.orders import expiry, status, status_labels
-from paydesk.orders.status_labels import OrderStatuses
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import KEYS, Service, running
@@ -21,18 +19,12 @@ from webhooks_scene import receiver, step, subscribe, worker
 
 pytestmark = pytest.mark.sqlite_alone
 
+OrderStatuses = Literal["plain", "extended"]
 EXTENDED = {"expired": "expired", "check_on_terminal": "action_required"}
 """The extended status by `status_detail`."""
 SECOND_MS = 1000
 NAMED = {"any": (), "further": ("order.expired", "order.action_required"), "canceled": ("order.canceled",)}
 """Actions by the name of their subscription."""
-
-
-@pytest.fixture(autouse=True)
-def _plain_again() -> Iterator[None]:
-    """Reset the labels after each test."""
-    yield
-    status_labels.choose("plain")
 
 
 @dataclass
@@ -64,7 +56,7 @@ async def play(database: Database, order_statuses: OrderStatuses) -> Surfaces:
             url = f"{receiving.url}&name={name}"
             subscription_id, _ = await subscribe(database, url, actions=actions, application_id=application_id)
             names[subscription_id] = name
-        roles = await _orders(service, clock, seen)
+        roles = await _orders(service, clock, seen, settings)
         async with worker(database, clock) as delivering:
             await step(delivering)
         for received in receiving.got:
@@ -78,7 +70,7 @@ async def play(database: Database, order_statuses: OrderStatuses) -> Surfaces:
     return seen
 
 
-async def _orders(service: Service, clock: MovableClock, seen: Surfaces) -> dict[str, str]:
+async def _orders(service: Service, clock: MovableClock, seen: Surfaces, settings: Settings) -> dict[str, str]:
     """Create an order for each end and each open state; return their roles by id."""
     roles: dict[str, str] = {}
 
@@ -113,7 +105,7 @@ async def _orders(service: Service, clock: MovableClock, seen: Surfaces) -> dict
         assert answer.status == 200, answer
         seen.same[f"result {role}"] = (answer.body["order"]["status"], answer.body["order"]["status_detail"])
     clock.advance(31 * SECOND_MS)
-    context = WorkerContext(service.database, Settings(), clock, KEYS)
+    context = WorkerContext(service.database, settings, clock, KEYS)
     assert await expiry.EXPIRY.step(context) == 1
     return roles
 
@@ -134,7 +126,7 @@ async def _responses(service: Service, roles: dict[str, str], seen: Surfaces) ->
             seen.found["cancel_detail"] = refused.details
     for order in (await service.request("GET", "/v1/orders?sort_order=asc")).body["data"]:
         seen.add("search", roles[order["id"]], order)
-    for label in status_labels.ALL_LABELS:
+    for label in status_labels.EXTENDED.all:
         reply = await service.request("GET", f"/v1/orders?status={label}")
         listed = reply.body.get("data", [])
         seen.found[label] = sorted(roles[order["id"]] for order in listed) if reply.status == 200 else [reply.code]
@@ -214,7 +206,7 @@ async def test_a_search_uses_the_statuses_of_responses(database: Database) -> No
         "failed": ["failed"],
         "refunded": [],
     }
-    assert {label: plain.found[label] for label in status_labels.ALL_LABELS} == {
+    assert {label: plain.found[label] for label in status_labels.EXTENDED.all} == {
         **common,
         "at_terminal": ["at_terminal", "check"],
         "canceled": ["canceled", "created", "expired"],
@@ -222,7 +214,7 @@ async def test_a_search_uses_the_statuses_of_responses(database: Database) -> No
         "action_required": ["property_value"],
         "created": [],
     }
-    assert {label: extended.found[label] for label in status_labels.ALL_LABELS} == {
+    assert {label: extended.found[label] for label in status_labels.EXTENDED.all} == {
         **common,
         "at_terminal": ["at_terminal"],
         "canceled": ["canceled", "created"],
@@ -235,14 +227,14 @@ async def test_a_search_uses_the_statuses_of_responses(database: Database) -> No
     assert extended.found["cancel_detail"] == [f"the order is action_required{unknown}"]
 
 
-def test_labels_are_chosen_for_the_process() -> None:
-    """Every status and detail has one label, by the last choice."""
-    status_labels.choose("extended")
-    assert status_labels.labels() == status_labels.ALL_LABELS
-    assert {detail: status_labels.label("-", detail) for detail in EXTENDED} == EXTENDED
-    status_labels.choose("plain")
-    assert status_labels.labels() == status.STATUSES
-    assert status_labels.label("canceled", "expired") == "canceled"
+def test_labels_are_chosen_by_the_setting() -> None:
+    """Every status and detail has one label for each value of the setting."""
+    extended = status_labels.labels_of(Settings(order_statuses="extended"))
+    assert extended.all == (*status.STATUSES, *EXTENDED.values())
+    assert {detail: extended.of_status("-", detail) for detail in EXTENDED} == EXTENDED
+    plain = status_labels.labels_of(Settings(order_statuses="plain"))
+    assert plain.all == status.STATUSES
+    assert plain.of_status("canceled", "expired") == "canceled"
 
 
 async def test_refusals_use_the_extended_statuses(database: Database) -> None:

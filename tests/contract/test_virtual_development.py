@@ -19,9 +19,9 @@ from paydesk.sandbox import handlers, inbox, store
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.operations import OPERATIONS
 from paydesk.sandbox.schemas import ClockMove
-from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction, Unavailable
 from paydesk.webhooks.signature import secret_of, standard_headers, x_signature
+from shared_objects import make_shared
 
 pytestmark = pytest.mark.sqlite_alone
 
@@ -37,14 +37,10 @@ async def _call(database: Database, handler: Handler, clock: MovableClock | None
     """Call the handler in the transaction of its operation; return the body of the answer."""
     operation = OPERATION_OF[handler]
     call = Call(
-        settings=Settings(),
-        database=database,
-        keys=KEYS,
+        shared=make_shared(database, clock=clock or MovableClock()),
         caller=Caller(0),
         now_ms=given.pop("now_ms", 1_769_869_602_109),
         request_id="r",
-        clock=clock or MovableClock(),
-        state={},
         **given,
     )
 
@@ -177,7 +173,7 @@ def test_stored_texts_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return decode(text)
 
     monkeypatch.setattr(msgspec.json, "decode", counted)
-    assert inbox.as_json(store.InboxEntry(0, 1, "{}", BODY.decode()))["order_id"] == "ORD1"
+    assert inbox.received(store.InboxEntry(0, 1, "{}", BODY.decode())).order_id == "ORD1"
     assert sorted(decoded) == sorted(["{}", BODY.decode()])
 
 

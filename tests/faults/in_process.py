@@ -12,7 +12,8 @@ from paydesk.core.clock import Clock
 from paydesk.operation import Surface
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database
-from service import KEYS, Reply, Service
+from service import Reply, Service
+from shared_objects import make_shared
 
 SURFACES: tuple[Surface, ...] = ("application", "token", "device")
 
@@ -26,8 +27,7 @@ class InProcessService(Service):
     def take(self, database: Database, clock: Clock, settings: Settings) -> None:
         """Serve from this database now, with nothing remembered of the one before."""
         self.database, self.clock = database, clock
-        settings = settings.model_copy(update=UNTHROTTLED)
-        self.app = build_app(settings, database, KEYS, clock, development=False, state={}, surfaces=SURFACES)
+        self.app = build_app(make_shared(database, settings.model_copy(update=UNTHROTTLED), clock), SURFACES)
 
     async def request(
         self,

@@ -42,21 +42,23 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One live order per terminal",
         "an order with an unknown outcome does not block a new one",
         "orders/handlers.py",
-        "    if current.status in status.LIVE:\n        raise _already_queued(",
+        "    if current.status in status.LIVE:\n"
+        "        raise _already_queued(conflicting, order.application_id, change.labels)\n",
         "    if current.state == status.CHECK_ON_TERMINAL:\n"
         "        failed = status.FAILED['processing_error']\n"
         "        await store.move(change, status.DECLINE, current, to=failed)\n"
-        "    elif current.status in status.LIVE:\n        raise _already_queued(",
+        "    elif current.status in status.LIVE:\n"
+        "        raise _already_queued(conflicting, order.application_id, change.labels)\n",
     ),
     (
-        "Cancel and the grant exclude each other",
+        "Cancel and the authorization permit exclude each other",
         "authorization is permitted after a cancel request",
         "orders/store.py",
         "AND {in_states(status.AT_TERMINAL)}\n   AND permitted_ms IS NULL",
-        "AND status = 'at_terminal'\n   AND permitted_ms IS NULL",
+        "AND {in_states(*status.BEFORE_CHECK)}\n   AND permitted_ms IS NULL",
     ),
     (
-        "Cancel and the grant exclude each other",
+        "Cancel and the authorization permit exclude each other",
         "a cancel is requested after authorization was permitted",
         "orders/status.py",
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=True,\n',
@@ -66,15 +68,16 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "a late approval is recorded and not reversed",
         "device/results.py",
-        '    refusal = await _refuse(call, order, result_id, received, "late_approval", kind)\n',
-        '    refusal = await _refuse(call, order, result_id, received, "finished", kind)\n    return refusal\n',
+        '    refusal = await _refuse(change, order, result, "late_approval", error)\n',
+        '    refusal = await _refuse(change, order, result, "finished", error)\n    return refusal\n',
     ),
     (
         "An approved payment is never lost",
         "a reversal counts as confirmed before the acquirer was asked",
         "payments/reversals.py",
-        "        outcome = await response(\n            acquirer.reverse(",
-        '        outcome: Outcome = Approved("1", 1)\n        _ = lambda: (\n            acquirer.reverse(',
+        "        return acquirer.reverse(",
+        '        from asyncio import sleep\n\n        return sleep(0, Approved("1", 1))\n'
+        "        return acquirer.reverse(",
     ),
     (
         "An approved payment is never lost",
@@ -122,8 +125,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "In order per order and subscription",
         "a delivery is claimed while an earlier one is pending",
         "webhooks/store.py",
-        "                             AND earlier.status = 'pending')\n        ORDER BY due.next_ms LIMIT $6",
-        "                             AND earlier.status = 'none')\n        ORDER BY due.next_ms LIMIT $6",
+        'AND NOT EXISTS (SELECT 1 {_earlier("due")})',
+        "AND 1 = 1",
     ),
     (
         "A refresh token has one successor",

@@ -9,7 +9,7 @@ ENDS = "tests/races/test_session_ends.py"
 PROMISE = "Nothing is done in a session that has ended"
 
 END_ALL = "        await sessions.end_all(tx, seller.seller_id, call.now_ms)\n"
-WITHDRAW_ALL = "        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else {}\n"
+WITHDRAW_ALL = "        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None\n"
 
 SESSION_MUTANTS = (
     Mutant(

@@ -12,7 +12,9 @@ from paydesk.core.errors import Refusal
 from paydesk.operation import Answer
 from paydesk.orders import status
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import PLAIN
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store
 
@@ -147,7 +149,7 @@ async def test_setup_and_create_leave_no_order_on_a_standalone_terminal(desk: De
         async def work(tx: Transaction) -> bool:
             terminal = await store.for_order(tx, desk.seller_id, desk.terminal_id)
             assert terminal is not None
-            return terminal.operating_mode == "PDV" and await orders.create(tx, order, order.created_ms)
+            return terminal.operating_mode == "PDV" and await orders.create(Change(tx, order.created_ms, PLAIN), order)
 
         return await desk.database.write(work)
 

@@ -196,7 +196,7 @@ async def test_a_repeat_on_another_node_is_notified(
     monkeypatch.setattr(three_phase, "POLL_INTERVAL_SECONDS", 60)
     monkeypatch.setattr(three_phase, "REPEAT_WAITS_SECONDS_MAX", 60)
     refunder = Refunder(closed=True)
-    async with two_nodes(database, database_url, state={"acquirers": refunder.acquirers}) as (one, other):
+    async with two_nodes(database, database_url, acquirers=refunder.acquirers) as (one, other):
         order_id = await pay(await one.device(await one.terminal()))
         first = asyncio.create_task(refund(one, order_id, key="key"))
         await refunder.was_asked.wait()

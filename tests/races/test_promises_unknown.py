@@ -15,6 +15,7 @@ import pytest
 from conftest import short_and_long
 from device_scene import APPROVED, DECLINED, Desk, open_desk
 from jobs_scene import SAID, FakeAcquirer, inquire, process_reversals, reversals_of, unknown
+from paydesk.core import conflict_keys
 from paydesk.core.errors import Refusal
 from paydesk.invariants import check
 from paydesk.operation import Answer
@@ -133,7 +134,7 @@ async def test_an_operator_against_the_acquirer(desk: Desk, rounds: int) -> None
 
             with contextlib.suppress(Refusal):
                 await desk.database.write(
-                    work, conflict_keys=[f"order:{order.order_id}", f"terminal:{order.terminal_id}"]
+                    work, conflict_keys=[conflict_keys.order(order.order_id), conflict_keys.terminal(order.terminal_id)]
                 )
 
         await race(number, inquire(desk, acquirer), resolve())

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.storage.database import Transaction, Work, WorkError
 from paydesk.storage.postgres import PostgresDatabase
 from paydesk.storage.postgres_batch import BatchUnit, take
@@ -30,6 +31,11 @@ async def postgres(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
     await database.write(lambda tx: tx.run("INSERT INTO counters SELECT g, 0 FROM generate_series(0, 99) g"))
     yield database
     await database.close()
+
+
+def counter(number: int) -> tuple[ConflictKey, ...]:
+    """The conflict key of a counter."""
+    return (ConflictKey(("counter", number)),)
 
 
 def raising(number: int, *, then: Exception | None = None) -> Work[int]:
@@ -67,7 +73,7 @@ async def transactions(database: PostgresDatabase) -> int:
 
 async def test_works_with_disjoint_conflict_keys_share_commits(postgres: PostgresDatabase) -> None:
     """Forty works need few transactions, and each has its own answer."""
-    answers = await asyncio.gather(*(postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)))
+    answers = await asyncio.gather(*(postgres.write(raising(n), conflict_keys=counter(n)) for n in range(COUNT)))
     assert answers == [1] * COUNT
     assert await values(postgres) == dict.fromkeys(range(COUNT), 1)
     assert await transactions(postgres) <= 4
@@ -75,7 +81,7 @@ async def test_works_with_disjoint_conflict_keys_share_commits(postgres: Postgre
 
 async def test_works_with_equal_conflict_keys_run_in_sequence(postgres: PostgresDatabase) -> None:
     """A read and a write of forty works on one counter lose no update."""
-    answers = await asyncio.gather(*(postgres.write(raising(7), conflict_keys=("n:7",)) for _ in range(COUNT)))
+    answers = await asyncio.gather(*(postgres.write(raising(7), conflict_keys=counter(7)) for _ in range(COUNT)))
     assert sorted(answers) == list(range(1, COUNT + 1))
 
 
@@ -83,7 +89,7 @@ async def test_a_refusal_after_a_write_rolls_back_that_work_only(postgres: Postg
     """The neighbours are kept, and nothing of the one that refused."""
     works = [raising(n, then=Refused() if n % 10 == 3 else None) for n in range(COUNT)]
     answers = await asyncio.gather(
-        *(postgres.write(work, conflict_keys=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
+        *(postgres.write(work, conflict_keys=counter(n)) for n, work in enumerate(works)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [Refused if n % 10 == 3 else int for n in range(COUNT)]
     assert await values(postgres) == {n: 1 for n in range(COUNT) if n % 10 != 3}
@@ -98,8 +104,11 @@ async def test_a_failed_statement_does_not_fail_its_batch(postgres: PostgresData
     async def awaits_a_other(_: Transaction) -> None:
         await asyncio.sleep(0)
 
-    broken = [postgres.write(divides, conflict_keys=("x",)), postgres.write(awaits_a_other, conflict_keys=("y",))]
-    good = [postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(COUNT)]
+    broken = [
+        postgres.write(divides, conflict_keys=counter(-1)),
+        postgres.write(awaits_a_other, conflict_keys=counter(-2)),
+    ]
+    good = [postgres.write(raising(n), conflict_keys=counter(n)) for n in range(COUNT)]
     first, second, *answers = await asyncio.gather(*broken, *good, return_exceptions=True)
     assert isinstance(first, asyncpg.DivisionByZeroError)
     assert isinstance(second, WorkError)
@@ -119,8 +128,8 @@ async def test_a_locked_row_does_not_delay_the_batch(postgres: PostgresDatabase)
     try:
         async with other.transaction():
             await other.execute("UPDATE counters SET value = 100 WHERE n = 0")
-            waiting = asyncio.create_task(postgres.write(adds_one, conflict_keys=("n:0",)))
-            others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(1, COUNT))
+            waiting = asyncio.create_task(postgres.write(adds_one, conflict_keys=counter(0)))
+            others = (postgres.write(raising(n), conflict_keys=counter(n)) for n in range(1, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 1)
             assert not waiting.done()
         assert await waiting == 101
@@ -136,9 +145,9 @@ async def test_locked_rows_do_not_block_further_batches(postgres: PostgresDataba
             await other.execute("UPDATE counters SET value = 100 WHERE n < 4")
             waiting = []
             for n in range(4):
-                waiting.append(asyncio.create_task(postgres.write(raising(n), conflict_keys=(f"n:{n}",))))
+                waiting.append(asyncio.create_task(postgres.write(raising(n), conflict_keys=counter(n))))
                 await asyncio.sleep(0.01)
-            others = (postgres.write(raising(n), conflict_keys=(f"n:{n}",)) for n in range(4, COUNT))
+            others = (postgres.write(raising(n), conflict_keys=counter(n)) for n in range(4, COUNT))
             assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
             assert not any(work.done() for work in waiting)
         # What each has read before, or what the other transaction left.
@@ -153,7 +162,7 @@ async def test_waiters_are_notified_after_the_commit_of_their_batch(postgres: Po
     postgres.signals.listen("counter:", woken.append)
     works = [raising(n, then=Refused() if n == 5 else None) for n in range(10)]
     await asyncio.gather(
-        *(postgres.write(work, conflict_keys=(f"n:{n}",)) for n, work in enumerate(works)), return_exceptions=True
+        *(postgres.write(work, conflict_keys=counter(n)) for n, work in enumerate(works)), return_exceptions=True
     )
     await asyncio.sleep(0)
     assert sorted(woken) == sorted(f"counter:{n}" for n in range(10) if n != 5)
@@ -165,9 +174,12 @@ async def test_units_with_equal_conflict_keys_keep_their_order_in_separate_batch
     async def work(_: Transaction) -> None:
         return None
 
-    units = {name: BatchUnit(work, name, asyncio.Future()) for name in ("a", "ab", "b", "c", "d", "c2")}
+    def keys(names: str) -> set[ConflictKey]:
+        return {ConflictKey((name,)) for name in names}
+
+    units = {name: BatchUnit(work, keys(name), asyncio.Future()) for name in ("a", "ab", "b", "c", "d", "c2")}
     waiting = deque(units.values())
-    assert take(waiting, 10, {"d"}) == [units["a"], units["c"]]
+    assert take(waiting, 10, keys("d")) == [units["a"], units["c"]]
     assert list(waiting) == [units["ab"], units["b"], units["d"], units["c2"]]
 
 

@@ -12,6 +12,7 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
+from paydesk.jobs import Claim
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import store
@@ -42,9 +43,8 @@ async def test_concurrent_claims_are_disjoint(database: Database, database_url: 
     now_ms = clock.now_ms()
 
     async def claim(tx: Transaction) -> list[store.Claimed]:
-        return await store.claim(
-            tx, scene.SELLER, subscription_id, now_ms=now_ms, wall_ms=now_ms, until_ms=now_ms + 30_000, limit=20
-        )
+        times = Claim(now_ms, now_ms, now_ms + 30_000, limit=20)
+        return await scene.claim(tx, subscription_id, times)
 
     async with AsyncExitStack() as stack:
         nodes = await _nodes(stack, database, database_url, 4)

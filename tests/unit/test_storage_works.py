@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from types import CellType, FunctionType
 from typing import Any
 
 import pytest
 
+from paydesk.core.clock import Clock, MovableClock, SystemClock
+from paydesk.health.clock import WatchedClock
 from paydesk.storage.database import Database, Transaction, Unavailable, WorkError
+from unread_clocks import ClockReadInUnitOfWork
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
 COUNT = "SELECT COUNT(*) FROM terminal_owners"
@@ -261,3 +265,29 @@ async def test_a_closed_database_refuses(database: Database) -> None:
         with pytest.raises(Unavailable):
             await late
     await database.close()
+
+
+@pytest.mark.parametrize(
+    "clock", [SystemClock(), MovableClock(frozen_ms=1), WatchedClock()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("by_write", [True, False])
+async def test_a_work_that_reads_a_clock_fails_the_tests(database: Database, clock: Clock, *, by_write: bool) -> None:
+    """Before its first statement and after it, in a function of the service; outside units it may be read."""
+
+    def read_here() -> int:
+        return clock.now_ms()
+
+    read = FunctionType(read_here.__code__, {"__name__": "paydesk.orders"}, closure=(CellType(clock),))
+
+    async def at_once(_: Transaction) -> Any:
+        return read()
+
+    async def later(tx: Transaction) -> Any:
+        await tx.one(COUNT)
+        return read()
+
+    for work in (at_once, later):
+        with pytest.raises(ClockReadInUnitOfWork):
+            await (database.write(work) if by_write else database.read(work))
+    assert await _count(database) == 0
+    assert read() > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import pytest
@@ -25,14 +26,16 @@ from jobs_scene import (
 from paydesk.core.clock import MovableClock
 from paydesk.health.clock import ClockJumped, WatchedClock
 from paydesk.invariants import check
+from paydesk.jobs import JobWorker
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import inquiries, inquiry_store
 from paydesk.payments.acquirer import Acquirers, Approved, Declined, InquiryResult, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.jobs import JobQueue, JobWorker
-from paydesk.storage.database import Database, Transaction
+from paydesk.payments.jobs import AcquirerJob
+from paydesk.payments.lifecycles import INQUIRIES
+from paydesk.storage.database import Database
 
 NOBODY_KNOWS = Unknown("the answer was lost")
 
@@ -59,15 +62,15 @@ async def test_a_clock_jump_between_search_and_claim_claims_nothing(desk: Desk, 
     order, wall = await unknown(desk), MovableClock(frozen_ms=desk.clock.now_ms())
     watched = WatchedClock(lambda: wall.now_ms() * 1_000_000, lambda: 0)
 
-    class Jumping(JobQueue[Inquiry]):
-        async def sellers(self, tx: Transaction, now_ms: int, wall_ms: int) -> list[int]:
+    class Jumping(AcquirerJob[Inquiry]):
+        async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[int, None]:
             wall.advance(28 * 3_600_000)
-            return await JobQueue.sellers(self, tx, now_ms, wall_ms)
+            async for seller_id in AcquirerJob.groups(self, database, now_ms, wall_ms):
+                yield seller_id
 
-    due = inquiry_store.QUEUE
-    jumping = Jumping(due.sellers_due, due.next_due, due.claim_due, due.row)
+    jumping = Jumping("inquiry of", INQUIRIES, Inquiry, "order_id", inquiries.process)
     context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
-    worker = JobWorker(context, replace(inquiries.JOB, queue=jumping), wall=wall)
+    worker = JobWorker(context, jumping, wall=wall)
     with pytest.raises(ClockJumped):
         await worker.step()
     acquirer.say(SAID)

@@ -46,8 +46,7 @@ def refunder() -> Refunder:
 @pytest.fixture
 async def asking(database: Database, frozen: MovableClock, refunder: Refunder) -> AsyncIterator[Service]:
     """A service without workers, with the scripted acquirer."""
-    state = {"acquirers": refunder.acquirers}
-    async with running(database, clock=frozen, workers=False, state=state) as service:
+    async with running(database, clock=frozen, workers=False, acquirers=refunder.acquirers) as service:
         yield service
 
 

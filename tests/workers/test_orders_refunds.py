@@ -10,12 +10,11 @@ import pytest
 import structlog
 
 from accounts import other_seller
+from paydesk.core import idempotency
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.health.clock import WatchedClock
 from paydesk.http import three_phase
 from paydesk.invariants import check
-from paydesk.payments import refund_store
-from paydesk.payments import refunds as refunding
 from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
 from paydesk.payments.jobs import next_attempt_ms
 from paydesk.payments.refund_store import PAUSES_SECONDS
@@ -67,8 +66,9 @@ def refunder() -> Refunder:
 @pytest.fixture
 async def asking(database: Database, frozen: MovableClock, refunder: Refunder) -> AsyncIterator[Service]:
     """A service without workers, with the scripted acquirer and a minute for its response."""
-    state = {"acquirers": refunder.acquirers}
-    async with running(database, clock=frozen, settings=PATIENT, workers=False, state=state) as service:
+    async with running(
+        database, clock=frozen, settings=PATIENT, workers=False, acquirers=refunder.acquirers
+    ) as service:
         yield service
 
 
@@ -130,7 +130,7 @@ async def test_a_processing_refund_reserves_its_amount(quiet: Service, frozen: M
 async def test_a_slow_acquirer(database: Database, refunder: Refunder) -> None:
     """The request is answered with `processing` in time; the worker waits longer, under the same key."""
     refunder.closed = True
-    async with running(database, settings=QUICK, workers=False, state={"acquirers": refunder.acquirers}) as service:
+    async with running(database, settings=QUICK, workers=False, acquirers=refunder.acquirers) as service:
         order_id = await paid(service)
         reply = await refund(service, order_id)
         assert (reply.status, only(reply)["status"]) == (201, "processing")
@@ -366,21 +366,20 @@ async def test_a_clock_jump_during_the_request_claims_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is reserved, and the key is free."""
-    machine, reserve = Machine(), refund_store.reserve
+    machine, check = Machine(), idempotency.check
     right_ms = machine.ms
     watched = WatchedClock(lambda: machine.ms * 1_000_000, lambda: 0)
 
-    async def jumping(*of_what: Any) -> Any:
+    def jumping(*of_what: Any, **options: Any) -> str:
         machine.ms = right_ms + 28 * HOUR_MS
-        return await reserve(*of_what)
+        return check(*of_what, **options)
 
-    async with running(database, clock=watched, workers=False) as service:
+    async with running(database, clock=watched, workers=False, wall=machine) as service:
         order_id = await paid(service)
-        monkeypatch.setattr(refunding, "WALL", machine)
-        monkeypatch.setattr(refund_store, "reserve", jumping)
+        monkeypatch.setattr(idempotency, "check", jumping)
         reply = await refund(service, order_id, key="key")
         assert (reply.status, reply.code) == (503, "service_unavailable")
-        monkeypatch.setattr(refund_store, "reserve", reserve)
+        monkeypatch.setattr(idempotency, "check", check)
         machine.ms = right_ms
         again = await refund(service, order_id, key="key")
         assert again.status == 201, again

@@ -12,10 +12,11 @@ from device_scene import APPROVED, DECLINED, Desk, answered, open_desk, refused
 from jobs_scene import REFERENCE, SAID, UNDONE, FakeAcquirer, alert_kinds, process_reversals, reversals_of
 from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
+from paydesk.jobs import Claim
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import PLAIN
-from paydesk.payments import reversal_store
+from paydesk.payments import reversal_store, reversals
 from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
 from paydesk.payments.reversal_store import Reversal
 from paydesk.storage.database import Database, Transaction
@@ -75,8 +76,7 @@ async def test_a_claim_respects_its_limit(desk: Desk) -> None:
             )
 
     async def claim(tx: Transaction) -> list[Reversal]:
-        times = {"now_ms": now_ms, "wall_ms": now_ms, "until_ms": now_ms + 1}
-        return await reversal_store.QUEUE.claim(tx, order.seller_id, limit=16, **times)
+        return await reversals.JOB.claim(tx, order.seller_id, Claim(now_ms, now_ms, now_ms + 1, limit=16))
 
     await desk.database.write(begin)
     claimed = await asyncio.gather(*(desk.database.write(claim) for _ in range(8)))

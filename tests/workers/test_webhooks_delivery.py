@@ -18,6 +18,7 @@ import webhooks_scene as scene
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
+from paydesk.jobs import Claim
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import signature, store
@@ -383,7 +384,7 @@ async def test_crash_between_sent_and_recorded_sends_again(database: Database, c
         async def die(*_: object) -> None:
             raise SystemError("the process ends here")
 
-        worker._record_with_retry = die  # type: ignore[assignment,method-assign] # the crash
+        worker._job._record_with_retry = die  # type: ignore[attr-defined] # the crash
         await worker.start_due()
         await worker.settle()
         async with scene.worker(database, clock, wall=wall) as successor:
@@ -442,7 +443,7 @@ async def test_slow_receivers_do_not_delay_others(database: Database, clock: Mov
 
 async def test_stop_releases_claims(database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopping worker cancels hanging deliveries and releases their claims, so another sends them at once."""
-    monkeypatch.setattr("paydesk.webhooks.delivery.STOP_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("paydesk.jobs.STOP_SECONDS_MAX", 0.05)
 
     async def hang(_: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(30)
@@ -473,17 +474,8 @@ async def test_a_late_success_counts_after_the_claim_expired(database: Database,
     wall_ms = SystemClock().now_ms()
 
     async def claim(at_ms: int) -> store.Claimed:
-        (claimed,) = await database.write(
-            lambda tx: store.claim(
-                tx,
-                scene.SELLER,
-                delivery.subscription_id,
-                now_ms=clock.now_ms(),
-                wall_ms=at_ms,
-                until_ms=at_ms + 1000,
-                limit=5,
-            )
-        )
+        times = Claim(clock.now_ms(), at_ms, at_ms + 1000, limit=5)
+        (claimed,) = await database.write(lambda tx: scene.claim(tx, delivery.subscription_id, times))
         return claimed
 
     first, second = await claim(wall_ms), await claim(wall_ms + 1000)
@@ -518,6 +510,6 @@ async def test_a_node_without_the_key_claims_nothing(database: Database, clock: 
         await scene.subscribe(database, receiver.url)
         order = scene.order_id()
         await scene.announce(database, clock.now_ms(), order)
-        worker._keys = Keys(2, {2: b"other" * 8})
+        worker._job._keys = Keys(2, {2: b"other" * 8})  # type: ignore[attr-defined] # another node
         assert await scene.step(worker) == 0
     assert [(one.status, one.attempts) for one in await scene.deliveries(database, order)] == [("pending", 0)]

@@ -78,25 +78,26 @@ def revoke(
 
 
 def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
+    import msgspec
+
     from paydesk.core.clock import SystemClock
     from paydesk.http import validation
-    from paydesk.operators import operator_accounts
+    from paydesk.operators.operator_accounts import NewOperator, create_local
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
 
     # The validation of `POST /operator/v1/operators`.
     body = {"name": name, "role": role}
-    _, found = validation.validate(OperatorRequest, body, json.dumps(body).encode())
-    if found:
+    request, found = validation.validate(OperatorRequest, body, json.dumps(body).encode())
+    if not isinstance(request, OperatorRequest):
         raise WrongUsage("; ".join(fault.detail for fault in found))
 
-    async def work() -> dict[str, Any]:
+    async def work() -> NewOperator:
         async with opened(load_settings(settings_file)) as database:
             await check_tables(database)
             now_ms = SystemClock().now_ms()
             await mark.find_or_set(database, "production", now_ms)
-            return await database.write(
-                lambda tx: operator_accounts.create_local(tx, name=name, role=role, now_ms=now_ms)
-            )
+            return await database.write(lambda tx: create_local(tx, request, now_ms))
 
-    return run(work())
+    created: dict[str, Any] = msgspec.to_builtins(run(work()))
+    return created

@@ -8,17 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 from msgspec import Meta
+
+from paydesk.core.clock import rfc3339
 
 
 class Response(msgspec.Struct, frozen=True, omit_defaults=True):
     """The body of a response, or an object in one. Its fields are encoded in the order of their declaration.
 
-    A struct with a required field after an optional one says `kw_only=True`.
+    A struct with a required field after an optional one says `kw_only=True`; such fields follow those of subclasses.
     """
+
+    @classmethod
+    def of(cls, source: object, **fields: Any) -> Self:
+        """Return the response with these fields, and all others from the attributes of `source`.
+
+        Names are the same, but a field `…_date` can also be made from an attribute `…_ms`. None counts as missing.
+        """
+        for name in cls.__struct_fields__:
+            value = getattr(source, name, None)
+            if value is None and name.endswith("_date"):
+                value = time_or_none(getattr(source, f"{name.removesuffix('_date')}_ms", None))
+            if value is not None:
+                fields.setdefault(name, value)
+        return cls(**fields)
+
+
+class Closed(Response, frozen=True, forbid_unknown_fields=True):
+    """A response whose schema excludes other fields."""
 
 
 Count = Annotated[int, Meta(ge=0)]
@@ -28,9 +48,24 @@ JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """A JSON object that is stored as text."""
 
 
+def time_or_none(instant_ms: int | None) -> str | None:
+    """Return the instant as a `Time`, or None."""
+    return None if instant_ms is None else rfc3339(instant_ms)
+
+
 def one_of(values: Iterable[str], description: str | None = None) -> Meta:
     """Return the annotation of a text that is one of `values`, documented in this order."""
     return Meta(description=description, extra_json_schema={"enum": list(values)})
+
+
+def constant(value: str) -> Meta:
+    """Return the annotation of a text that is always `value`."""
+    return Meta(extra_json_schema={"const": value})
+
+
+def encoded(body: Any) -> Meta:
+    """Return the annotation of raw JSON that was encoded earlier: it has the schema of `body`."""
+    return Meta(extra_json_schema=schema_of(body))
 
 
 @cache

@@ -6,14 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from paydesk import logs, node
-from paydesk.app import acquirers_of, build_app
+from paydesk.app import build_app, create_shared
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
@@ -77,15 +77,11 @@ async def run(options: Options, settings: Settings) -> None:
             fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
-            acquirers = acquirers_of(settings, database, clock)
-            state: dict[str, Any] = {
-                "fleet": fleet,
-                "loopback_allowed": True,
-                "acquirers": acquirers,
-                "reporter": reporter,
-            }
-            app = build_app(settings, database, server_keys, clock, development=True, state=state)
-            context = WorkerContext(database, settings, clock, server_keys, loopback_allowed=True, acquirers=acquirers)
+            shared = create_shared(settings, database, server_keys, clock, development=True)
+            app = build_app(replace(shared, reporter=reporter, fleet=fleet))
+            context = WorkerContext(
+                database, settings, clock, server_keys, loopback_allowed=True, acquirers=shared.acquirers
+            )
             await node.run_together(
                 stop,
                 server.serve(app, listener, settings, ready.set, stop),

@@ -84,7 +84,7 @@ def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) ->
 
 
 def reported_of(order: Order, report: Report | None, *, is_by_operator: bool) -> Reported:
-    """Return what the result reports of the order, whoever has its reference.
+    """Return what the result reports of the order, before its reference is claimed.
 
     `is_by_operator`: an operator resolved the order as approved without a reference; the first approval supplies it.
     """

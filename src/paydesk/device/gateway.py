@@ -10,23 +10,21 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.signals import Signals, Waiter
+from paydesk.device.schemas import Message
 from paydesk.device.store import Lease, PollState
 from paydesk.orders import status
 from paydesk.orders.order import Order
 from paydesk.terminals.modes import ORDER_MODES
-from paydesk.terminals.store import OperatingMode
+from paydesk.terminals.schemas import OperatingMode
 
 TERMINALS_MAX = 50_000
 SETTLED_SECONDS = 1.0
 """A poll younger than this is not ended by a `moved` signal, which may be of an earlier poll."""
-
-Message = dict[str, Any]
 
 
 class Poll:
@@ -110,7 +108,7 @@ class Gateway:
         memory = self._memory(terminal_id, session)
         if memory.operating_mode != state.operating_mode:
             memory.operating_mode = state.operating_mode
-            return {"type": "mode", "operating_mode": state.operating_mode}, None
+            return Message("mode", operating_mode=state.operating_mode), None
         end = self._lease_end(memory, state.lease)
         if end is not None:
             return end, None
@@ -124,15 +122,15 @@ class Gateway:
         """Return the message, once in a session, that a lease expired or was detached."""
         if lease is None or lease.session != memory.session or lease.ended_by not in ("expiry", "detached"):
             return None
-        kind = "expired" if lease.ended_by == "expiry" else "cancel"
-        if (kind, lease.lease_id) in memory.sent:
+        message = Message("expired" if lease.ended_by == "expiry" else "cancel", lease.lease_id)
+        if message.key in memory.sent:
             return None
-        memory.sent = {(kind, lease.lease_id): self._monotonic()}
-        return {"type": kind, "lease_id": lease.lease_id}
+        memory.sent = {message.key: self._monotonic()}
+        return message
 
     def _wait_seconds(self, memory: Memory, message: Message, resend_seconds: float) -> float:
         """Return the seconds until the message is due again; record it as sent and return 0 if it is due."""
-        key, now = (message["type"], message["lease_id"]), self._monotonic()
+        key, now = message.key, self._monotonic()
         sent = memory.sent.get(key)
         if sent is not None and now < sent + resend_seconds:
             return sent + resend_seconds - now
@@ -140,7 +138,7 @@ class Gateway:
             memory.sent = {
                 (kind, lease_id): at
                 for (kind, lease_id), at in memory.sent.items()
-                if kind == "expired" or lease_id == message["lease_id"]
+                if kind == "expired" or lease_id == message.lease_id
             }
         memory.sent[key] = now
         return 0
@@ -167,7 +165,7 @@ def order_message(state: PollState, session: int, now_ms: int) -> Message | None
     if order.state == status.CREATED:
         return offer(order, now_ms) if state.operating_mode in ORDER_MODES else None
     if order.state == status.CANCELLATION_REQUESTED:
-        return {"type": "cancel", "lease_id": order.ulid}
+        return Message("cancel", order.ulid)
     # Acknowledged in an earlier session, and missing from the journal of this one.
     lost = state.lease is not None and state.lease.lease_id == order.ulid and state.lease.session != session
     return offer(order, now_ms) if order.state == status.AT_TERMINAL and lost else None
@@ -192,10 +190,5 @@ def offer(order: Order, now_ms: int) -> Message:
         "screen_time": point.get("screen_time"),
         "payment_method": config.get("payment_method"),
     }
-    return {
-        "type": "order",
-        "lease_id": order.ulid,
-        "expires_date": rfc3339(order.expires_ms),
-        "time": rfc3339(now_ms),
-        "order": {name: value for name, value in fields.items() if value is not None},
-    }
+    offered = {name: value for name, value in fields.items() if value is not None}
+    return Message("order", order.ulid, rfc3339(order.expires_ms), rfc3339(now_ms), offered)

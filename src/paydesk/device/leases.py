@@ -5,10 +5,9 @@ The order's row is locked throughout, so every rule is checked against its curre
 
 from __future__ import annotations
 
-from typing import Any
-
-from paydesk.core import ids
+from paydesk.core import conflict_keys, ids
 from paydesk.core.clock import rfc3339
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.device import store
 from paydesk.device.errors import (
@@ -19,7 +18,14 @@ from paydesk.device.errors import (
     ORDER_GRANTED,
     ORDER_NOT_GRANTED,
 )
-from paydesk.device.schemas import CancelResultRequest, ProgressRequest, SessionRequest
+from paydesk.device.schemas import (
+    CancelResultRequest,
+    LeasedOrder,
+    OrderAnswer,
+    ProgressAnswer,
+    ProgressRequest,
+    SessionRequest,
+)
 from paydesk.device.sessions import lock_session, refuse_revoked
 from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call, Caller, Handled
@@ -65,9 +71,9 @@ async def progress(call: Call) -> Handled:
     return Answer(200, order_body(order))
 
 
-def conflict_keys(call: Call) -> tuple[str, ...]:
+def lease_keys(call: Call) -> tuple[ConflictKey, ...]:
     """Return what a call on a lease may change or lock: its order and the terminal."""
-    return (f"order:ORD{call.paths[0].upper()}", f"terminal:{call.caller.terminal_id}")
+    return conflict_keys.order(f"ORD{call.paths[0].upper()}"), conflict_keys.terminal(call.caller.terminal_id)
 
 
 async def answer_cancel(call: Call) -> Handled:
@@ -113,9 +119,9 @@ async def take(change: Change, order: Order, session: int) -> Order:
     return taken
 
 
-def order_body(order: Order) -> dict[str, Any]:
+def order_body(order: Order) -> OrderAnswer:
     """Return the order as every answer to a terminal shows it."""
-    return {"order": {"id": order.order_id, "status": order.status, "status_detail": order.status_detail}}
+    return OrderAnswer(LeasedOrder(order.order_id, order.status, order.status_detail))
 
 
 async def _resume(change: Change, order: Order, session: int) -> Handled:
@@ -142,7 +148,7 @@ async def _authorize(
     # Beyond at_terminal the outcome is known or under inquiry: no further charge.
     if permitted_ms is None or order.state != status.AT_TERMINAL:
         return ORDER_CANCELED.with_reason(f"the order is {order.state}")
-    return Answer(200, {"go": True, "until": rfc3339(permitted_ms + permit_seconds * 1000)})
+    return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
 
 
 def _ended(order: Order) -> Refusal:

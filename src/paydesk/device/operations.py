@@ -14,12 +14,21 @@ from paydesk.device.errors import (
     RESULT_CONFLICT,
     STALE_SESSION,
 )
-from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
-from paydesk.operation import DATE_TIME, TEXT, WAIT, Operation, Query, array_of, object_of
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, MODE
+from paydesk.device.schemas import (
+    CancelResultRequest,
+    HelloAnswer,
+    HelloRequest,
+    Message,
+    OrderAnswer,
+    ProgressAnswer,
+    ProgressRequest,
+    ResultAnswer,
+    SessionRequest,
+)
+from paydesk.operation import WAIT, Operation, Query
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
 
 LEASE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
-ORDER = object_of({"order": object_of({"id": TEXT, "status": TEXT, "status_detail": TEXT})})
 AT_TERMINAL = {"order": {"id": f"ORD{LEASE_ID}", "status": "at_terminal", "status_detail": "at_terminal"}}
 
 HELLO = Operation(
@@ -31,20 +40,7 @@ HELLO = Operation(
     handler=sessions.hello,
     transaction="none",
     body=HelloRequest,
-    answer=object_of(
-        {
-            "terminal_id": TEXT,
-            "operating_mode": MODE,
-            "seller_name": TEXT,
-            "currency": TEXT,
-            "time": DATE_TIME,
-            "leases": array_of(
-                object_of(
-                    {"lease_id": TEXT, "verdict": {"enum": ["resume", "forget", "abort", "report", "hold"]}},
-                )
-            ),
-        }
-    ),
+    answer=HelloAnswer,
     example={
         "terminal_id": EXAMPLE_TERMINAL_ID,
         "operating_mode": "PDV",
@@ -70,13 +66,7 @@ NEXT = Operation(
         Query("boot_id", {"type": "string", "format": "uuid"}, "The `boot_id` of the session's hello.", required=True),
         WAIT,
     ),
-    answer=object_of(
-        {"type": {"enum": ["order", "cancel", "expired", "mode"]}},
-        lease_id=TEXT,
-        expires_date=DATE_TIME,
-        order={"type": "object"},
-        operating_mode=MODE,
-    ),
+    answer=Message,
     example={
         "type": "order",
         "lease_id": LEASE_ID,
@@ -100,9 +90,9 @@ ACKNOWLEDGE = Operation(
     summary="Acknowledge an order: it becomes at_terminal",
     surface="device",
     handler=leases.acknowledge,
-    conflict_keys=leases.conflict_keys,
+    conflict_keys=leases.lease_keys,
     body=SessionRequest,
-    answer=ORDER,
+    answer=OrderAnswer,
     example=AT_TERMINAL,
     errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED, ORDER_FINISHED),
 )
@@ -114,9 +104,9 @@ PROGRESS = Operation(
     summary="Report a payment step, or request the permit to authorize",
     surface="device",
     handler=leases.progress,
-    conflict_keys=leases.conflict_keys,
+    conflict_keys=leases.lease_keys,
     body=ProgressRequest,
-    answer=object_of({}, go={"type": "boolean"}, until=DATE_TIME, **ORDER["properties"]),
+    answer=ProgressAnswer,
     example={"go": True, "until": "2026-01-31T14:28:10.002Z"},
     errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED),
     description=(
@@ -132,9 +122,9 @@ CANCEL_RESULT = Operation(
     summary="Answer a cancel message",
     surface="device",
     handler=leases.answer_cancel,
-    conflict_keys=leases.conflict_keys,
+    conflict_keys=leases.lease_keys,
     body=CancelResultRequest,
-    answer=ORDER,
+    answer=OrderAnswer,
     example={"order": {"id": f"ORD{LEASE_ID}", "status": "canceled", "status_detail": "canceled"}},
     errors=(STALE_SESSION, LEASE_NOT_FOUND, CANCEL_NOT_REQUESTED, ORDER_GRANTED, ORDER_NOT_GRANTED),
 )
@@ -146,9 +136,9 @@ RESULT = Operation(
     summary="Report a payment's outcome",
     surface="device",
     handler=results.report,
-    conflict_keys=leases.conflict_keys,
+    conflict_keys=leases.lease_keys,
     raw_body=True,
-    answer=object_of({**ORDER["properties"], "print": {"type": "boolean"}}),
+    answer=ResultAnswer,
     example={
         "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
         "print": True,

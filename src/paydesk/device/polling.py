@@ -22,7 +22,7 @@ async def next_message(call: Call) -> Handled:
     """Return the next message for the terminal: 200, or 204 if there was none in time or a newer poll began."""
     refuse_revoked(call)
     boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
-    gateway: Gateway = call.state["gateway"]
+    gateway = call.shared.gateway
     poll = gateway.open(call.caller.terminal_id)
     try:
         return await _wait(call, gateway, poll, boot_id, seconds)

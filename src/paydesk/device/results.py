@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ from paydesk.device.decisions import CLAIMING, TABLE, Decision, Reported, Situat
 from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.device.leases import lock_order, order_body, take
 from paydesk.device.reports import Received, Report, keyed_digest, parse
-from paydesk.device.schemas import UUID_PATTERN
+from paydesk.device.schemas import UUID_PATTERN, ResultAnswer
 from paydesk.device.store import Processing, StoredResult
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status
@@ -197,7 +196,7 @@ async def _refuse(change: Change, order: Order, result: Result, processing: Proc
 async def _accept(
     change: Change, order: Order, result: Result, *, prints: bool = False, bounded: bool = False
 ) -> Answer:
-    body: dict[str, Any] = {**order_body(order), "print": prints}
+    body = ResultAnswer(order_body(order).order, prints)
     await _record(change, order, result, "taken", 200, msgspec.json.encode(body).decode(), bounded=bounded)
     return Answer(200, body)
 

@@ -1,14 +1,15 @@
-"""The requests of terminals (`/device/v1`)."""
+"""The requests of terminals, and their answers (`/device/v1`)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from paydesk.core import card_numbers
-from paydesk.core.model import Model
+from paydesk.core.model import NO_CARD_NUMBER, Model
+from paydesk.core.response import Response, Time
+from paydesk.device.verdicts import Verdict
+from paydesk.terminals.schemas import OperatingMode
 
 JOURNAL_MAX = 100
 
@@ -16,12 +17,6 @@ UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
 
 BootId = Annotated[str, Field(pattern=UUID_PATTERN, examples=["0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"])]
-
-
-def _no_card_number(text: str) -> str:
-    if card_numbers.carries(text):
-        raise PydanticCustomError("property_value", "must not contain a card number")
-    return text
 
 
 class JournalEntry(Model):
@@ -36,7 +31,7 @@ class HelloRequest(Model):
     """`POST /device/v1/hello`."""
 
     boot_id: BootId
-    app_version: Annotated[str, Field(max_length=64), AfterValidator(_no_card_number)] = ""
+    app_version: Annotated[str, Field(max_length=64), NO_CARD_NUMBER] = ""
     journal: list[JournalEntry] = Field([], max_length=JOURNAL_MAX)
 
 
@@ -61,3 +56,65 @@ class CancelResultRequest(Model):
 
     boot_id: BootId
     done: bool
+
+
+class JudgedLease(Response, frozen=True):
+    """What the terminal does with a lease."""
+
+    lease_id: str
+    verdict: Verdict
+
+
+class HelloAnswer(Response, frozen=True):
+    """The configuration of the terminal, and the verdicts on its leases."""
+
+    terminal_id: str
+    operating_mode: OperatingMode
+    seller_name: str
+    currency: str
+    time: Time
+    leases: list[JudgedLease]
+
+
+class Message(Response, frozen=True):
+    """A message to a terminal."""
+
+    type: Literal["order", "cancel", "expired", "mode"]
+    lease_id: str | None = None
+    expires_date: Time | None = None
+    time: Time | None = None
+    order: dict[str, Any] | None = None
+    operating_mode: OperatingMode | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The type and the lease, by which a repeated message is recognized."""
+        return self.type, self.lease_id or ""
+
+
+class LeasedOrder(Response, frozen=True):
+    """An order as answers to its terminal show it."""
+
+    id: str
+    status: str
+    status_detail: str
+
+
+class OrderAnswer(Response, frozen=True):
+    """The state of the order."""
+
+    order: LeasedOrder
+
+
+class ResultAnswer(OrderAnswer, frozen=True):
+    """The state of the order, and whether to print a receipt."""
+
+    print: bool
+
+
+class ProgressAnswer(Response, frozen=True):
+    """The permit to authorize until a time, or the state of the order."""
+
+    go: bool | None = None
+    until: Time | None = None
+    order: LeasedOrder | None = None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.device import store
 from paydesk.device.errors import STALE_SESSION
-from paydesk.device.gateway import Gateway
-from paydesk.device.schemas import HelloRequest, JournalEntry
-from paydesk.device.verdicts import Effect, Verdict, judge, state_of
+from paydesk.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
+from paydesk.device.verdicts import Effect, judge, state_of
 from paydesk.operation import Answer, Call, Caller, Handled
 from paydesk.operator_events import OperatorEvent
 from paydesk.orders import status
@@ -27,10 +25,8 @@ SELLER_NAME = "SELECT name FROM sellers WHERE seller_id = $1"
 async def hello(call: Call) -> Handled:
     """Begin the session of this `boot_id`, or repeat the answer of the session that it has."""
     refuse_revoked(call)
-    gateway: Gateway = call.state["gateway"]
-
     session, body = await call.database.write(partial(_begin, call=call))
-    gateway.session_began(call.caller.terminal_id, session, body["operating_mode"])
+    call.shared.gateway.session_began(call.caller.terminal_id, session, body.operating_mode)
     return Answer(200, body)
 
 
@@ -67,7 +63,7 @@ def stale(call: Call, own: int | None, newest: int, *, is_late: bool = True) -> 
     return STALE_SESSION.with_reason(f"session {own}, the newest is {newest}")
 
 
-async def _begin(tx: Transaction, call: Call) -> tuple[int, dict[str, Any]]:
+async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
     """Return the session and the body of the answer."""
     request: HelloRequest = call.body
     seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id
@@ -85,27 +81,27 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, dict[str, Any]]:
     verdicts = [await _judge_entry(change, call.caller, entry, session) for entry in request.journal]
     verdicts += await _judge_missing(change, call.caller, {entry.lease_id.upper() for entry in request.journal})
     row = await tx.one(SELLER_NAME, seller_id)
-    return session, {
-        "terminal_id": terminal_id,
-        "operating_mode": terminal.operating_mode,
-        "seller_name": row[0] if row else "",
-        "currency": call.caller.currency,
-        "time": rfc3339(call.now_ms),
-        "leases": verdicts,
-    }
+    return session, HelloAnswer(
+        terminal_id=terminal_id,
+        operating_mode=terminal.operating_mode,
+        seller_name=row[0] if row else "",
+        currency=call.caller.currency,
+        time=rfc3339(call.now_ms),
+        leases=verdicts,
+    )
 
 
-async def _judge_entry(change: Change, caller: Caller, entry: JournalEntry, session: int) -> dict[str, str]:
+async def _judge_entry(change: Change, caller: Caller, entry: JournalEntry, session: int) -> JudgedLease:
     order = await orders.lock(change.tx, caller.seller_id, f"ORD{entry.lease_id.upper()}")
     if order is not None and order.terminal_id != caller.terminal_id:
         order = None
     verdict, effect = judge(entry.last_step, state_of(order, change.now_ms), has_result=entry.result is not None)
     if order is not None:
         await _apply(change, order, effect, session)
-    return _lease(entry.lease_id, verdict)
+    return JudgedLease(entry.lease_id, verdict)
 
 
-async def _judge_missing(change: Change, caller: Caller, journaled: set[str]) -> list[dict[str, str]]:
+async def _judge_missing(change: Change, caller: Caller, journaled: set[str]) -> list[JudgedLease]:
     """Judge the terminal's live order if it is missing from the journal.
 
     Before authorization is permitted the order is offered again; afterwards the terminal holds.
@@ -117,7 +113,7 @@ async def _judge_missing(change: Change, caller: Caller, journaled: set[str]) ->
     if order is None or state_of(order, change.now_ms) not in ("permitted", "unknown"):
         return []
     await _inquire(change, order)
-    return [_lease(order.ulid, "hold")]
+    return [JudgedLease(order.ulid, "hold")]
 
 
 async def _apply(change: Change, order: Order, effect: Effect, session: int) -> None:
@@ -133,7 +129,3 @@ async def _apply(change: Change, order: Order, effect: Effect, session: int) -> 
 async def _inquire(change: Change, order: Order) -> None:
     if await orders.move(change, status.CHECK, order, origin="terminal") is not None:
         await orders.inquire(change, order, "the terminal was restarted")
-
-
-def _lease(lease_id: str, verdict: Verdict) -> dict[str, str]:
-    return {"lease_id": lease_id, "verdict": verdict}

@@ -8,7 +8,7 @@ from typing import Literal
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
-from paydesk.terminals.store import OperatingMode
+from paydesk.terminals.schemas import OperatingMode
 
 Processing = Literal["taken", "conflict", "finished", "late_approval", "unreadable"]
 """How a result was processed; column `verdict` of `results`."""

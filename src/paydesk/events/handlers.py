@@ -14,11 +14,11 @@ import msgspec
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.events import cursors, store
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.events.readers import Readers, topics
+from paydesk.events.readers import topics
+from paydesk.events.schemas import EVENTS_MAX, EventPage
 from paydesk.events.store import Feed, Page
 from paydesk.operation import WAIT, Answer, Call, Handled
 
-EVENTS_MAX = 100
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
 """The first and every later interval between polls of the database, since a notification may be lost. The first one is
 short because other nodes may not have received this reader's announcement yet."""
@@ -41,17 +41,17 @@ async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting
     while True:
         with signals.subscribe(*topics(feed), "stop") as waiter:
             if interval != later and seconds:
-                _readers(call).announce(feed)
+                call.shared.event_readers.announce(feed)
             page = await _page(call, feed, after)
             left = deadline - loop.time()
             if page.events or left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected()):
                 return _answer(feed, after, page)
             if interval != later:
-                waiting.enter_context(_readers(call).waiting(call.caller.token_digest))
+                waiting.enter_context(call.shared.event_readers.waiting(call.caller.token_digest))
             await waiter.wait(min(left, interval))
             interval = later
         # The token may have been revoked during the wait: raises `unauthorized` then.
-        await call.state["bearers"].caller(_token(call), call.clock.now_ms())
+        await call.shared.bearers.caller(_token(call), call.clock.now_ms())
 
 
 async def _page(call: Call, feed: Feed, after: int | None) -> Page:
@@ -73,7 +73,7 @@ async def _page(call: Call, feed: Feed, after: int | None) -> Page:
 def _answer(feed: Feed, after: int | None, page: Page) -> Answer:
     last = page.events[-1][0] if page.events else max(after or 0, page.first_number - 1)
     data = [msgspec.Raw(body.encode()) for _, body in page.events]
-    return Answer(200, {"data": data, "next": cursors.encode(feed, last)})
+    return Answer(200, EventPage(data, cursors.encode(feed, last)))
 
 
 def _after(call: Call, feed: Feed) -> int | None:
@@ -92,11 +92,6 @@ def _invalid_cursor(reason: str) -> Refusal:
         "'after' - must be the `next` of an earlier answer to a token of the same application, seller and live mode;"
         " omit it to start with the oldest event",
     )
-
-
-def _readers(call: Call) -> Readers:
-    readers: Readers = call.state["event_readers"]
-    return readers
 
 
 def _token(call: Call) -> str:

@@ -8,24 +8,9 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.events import handlers
 from paydesk.events.cursors import CHARACTERS_MAX
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.operation import DATE_TIME, TEXT, WAIT, Operation, Query, array_of, object_of
+from paydesk.events.schemas import EventPage
+from paydesk.operation import WAIT, Operation, Query
 
-EVENT: dict[str, Any] = {
-    **object_of(
-        {
-            "id": {"type": "string", "format": "uuid"},
-            "action": TEXT,
-            "api_version": {"const": "v1"},
-            "application_id": TEXT,
-            "type": {"const": "order"},
-            "user_id": TEXT,
-            "live_mode": {"type": "boolean"},
-            "date_created": DATE_TIME,
-            "data": {"type": "object"},
-        }
-    ),
-    "description": "The body of the webhook of the same event.",
-}
 EXAMPLE: dict[str, Any] = {
     "data": [
         {
@@ -84,12 +69,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
             WAIT,
         ),
-        answer=object_of(
-            {
-                "data": array_of(EVENT, maxItems=handlers.EVENTS_MAX),
-                "next": {**TEXT, "description": "Does not expire until the events after it are no longer kept."},
-            }
-        ),
+        answer=EventPage,
         example=EXAMPLE,
         errors=(PROPERTY_VALUE, EVENTS_NO_LONGER_KEPT),
     ),

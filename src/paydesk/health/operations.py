@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
+from paydesk.core.response import Closed, constant
 from paydesk.health.errors import NOT_READY
-from paydesk.health.readiness import Readiness
 from paydesk.operation import Answer, Call, Handled, Operation
 
 NO_STORE = (("cache-control", "no-store"),)
-ALIVE, READY = {"status": "alive"}, {"status": "ready"}
+
+
+class Alive(Closed, frozen=True):
+    """The answer of `/livez`."""
+
+    status: Annotated[str, constant("alive")]
+
+
+class Ready(Closed, frozen=True):
+    """The answer of `/readyz`."""
+
+    status: Annotated[str, constant("ready")]
+
+
+ALIVE, READY = Alive("alive"), Ready("ready")
 
 
 async def livez(_: Call) -> Handled:
@@ -19,17 +33,7 @@ async def livez(_: Call) -> Handled:
 
 async def readyz(call: Call) -> Handled:
     """Return 200, or 503 with the reason."""
-    readiness: Readiness = call.state["readiness"]
-    return await readiness.refusal() or Answer(200, READY, NO_STORE)
-
-
-def _answer(example: dict[str, str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["status"],
-        "properties": {"status": {"type": "string", "const": example["status"]}},
-        "additionalProperties": False,
-    }
+    return await call.shared.readiness.refusal() or Answer(200, READY, NO_STORE)
 
 
 OPERATIONS = (
@@ -41,7 +45,7 @@ OPERATIONS = (
         "public",
         livez,
         transaction="none",
-        answer=_answer(ALIVE),
+        answer=Alive,
         example=ALIVE,
         is_health_check=True,
         is_constant=True,
@@ -55,7 +59,7 @@ OPERATIONS = (
         "public",
         readyz,
         transaction="none",
-        answer=_answer(READY),
+        answer=Ready,
         example=READY,
         is_health_check=True,
         errors=(NOT_READY,),

@@ -15,10 +15,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind
 from paydesk.http import body, request_log
-from paydesk.http.error_responses import error_body
 from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
-from paydesk.http.reply import DISCONNECTED, IN_ONE_PIECE, encode, refusal_headers, request_id
+from paydesk.http.reply import DISCONNECTED, IN_ONE_PIECE, refused, request_id
 from paydesk.http.request import forwarded_address
+from paydesk.http.surfaces import policy_of_path
 
 URL_BYTES_MAX = 8 * 1024
 HEADER_FIELDS_MAX = 100
@@ -272,22 +272,21 @@ class BoundedProtocol(EvictableProtocol):
 
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:
         url = getattr(self, "url", b"")
-        surface = "token" if url.startswith(b"/oauth/") else "application"
+        path = url.partition(b"?")[0].decode("latin-1")
         refusal = kind.with_reason("refused by the server")
-        body = encode(error_body(surface, refusal))
+        reply = refused(refusal, policy_of_path(path))
         identity = request_id("".join(self._received(b"x-request-id")[-1:]), checked=self.limits.references_checked)
         if kind is not errors.SERVICE_UNAVAILABLE:  # `limits` logs the number of these.
-            path = url.partition(b"?")[0].decode("latin-1")
             peer, hops = self.client[0] if self.client else "", self._received(b"x-forwarded-for")
             address = forwarded_address(peer, hops, self.limits.trusted_proxies)
             request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, address)
         return (
             STATUS_LINE[kind.status]
             + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])
-            + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
-            + _lines([("x-request-id", identity), *refusal_headers(refusal, surface), ("connection", "close")])
+            + b"content-type: application/json\r\ncontent-length: %d\r\n" % len(reply.body)
+            + _lines([("x-request-id", identity), *reply.headers, ("connection", "close")])
             + b"\r\n"
-            + body
+            + reply.body
         )
 
     def _received(self, name: bytes) -> list[str]:

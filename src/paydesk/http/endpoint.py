@@ -1,80 +1,53 @@
 """The adapter between HTTP and the handlers: read, authenticate, replay or run, answer.
 
-`Endpoint._reply` checks a request in the documented order of precedence.
+`Endpoint._reply` checks a request in the documented order of precedence; `surfaces` has what differs between surfaces.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable
 from functools import cached_property
 from typing import Any
 
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import errors, idempotency
-from paydesk.core.clock import Clock
+from paydesk.core import conflict_keys, errors, idempotency
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
-from paydesk.core.keys import KeyMissing, Keys
-from paydesk.http import body, error_responses, request_log, validation
-from paydesk.http.rate_limit import BearerRates
+from paydesk.core.keys import KeyMissing
+from paydesk.http import error_responses, request_log
 from paydesk.http.reply import Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
-from paydesk.http.request import READ_ONCE, Disconnected, PathRules, Request, form_or_json
+from paydesk.http.request import Disconnected, PathRules, Request
+from paydesk.http.surfaces import POLICIES, Authenticate
 from paydesk.http.three_phase import ThreePhaseRunner
-from paydesk.oauth.clients import authentication
-from paydesk.oauth.errors import INVALID_CLIENT, INVALID_REQUEST
-from paydesk.operation import Call, Caller, Operation, Surface, ThreePhase
-from paydesk.operator_events import Reporter
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.oauth.errors import INVALID_CLIENT
+from paydesk.operation import Call, Caller, Operation, ThreePhase
+from paydesk.shared import Shared
+from paydesk.storage.database import Locked, Transaction, Unavailable
 
 log = structlog.get_logger("request")
 
-Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 ANONYMOUS = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are answered at a multiple of this time, so that the duration reveals nothing."""
-
-IGNORED_BY_TOKENS = {"authorization", "x-idempotency-key"}
-"""Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
-
-JSON = ("application/json",)
-FORM = ("application/x-www-form-urlencoded",)
-MEDIA_TYPES: Mapping[Surface, tuple[str, ...]] = {"token": (*JSON, *FORM), "page": FORM}
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The objects that all endpoints of a process share."""
-
-    settings: Settings
-    database: Database
-    keys: Keys
-    clock: Clock
-    host_names: frozenset[str]
-    authenticate: Mapping[str, Authenticate]
-    state: Mapping[str, Any]
 
 
 class Endpoint:
     """Serves one operation."""
 
-    def __init__(self, operation: Operation, service: Service) -> None:
-        self.operation, self.service = operation, service
-        self._authenticate = service.authenticate.get(operation.surface)
-        self._rates: BearerRates = service.state["bearer_rates"]
-        self._reporter: Reporter = service.state["reporter"]
-        self._check_rate = self._rates.check_of(operation.surface)
-        self._is_token_endpoint = operation.surface == "token"
-        self._read_once = READ_ONCE - IGNORED_BY_TOKENS if self._is_token_endpoint else READ_ONCE
-        self._doubled = INVALID_REQUEST if self._is_token_endpoint else errors.BAD_REQUEST
-        self._media_types = MEDIA_TYPES.get(operation.surface, JSON)
+    def __init__(self, operation: Operation, shared: Shared) -> None:
+        self.operation, self.shared, self.policy = operation, shared, POLICIES[operation.surface]
+        policy = self.policy
+        self._authenticate = policy.authenticate(shared) if policy.authenticate is not None else None
+        self._check_rate = policy.check_rate(shared.bearer_rates)
         self._takes_body = error_responses.takes_body(operation)
+        self._read_first = policy.read_first if self._takes_body else None
+        self._parses_body = self._takes_body and not operation.raw_body
         self._needs_time = not (operation.is_health_check or operation.is_constant)
         # `resource_locked` names the idempotency key, so operations without one answer 503.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
@@ -84,10 +57,10 @@ class Endpoint:
         handler = operation.handler
         self._three_phase: ThreePhaseRunner | None = None
         if isinstance(handler, ThreePhase):
-            self._three_phase, handler = ThreePhaseRunner(handler, service.database, self._outcome), handler.begin
+            self._three_phase, handler = ThreePhaseRunner(handler, shared.database, self._outcome), handler.begin
         self._handle = handler
-        self._references_checked = service.settings.card_numbers_refused_in_references
-        self._loopback_only = operation.development and operation.surface == "public"
+        self._references_checked = shared.settings.card_numbers_refused_in_references
+        self._loopback_only = operation.development and self._authenticate is None
 
     @cached_property
     def _declared(self) -> frozenset[ErrorKind]:
@@ -98,7 +71,7 @@ class Endpoint:
         started = time.perf_counter()
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
-        address = request.client_address(self.service.settings.trusted_proxies)
+        address = request.client_address(self.shared.settings.trusted_proxies)
         try:
             reply = await self._reply(request, receive, identity, address)
         except Disconnected:
@@ -127,55 +100,45 @@ class Endpoint:
         )
         if request.call is not None and request.call.alert is not None:
             # After the answer, so that its time does not reveal whether an event was reported.
-            await self._reporter.report(request.call.alert, request.call.now_ms)
+            await self.shared.reporter.report(request.call.alert, request.call.now_ms)
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
-        surface = self.operation.surface
         if isinstance(error, Locked):
             error = self._when_locked.with_reason("lock timeout")
         elif not isinstance(error, Refusal):
-            if isinstance(error, KeyMissing) and self.service.keys.should_log_missing(error.version):
+            if isinstance(error, KeyMissing) and self.shared.keys.should_log_missing(error.version):
                 log.error("server_key_missing", key_version=error.version, reason=str(error))
             error = errors.SERVICE_UNAVAILABLE.with_reason(str(error), message=error.message)
-        elif surface == "token":
-            error = error_responses.in_token_format(error)
-        elif surface == "page":
-            error = error_responses.in_page_format(error)
-        return refused(error, surface, request.headers)
+        elif error.kind in self.policy.replaced:
+            error = self.policy.replaced[error.kind].with_reason(error.reason)
+        return refused(error, self.policy, request.headers)
 
     async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
-        operation, service = self.operation, self.service
+        """Make the checks in their documented order, then run the operation."""
+        operation, policy, shared = self.operation, self.policy, self.shared
         raw = await request.read(receive) if self._takes_body else b""
         if not operation.is_health_check:
-            request.check_host(service.host_names)
-        document = self._token_document(request, raw, address) if self._is_token_endpoint else None
-        request.check_headers(self._read_once, self._doubled)
+            request.check_host(shared.host_names)
+        document = self._read_first(request, raw, address, shared) if self._read_first is not None else None
+        request.check_headers(policy.read_once, policy.malformed)
         if raw and document is None:
-            request.check_body_headers(self._media_types)
-        now_ms = service.clock.now_ms() if self._needs_time else 0
+            request.check_body_headers(policy.media_types)
+        now_ms = shared.clock.now_ms() if self._needs_time else 0
         if operation.development:
             request.check_development(loopback_only=self._loopback_only)
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS
-        if operation.scope is not None:
-            _check_scope(operation.scope, caller)
-            if operation.refuses_test_header:
-                request.check_test_header(live=caller.live)
-        key_value = ""
+        key = ""
         if operation.idempotent:
             sent_key = request.headers.get("x-idempotency-key")
-            key_value = idempotency.check(sent_key, references_checked=self._references_checked)
+            key = idempotency.check(sent_key, references_checked=self._references_checked)
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
         document, model = self._read_body(raw, caller) if document is None else (document, document)
         request.call = call = Call(
-            settings=service.settings,
-            database=service.database,
-            keys=service.keys,
+            shared=shared,
             caller=caller,
             now_ms=now_ms,
             request_id=identity,
-            clock=service.clock,
-            state=service.state,
             address=address,
             body=model,
             path=path,
@@ -185,70 +148,37 @@ class Endpoint:
             headers=request.headers,
             disconnected=request.disconnected,
         )
-        if not operation.idempotent:
-            return await self._run(call)
-        key = Key(caller.seller_id, caller.application_id, int(caller.live), operation.name, path, key_value)
-        own_headers = [request.headers.get(name, "") for name in self._own_headers]
-        digest = idempotency.request_digest(document, own_headers)
-        conflict_keys: tuple[Hashable, ...] = tuple(self._conflict_keys(call))
-        conflict_keys = conflict_keys and (*conflict_keys, key)
-        if self._three_phase is not None:
-            return await self._three_phase.run(call, key, digest, conflict_keys)
-        return await self._run_once(call, key, digest, conflict_keys)
+        return await (self._run_with_key(call, key, document) if operation.idempotent else self._run(call))
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
-        """Authenticate the bearer and check its rate limit."""
-        token = None
+        """Authenticate the bearer and check its rate limit, its scope and `X-Test-Token`."""
+        operation, token = self.operation, None
         try:
             token = request.bearer()
             caller = await authenticate(token, now_ms)
         except Refusal as refusal:
-            raise self._rates.failed(refusal, token, address) from None
+            raise self.shared.bearer_rates.failed(refusal, token, address) from None
         request.caller = caller
         if self._check_rate is not None:
             self._check_rate(caller)
+        if operation.scope is not None:
+            _check_scope(operation.scope, caller)
+            if operation.refuses_test_header:
+                request.check_test_header(live=caller.live)
         return caller
-
-    def _token_document(self, request: Request, raw: bytes, address: str) -> dict[str, Any]:
-        """Return the body of a token request. The throttle is checked before anything else in it."""
-        document = form_or_json(request.check_body_headers(self._media_types), raw) if raw else {}
-        if not isinstance(document, dict):
-            raise INVALID_REQUEST.with_reason("the body is not an object")
-        authentication.check_throttled(self.service.state["client_throttle"], document, address)
-        return document
 
     def _checked_query(self, request: Request) -> dict[str, str]:
         query = request.query()
-        if self.operation.surface == "token" and self._takes_body and query:
-            raise INVALID_REQUEST.with_reason("parameters in the query string")
+        if query and self._takes_body and not self.policy.query_beside_body:
+            raise self.policy.malformed.with_reason("parameters in the query string")
         return query
 
     def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:
         """Return the parsed document, and the body for the handler: an instance of its model if it has one."""
-        operation = self.operation
-        if operation.raw_body or not self._takes_body:
-            return raw, raw
-        if operation.surface == "page":
-            return raw, validation.validate_form(operation.body, raw)
-        raw = raw or b"{}"  # A missing body counts as an empty object; the model reports missing fields.
-        document = body.parse_json(raw)
-        if operation.body is None:
-            return document, document
-        model, faults = validation.validate(operation.body, document, raw, self._context(caller))
-        if faults:
-            raise validation.refused(faults)
-        return document, model
-
-    def _context(self, caller: Caller) -> dict[str, Any]:
-        return {
-            "currency": caller.currency,
-            "amount_minor_min": self.service.settings.order_amount_minor_min,
-            "loopback_allowed": bool(self.service.state.get("loopback_allowed")),
-            "references_checked": self._references_checked,
-        }
+        return self.policy.read_body(self.operation, raw, caller, self.shared) if self._parses_body else (raw, raw)
 
     async def _run(self, call: Call) -> Reply:
-        operation, database = self.operation, self.service.database
+        operation, database = self.operation, self.shared.database
         if operation.transaction == "none":
             return self._outcome(await self._handle(call))
 
@@ -260,14 +190,26 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            reply = await database.write(work, conflict_keys=tuple(self._conflict_keys(call)))
+            reply = await database.write(work, conflict_keys=self._conflict_keys(call))
             if call.alert is not None:
                 operator_events.warn(call.alert)
                 call.alert = None
             return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
 
-    async def _run_once(self, call: Call, key: Key, digest: bytes, conflict_keys: tuple[Hashable, ...]) -> Reply:
+    def _run_with_key(self, call: Call, key_value: str, document: Any) -> Awaitable[Reply]:
+        caller = call.caller
+        key = Key(caller.seller_id, caller.application_id, int(caller.live), self.operation.name, call.path, key_value)
+        own_headers = [call.headers.get(name, "") for name in self._own_headers]
+        digest = idempotency.request_digest(document, own_headers)
+        keys = self._conflict_keys(call)
+        if keys:
+            keys = (*keys, conflict_keys.idempotency(key))
+        if self._three_phase is not None:
+            return self._three_phase.run(call, key, digest, keys)
+        return self._run_once(call, key, digest, keys)
+
+    async def _run_once(self, call: Call, key: Key, digest: bytes, keys: tuple[ConflictKey, ...]) -> Reply:
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
@@ -283,14 +225,13 @@ class Endpoint:
                 idempotency.store_response(tx, key, reply.status, reply.body)
             return reply
 
-        return await self.service.database.write(work, conflict_keys=conflict_keys)
+        return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:
-        surface = self.operation.surface
-        return refused(outcome, surface) if isinstance(outcome, Refusal) else answered(outcome, surface)
+        return refused(outcome, self.policy) if isinstance(outcome, Refusal) else answered(outcome, self.policy)
 
 
-def _no_keys(_: Call) -> tuple[str, ...]:
+def _no_keys(_: Call) -> tuple[ConflictKey, ...]:
     return ()
 
 

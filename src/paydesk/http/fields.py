@@ -50,21 +50,6 @@ def with_text_rule(schema: Any) -> Any:
     return {key: with_text_rule(value) for key, value in schema.items()}
 
 
-def hoisted(schema: Any, named: dict[str, Any]) -> Any:
-    """Return the schema with its definitions moved to `named`, the components of the whole document."""
-    if isinstance(schema, list):
-        return [hoisted(item, named) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    for name, definition in schema.get("$defs", {}).items():
-        existing = named.setdefault(name, moved := hoisted(definition, named))
-        assert existing == moved, f"two schemas are called {name}"
-    document = {key: hoisted(value, named) for key, value in schema.items() if key != "$defs"}
-    if isinstance(document.get("$ref"), str):
-        document["$ref"] = document["$ref"].replace("#/$defs/", "#/components/schemas/")
-    return document
-
-
 def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
     """Return every field of the model in document order, including those in objects and arrays."""
     schema = plain(model.model_json_schema())

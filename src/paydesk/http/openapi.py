@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
+import msgspec
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -15,7 +16,7 @@ from paydesk.core import errors, text
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
 from paydesk.http import fields
-from paydesk.http.error_responses import error_body, shared_errors, takes_body
+from paydesk.http.error_responses import shared_errors, takes_body
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,
     HEADERS,
@@ -26,10 +27,9 @@ from paydesk.http.openapi_components import (
     Json,
 )
 from paydesk.http.retired import Retired
+from paydesk.http.surfaces import JSON, POLICIES, listed
 from paydesk.operation import Operation, Query
 from paydesk.settings import Settings
-
-FORM = "application/x-www-form-urlencoded"
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
@@ -90,7 +90,7 @@ def errors_in_order(operation: Operation) -> tuple[ErrorKind, ...]:
 
 def _is_html(operation: Operation, kind: ErrorKind) -> bool:
     """Return whether this error is an HTML page; the server answers a late body before any page."""
-    return operation.surface == "page" and kind is not errors.REQUEST_TIMEOUT
+    return POLICIES[operation.surface].error_page is not None and kind is not errors.REQUEST_TIMEOUT
 
 
 def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
@@ -100,7 +100,7 @@ def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
     refusal = kind.with_reason("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
         refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
-    return error_body(operation.surface, refusal)
+    return POLICIES[operation.surface].error_body(refusal)
 
 
 def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
@@ -136,7 +136,8 @@ class _Shared:
     def error(self, row: Operation, kind: ErrorKind) -> Json:
         """Return a reference to the example of that error."""
         example = {"summary": kind.message, "value": error_example(row, kind)}
-        prefix = f"token_{kind.code}" if row.surface == "token" else kind.code
+        is_listed = POLICIES[row.surface].error_body is listed
+        prefix = kind.code if is_listed else f"{row.surface}_{kind.code}"
         name = next(name for name in _numbered(prefix) if self.examples.setdefault(name, example) == example)
         return {"$ref": f"#/components/examples/{name}"}
 
@@ -166,7 +167,7 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
 
 def _retired(row: Retired) -> Json:
     headers = {"x-request-id": _header("RequestId"), "link": _header("Successor")}
-    example = error_body("public", GONE.with_reason("an example", message=row.message))
+    example = listed(GONE.with_reason("an example", message=row.message))
     schema = {"$ref": "#/components/schemas/Error"}
     described: Json = {
         "operationId": row.name,
@@ -214,15 +215,10 @@ def _anchored(pattern: str) -> str:
 
 
 def _request_body(row: Operation, reference: Json) -> Json:
-    media: Json = {"schema": reference}
+    content: Json = {media_type: {"schema": reference} for media_type in POLICIES[row.surface].media_types}
     example = row.body and fields.example(row.body)
-    if example:
-        media["example"] = example
-    if row.surface == "page":
-        return {"required": True, "content": {FORM: {"schema": reference}}}
-    content = {"application/json": media}
-    if row.surface == "token":
-        content[FORM] = {"schema": reference}
+    if example and JSON in content:
+        content[JSON]["example"] = example
     return {"required": row.body is not None and _needs_something(row.body), "content": content}
 
 
@@ -250,10 +246,10 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
         success["headers"]["location"] = _header("Location")
     elif status != 204:
         any_body: Json = {} if row.media_type == "application/json" else {"type": "string"}
-        schema = any_body if row.answer is None else fields.hoisted(answer_schema(row), shared.schemas)
+        schema = any_body if row.answer is None else answer_schema(row)
         media: Json = {"schema": schema}
         if row.example is not None:
-            media["example"] = row.example
+            media["example"] = msgspec.to_builtins(row.example)
         success["content"] = {row.media_type: media}
     if links := dict(_links(row, shared.rows)) if status == 201 else {}:
         success["links"] = links
@@ -262,7 +258,7 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
 
 def answer_schema(row: Operation) -> Json:
     """Return the JSON schema of the body of a success."""
-    return dict(row.answer or {}) if isinstance(row.answer, dict | None) else schema_of(row.answer)
+    return {} if row.answer is None else schema_of(row.answer)
 
 
 def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Json]]:
@@ -279,7 +275,7 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
 
 
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
-    schema = "TokenError" if row.surface == "token" else "Error"
+    schema = POLICIES[row.surface].error_schema
     headers = {"x-request-id": _header("RequestId")}
     if kinds[0].status == 401:
         headers["www-authenticate"] = _header("Challenge")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core.errors import URI_TOO_LONG
-from paydesk.http.error_responses import error_body
+from paydesk.http.surfaces import listed
 from paydesk.operation import Query, Surface
 
 Json = dict[str, Any]
@@ -92,7 +92,7 @@ TOO_LONG: Json = {
     "content": {
         "application/json": {
             "schema": {"$ref": "#/components/schemas/Error"},
-            "example": error_body("public", URI_TOO_LONG.with_reason("an example")),
+            "example": listed(URI_TOO_LONG.with_reason("an example")),
         }
     },
 }

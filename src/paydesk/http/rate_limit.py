@@ -9,15 +9,20 @@ from paydesk.core.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
 from paydesk.core.rates import Buckets, Monotonic, network
 from paydesk.core.secrets import digest
 from paydesk.core.throttle_log import ThrottleLog
-from paydesk.operation import Caller, Surface
+from paydesk.operation import Caller
 
 MINUTE_SECONDS = 60
 RETRY_AFTER_SECONDS_MAX = 5
 """Official clients sleep for the whole `Retry-After`, three times."""
 
+CheckRate = Callable[[Caller], None]
+
 
 class BearerRates:
-    """The rate limits of one node; 0 turns one off."""
+    """The rate limits of one node; 0 turns one off.
+
+    `check_application` and `check_device` count a token's request and raise `too_many_requests`; None if they are off.
+    """
 
     def __init__(
         self,
@@ -35,16 +40,9 @@ class BearerRates:
         self._device_requests: Buckets[bytes] = Buckets(
             device_requests_per_second, burst=device_requests_burst, monotonic=monotonic
         )
-        self._checks: dict[Surface, Callable[[Caller], None]] = {}
-        if requests_per_second:
-            self._checks["application"] = self._check
-        if device_requests_per_second:
-            self._checks["device"] = self._check_device
         self._failures: Buckets[tuple[str, bytes]] = Buckets(failures_per_minute, MINUTE_SECONDS, monotonic=monotonic)
-
-    def check_of(self, surface: Surface) -> Callable[[Caller], None] | None:
-        """Return the function that counts a token's request and raises `too_many_requests`; None if it is off."""
-        return self._checks.get(surface)
+        self.check_application: CheckRate | None = self._check if requests_per_second else None
+        self.check_device: CheckRate | None = self._check_device if device_requests_per_second else None
 
     def _check(self, caller: Caller) -> None:
         seconds = self._requests.take(caller.token_digest)

@@ -13,11 +13,14 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import advice
 from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.http.retired import DESCRIBED
+from paydesk.http.surfaces import JSON, POLICIES
 from paydesk.operation import Answer, Call, Handler, Operation
 from paydesk.web import templates
 from paydesk.web.html import ASSETS_PATH as PAGES_ASSETS_PATH
@@ -109,7 +112,7 @@ def curl(operation: Operation) -> str:
     if operation.idempotent:
         lines.append('-H "X-Idempotency-Key: $(uuidgen)"')
     example = fields.example(operation.body) if operation.body is not None else None
-    if operation.surface == "page":
+    if JSON not in POLICIES[operation.surface].media_types:
         lines += [f"--data-urlencode '{name}={value}'" for name, value in (example or {}).items()]
     elif example:
         lines += ['-H "Content-Type: application/json"', f"-d '{_pretty(example)}'"]
@@ -124,7 +127,9 @@ def _marked(text: str) -> Markup:
 
 
 def _pretty(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
 
 
 def _row(path: str, name: str, summary: str, handler: Handler, media_type: str = "application/json") -> Operation:

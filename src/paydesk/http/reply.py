@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from paydesk.core import card_numbers, ids
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.http.error_responses import error_body
 from paydesk.operation import Answer
-from paydesk.web import html
+
+if TYPE_CHECKING:
+    from paydesk.http.surfaces import SurfacePolicy
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -20,7 +21,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
 RETRY_SOON = ("retry-after", "1")
 IN_ONE_PIECE = "paydesk.in_one_piece"
 """An ASGI extension of our server: a function that sends status, headers and body, or returns False."""
@@ -42,42 +42,40 @@ class Reply(msgspec.Struct):
     refusal: Refusal | None = None
 
 
-def answered(answer: Answer, surface: str) -> Reply:
+def answered(answer: Answer, policy: SurfacePolicy) -> Reply:
     """Return the reply for a handler's answer."""
-    body = answer.body
-    raw = b"" if body is None else body if isinstance(body, bytes) else encode(body)
-    if isinstance(body, str) and answer.media_type != "application/json":
-        raw = body.encode()
-    headers = (*answer.headers, *NO_STORE) if surface == "token" else answer.headers
-    return Reply(answer.status, raw, headers, answer.media_type, answer.refusal)
+    headers = (*answer.headers, *policy.headers) if policy.headers else answer.headers
+    return Reply(answer.status, _encoded(answer), headers, answer.media_type, answer.refusal)
 
 
-def refused(refusal: Refusal, surface: str, headers: Mapping[str, str] = _NO_HEADERS) -> Reply:
+def refused(refusal: Refusal, policy: SurfacePolicy, headers: Mapping[str, str] = _NO_HEADERS) -> Reply:
     """Return the reply for a refusal in the surface's format; on pages in the language of the request's headers."""
-    if surface == "page":
-        page = html.error_page(refusal, headers)
-        return answered(
-            msgspec.structs.replace(page, headers=(*page.headers, *refusal_headers(refusal, surface))), surface
-        )
-    body = encode(error_body(surface, refusal))
-    return Reply(refusal.kind.status, body, refusal_headers(refusal, surface), refusal=refusal)
+    own = refusal.headers
+    if refusal.kind is UNAUTHORIZED:
+        own = (*own, ("www-authenticate", "Bearer"))
+    if refusal.kind.status == 503:
+        own = (*own, RETRY_SOON)
+    own = (*own, *policy.headers)
+    if policy.error_page is None:
+        return Reply(refusal.kind.status, encode(policy.error_body(refusal)), own, refusal=refusal)
+    page = policy.error_page(refusal, headers)
+    return Reply(page.status, _encoded(page), (*page.headers, *own), page.media_type, refusal)
+
+
+def _encoded(answer: Answer) -> bytes:
+    body = answer.body
+    if body is None:
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str) and answer.media_type != "application/json":
+        return body.encode()
+    return encode(body)
 
 
 def replayed(status: int, body: bytes) -> Reply:
     """Return the reply for a stored response, marked as replayed."""
     return Reply(status, body, (("x-idempotent-replayed", "true"),))
-
-
-def refusal_headers(refusal: Refusal, surface: str) -> tuple[tuple[str, str], ...]:
-    """Return the refusal's own headers and those of its kind and surface."""
-    headers = refusal.headers
-    if refusal.kind is UNAUTHORIZED:
-        headers = (*headers, ("www-authenticate", "Bearer"))
-    if refusal.kind.status == 503:
-        headers = (*headers, RETRY_SOON)
-    if surface == "token":
-        headers = (*headers, *NO_STORE)
-    return headers
 
 
 def request_id(sent: str | None, *, checked: bool = False) -> str:

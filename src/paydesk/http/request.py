@@ -30,19 +30,6 @@ SANDBOX_HEADER_GONE = (
 )
 HOP_CHARACTERS_MAX = 64
 PATH_PARAMETER_CHARACTERS_MAX = 200
-READ_ONCE = frozenset(
-    {
-        "authorization",
-        "content-type",
-        "content-encoding",
-        "origin",
-        "x-idempotency-key",
-        "x-allow-cancelable-status",
-        "x-test-token",
-        "x-request-id",
-    }
-)
-"""Headers that must not be repeated: proxies disagree about which value is used."""
 MISSING = "authorization value not present"
 _HOP = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?|([0-9.]+)(?::[0-9]{1,5})?|([0-9A-Fa-f:.]+)")
 
@@ -250,8 +237,3 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
-
-
-def form_or_json(media_type: str, raw: bytes) -> Any:
-    """Parse the body of a token request: a form or JSON."""
-    return body.parse_form(raw) if media_type == "application/x-www-form-urlencoded" else body.parse_json(raw)

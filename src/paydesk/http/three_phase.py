@@ -6,10 +6,11 @@ A repeated request waits meanwhile for the response. A worker of the domain resu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from paydesk.core import idempotency
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import RESOURCE_LOCKED, Refusal
 from paydesk.core.idempotency import Key, complete
@@ -28,7 +29,7 @@ class ThreePhaseRunner:
     def __init__(self, phases: ThreePhase, database: Database, reply: Callable[[Any], Reply]) -> None:
         self._phases, self._database, self._reply = phases, database, reply
 
-    async def run(self, call: Call, key: Key, digest: bytes, conflict_keys: Iterable[Hashable]) -> Reply:
+    async def run(self, call: Call, key: Key, digest: bytes, conflict_keys: tuple[ConflictKey, ...]) -> Reply:
         """Return the key's response, new or stored."""
         intent = await self._begin_or_wait(call, key, digest, conflict_keys)
         if isinstance(intent, Reply):
@@ -38,7 +39,7 @@ class ThreePhaseRunner:
         reached("asked")
         return await self._finish(call, key, intent, outcome, conflict_keys)
 
-    async def _begin_or_wait(self, call: Call, key: Key, digest: bytes, conflict_keys: Iterable[Hashable]) -> Any:
+    async def _begin_or_wait(self, call: Call, key: Key, digest: bytes, conflict_keys: tuple[ConflictKey, ...]) -> Any:
         """Return the committed intent, or the reply of a refused or repeated request."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REPEAT_WAITS_SECONDS_MAX
@@ -52,7 +53,9 @@ class ThreePhaseRunner:
                         raise
                     await completed.wait(min(left, POLL_INTERVAL_SECONDS))
 
-    async def _begin(self, call: Call, key: Key, digest: bytes, conflict_keys: Iterable[Hashable]) -> Any:
+    async def _begin(self, call: Call, key: Key, digest: bytes, conflict_keys: tuple[ConflictKey, ...]) -> Any:
+        call.read_wall_clock()
+
         async def work(tx: Transaction) -> Any:
             call.begin(tx)
             reached("before_claim")
@@ -70,7 +73,7 @@ class ThreePhaseRunner:
         return await self._database.write(work, conflict_keys=conflict_keys)
 
     async def _finish(
-        self, call: Call, key: Key, intent: Any, outcome: Any, conflict_keys: Iterable[Hashable]
+        self, call: Call, key: Key, intent: Any, outcome: Any, conflict_keys: tuple[ConflictKey, ...]
     ) -> Reply:
         call.now_ms = call.clock.now_ms()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.invariants.rule import KEPT_MS_MIN, ORDERS_OF_PAGE, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
+from paydesk.webhooks.schedule import PENDING
 
 PENDING_MS_MAX = 31 * 86_400_000
 
@@ -118,10 +119,10 @@ WHOLE_RULES = (
     Rule(
         "application_delivery_without_event",
         "is about event {0} of application {1}, which does not exist",
-        """
+        f"""
         SELECT d.seller_id, d.delivery_id, d.version, s.application_id
           FROM deliveries d JOIN subscriptions s ON s.subscription_id = d.subscription_id
-         WHERE d.status = 'pending' AND s.topic = 'mp-connect' AND NOT EXISTS (
+         WHERE d.{PENDING} AND s.topic = 'mp-connect' AND NOT EXISTS (
                SELECT 1 FROM application_events e
                 WHERE e.seller_id = d.seller_id AND e.application_id = s.application_id
                   AND d.order_id = CAST(e.application_id AS text) AND e.version = d.version)""",
@@ -131,7 +132,7 @@ WHOLE_RULES = (
         "pending since {0} (epoch milliseconds)",
         f"""
         SELECT seller_id, delivery_id, created_ms FROM deliveries
-         WHERE status = 'pending' AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
+         WHERE {PENDING} AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
         timed=True,
     ),
 )

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from paydesk.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
+from paydesk.payments.lifecycles import (
+    INQUIRIES,
+    NOT_FOUND,
+    PROCESSED,
+    PROCESSING,
+    REFUNDS,
+    REVERSALS,
+    REVERSED,
+)
 
 PAGE_RULES = (
     Rule(
@@ -14,10 +23,10 @@ PAGE_RULES = (
                SELECT o.seller_id, o.order_id, o.payment_status_detail, o.paid_minor, o.refunded_minor,
                       o.refunding_minor,
                       (SELECT COALESCE(SUM(r.amount_minor), 0) FROM refunds r
-                        WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processed'
+                        WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.{PROCESSED}
                       ) AS processed,
                       (SELECT COALESCE(SUM(r.amount_minor), 0) FROM refunds r
-                        WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.status = 'processing'
+                        WHERE r.seller_id = o.seller_id AND r.order_id = o.order_id AND r.{PROCESSING}
                       ) AS processing
                  FROM orders o WHERE {ORDERS_OF_PAGE}) sums
          WHERE refunded_minor <> processed OR refunding_minor <> processing
@@ -31,7 +40,7 @@ PAGE_RULES = (
         "refund {0} is {1}, but its end is {2}",
         f"""
         SELECT e.seller_id, e.order_id, e.refund_id, e.status, COALESCE(CAST(e.ended_ms AS text), 'missing')
-          FROM refunds e WHERE {ROWS_OF_PAGE} AND (e.status = 'processing') = (e.ended_ms IS NOT NULL)""",
+          FROM refunds e WHERE {ROWS_OF_PAGE} AND (e.{PROCESSING}) = (e.ended_ms IS NOT NULL)""",
     ),
     Rule(
         "refund_without_order",
@@ -66,8 +75,8 @@ PAGE_RULES = (
           FROM orders o
           JOIN reversals v ON v.seller_id = o.seller_id AND v.lease_id = SUBSTR(o.order_id, 4)
          WHERE {ORDERS_OF_PAGE} AND o.status IN {PAID}
-           AND ((v.status = 'reversed' AND (v.reference_id = '' OR v.reference_id = o.reference_id))
-                OR (v.status <> 'not_found' AND EXISTS (
+           AND ((v.{REVERSED} AND (v.reference_id = '' OR v.reference_id = o.reference_id))
+                OR (NOT v.{NOT_FOUND} AND EXISTS (
                     SELECT 1 FROM results r
                      WHERE r.seller_id = v.seller_id AND r.lease_id = v.lease_id AND r.result_id = v.result_id
                        AND r.outcome = 'approved' AND r.verdict = 'taken')))""",
@@ -97,14 +106,10 @@ WHOLE_RULES = (
             f"{job}_stuck",
             "overdue since {0} (epoch milliseconds)",
             f"""
-            SELECT seller_id, order_id, next_ms FROM {table}
-             WHERE {is_open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
+            SELECT seller_id, order_id, next_ms FROM {lifecycle.table}
+             WHERE {lifecycle.open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
             timed=True,
         )
-        for job, table, is_open in (
-            ("inquiry", "inquiries", "ended_ms IS NULL"),
-            ("refund", "refunds", "status = 'processing'"),
-            ("reversal", "reversals", "status = 'pending'"),
-        )
+        for job, lifecycle in (("inquiry", INQUIRIES), ("refund", REFUNDS), ("reversal", REVERSALS))
     ),
 )

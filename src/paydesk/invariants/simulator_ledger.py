@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from paydesk.invariants.rule import Rule
+from paydesk.payments.lifecycles import FAILED, PENDING, PROCESSED
 
 WHOLE_RULES = (
     # Not yet final: live orders, and orders with an open inquiry or a pending reversal.
     Rule(
         "simulator_approval_mismatch",
         "approved {0} in the simulator ledger, but the order is {1} with a paid amount of {2}",
-        """
+        f"""
         SELECT p.seller_id, p.payment_id, p.amount_minor, COALESCE(o.status, 'missing'),
                COALESCE(CAST(o.paid_minor AS text), 'nothing')
           FROM simulator_payments p
@@ -21,7 +22,7 @@ WHOLE_RULES = (
                             WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id AND i.ended_ms IS NULL)
            AND NOT EXISTS (SELECT 1 FROM reversals v
                             WHERE v.seller_id = o.seller_id AND v.lease_id = SUBSTR(o.order_id, 4)
-                              AND v.status = 'pending')""",
+                              AND v.{PENDING})""",
     ),
     Rule(
         "simulator_payment_mismatch",
@@ -37,22 +38,22 @@ WHOLE_RULES = (
     Rule(
         "simulator_refund_mismatch",
         "refunded {0} in the simulator ledger, but the refund is {1} with an amount of {2}",
-        """
+        f"""
         SELECT m.seller_id, m.movement_key, m.amount_minor, COALESCE(r.status, 'missing'),
                COALESCE(CAST(r.amount_minor AS text), 'nothing')
           FROM simulator_movements m
           LEFT JOIN refunds r ON r.seller_id = m.seller_id AND r.refund_id = m.movement_key
          WHERE m.kind = 'refund' AND m.outcome = 'approved'
-           AND (r.refund_id IS NULL OR r.status = 'failed' OR r.amount_minor <> m.amount_minor)""",
+           AND (r.refund_id IS NULL OR r.{FAILED} OR r.amount_minor <> m.amount_minor)""",
     ),
     Rule(
         "simulator_refund_missing",
         "refunded {0}, but the simulator ledger has no such refund",
-        """
+        f"""
         SELECT r.seller_id, r.refund_id, r.amount_minor
           FROM refunds r
           JOIN simulator_payments p ON p.seller_id = r.seller_id AND p.payment_id = 'PAY' || SUBSTR(r.order_id, 4)
-         WHERE r.status = 'processed' AND NOT EXISTS (
+         WHERE r.{PROCESSED} AND NOT EXISTS (
                SELECT 1 FROM simulator_movements m
                 WHERE m.seller_id = r.seller_id AND m.movement_key = r.refund_id
                   AND m.kind = 'refund' AND m.outcome = 'approved')""",

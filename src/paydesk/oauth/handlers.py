@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from paydesk.core import conflict_keys
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.oauth import presented, schemas
 from paydesk.oauth.clients import authentication
@@ -27,9 +29,12 @@ class GrantType(Protocol):
 GRANTS: dict[str, GrantType] = {"authorization_code": authorization_code, "refresh_token": refresh_token}
 
 
-def redeemed_credential(call: Call) -> tuple[str, ...]:
+REDEEMED = {"code": conflict_keys.code, "refresh_token": conflict_keys.refresh_token}
+
+
+def redeemed_credential(call: Call) -> tuple[ConflictKey, ...]:
     """Return the conflict key of a token request: the code or refresh token that it redeems."""
-    return tuple(f"{name}:{call.body.get(name)}" for name in ("code", "refresh_token") if name in call.body)
+    return tuple(key(call.body[name]) for name, key in REDEEMED.items() if name in call.body)
 
 
 async def token(call: Call) -> Answer | Refusal:
@@ -42,9 +47,9 @@ async def token(call: Call) -> Answer | Refusal:
     return await authentication.as_client(call, request, lambda application: grant.redeem(call, request, application))
 
 
-def presented_token(call: Call) -> tuple[str, ...]:
+def presented_token(call: Call) -> tuple[ConflictKey, ...]:
     """Return the conflict key of a request about a token: that of a refresh with it."""
-    return (f"refresh_token:{call.body.get('token')}",)
+    return (conflict_keys.refresh_token(call.body.get("token")),)
 
 
 async def revoke(call: Call) -> Answer | Refusal:

@@ -109,7 +109,7 @@ def answer(call: Call, application: Application, pair: Pair) -> Answer:
     """
     public_key = application.public_key(live=pair.family.live)
     scope = shared(pair.generation.scope, application.scopes)
-    return Answer(200, schemas.body(pair, scope, public_key, call.now_ms))
+    return Answer(200, schemas.token_answer(pair, scope, public_key, call.now_ms))
 
 
 def check_parameters(request: TokenRequest, *, required: tuple[str, ...], foreign: tuple[str, ...]) -> None:

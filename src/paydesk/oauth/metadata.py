@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
+
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.scopes import SCOPES
 from paydesk.operation import Answer, Call, Handler
@@ -44,12 +46,7 @@ def document(issuer: str, endpoints: Mapping[str, str], grant_types: Collection[
     }
 
 
-def schema(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document's schema, derived from an example."""
-    return {"type": "object", "required": list(example), "properties": {name: _kind(v) for name, v in example.items()}}
-
-
-def _kind(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"type": "boolean"}
-    return {"type": "array", "items": {"type": "string"}} if isinstance(value, list) else {"type": "string"}
+def answer_type(example: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """Return the document's type, derived from an example."""
+    kinds = [(name, list[str] if isinstance(value, list) else type(value)) for name, value in example.items()]
+    return msgspec.defstruct("Metadata", kinds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.oauth import handlers, metadata
 from paydesk.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
-from paydesk.oauth.schemas import Introspection, PresentedToken, TokenAnswer, TokenRequest
+from paydesk.oauth.schemas import Introspection, PresentedToken, Revoked, TokenAnswer, TokenRequest
 from paydesk.operation import Operation
 
 TOKEN = Operation(
@@ -17,7 +17,7 @@ TOKEN = Operation(
     transaction="write",
     conflict_keys=handlers.redeemed_credential,
     body=TokenRequest,
-    answer=TokenAnswer.model_json_schema(),
+    answer=TokenAnswer,
     example={
         "access_token": "APP_USR-3676047501096810-091211-fbad3ab32ad4f89bf1c385141ba5626a-1160535239",
         "token_type": "bearer",
@@ -46,7 +46,7 @@ REVOKE = Operation(
     transaction="write",
     conflict_keys=handlers.presented_token,
     body=PresentedToken,
-    answer={"type": "object", "additionalProperties": False},
+    answer=Revoked,
     example={},
     errors=CLIENT_ERRORS,
     description=(
@@ -66,7 +66,7 @@ INTROSPECT = Operation(
     transaction="write",
     conflict_keys=handlers.presented_token,
     body=PresentedToken,
-    answer=Introspection.model_json_schema(),
+    answer=Introspection,
     example={
         "active": True,
         "scope": "offline_access read write",
@@ -100,7 +100,7 @@ METADATA = Operation(
     handler=metadata.handler(_ENDPOINTS, handlers.GRANTS),
     transaction="none",
     is_constant=True,
-    answer=metadata.schema(_METADATA),
+    answer=metadata.answer_type(_METADATA),
     example=_METADATA,
     errors=(INVALID_REQUEST,),
     description="RFC 8414.",

@@ -6,7 +6,7 @@ of a token shows its type, so `token_type_hint` is ignored.
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec.structs import replace
 
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
@@ -14,6 +14,7 @@ from paydesk.core.secrets import digest
 from paydesk.oauth import bearer, issuing, store, tokens
 from paydesk.oauth.bearer import AccessToken
 from paydesk.oauth.clients.application import Application
+from paydesk.oauth.schemas import BEARER, Introspection
 from paydesk.oauth.scopes import shared
 from paydesk.oauth.store import RefreshToken
 from paydesk.operation import Answer, Call
@@ -41,7 +42,7 @@ async def introspect(call: Call, token: str, application: Application) -> Answer
     refresh_token = await _refresh_token(call, token, application)
     if refresh_token is not None and await _can_be_refreshed(call, refresh_token, application):
         return Answer(200, _of_refresh_token(call, refresh_token, application))
-    return Answer(200, {"active": False})
+    return Answer(200, Introspection(active=False))
 
 
 async def _access_token(call: Call, token: str, application: Application) -> AccessToken | None:
@@ -88,28 +89,29 @@ async def _can_be_refreshed(call: Call, token: RefreshToken, application: Applic
     return True
 
 
-def _of_access_token(call: Call, token: AccessToken) -> dict[str, Any]:
-    about = {"client_id": str(token.application_id), "token_type": "bearer"}
-    subject = _subject(call, token.seller_id, live=bool(token.live))
-    return {"active": True, **_scope(token.effective_scope), **about, **_times(token), **subject}
+def _of_access_token(call: Call, token: AccessToken) -> Introspection:
+    answer = _describe(call, token, token.application_id, token.seller_id, live=bool(token.live))
+    return replace(answer, scope=token.effective_scope or None, token_type=BEARER)
 
 
-def _of_refresh_token(call: Call, token: RefreshToken, application: Application) -> dict[str, Any]:
+def _of_refresh_token(call: Call, token: RefreshToken, application: Application) -> Introspection:
     """Describe a refresh token, without `token_type`: it is no bearer token."""
     family = token.family
-    about = {**_scope(shared(family.scope, application.scopes)), "client_id": str(family.application_id)}
-    return {"active": True, **about, **_times(token), **_subject(call, family.seller_id, live=family.live)}
+    answer = _describe(call, token, family.application_id, family.seller_id, live=family.live)
+    return replace(answer, scope=shared(family.scope, application.scopes) or None)
 
 
-def _scope(scope: str) -> dict[str, str]:
-    """Return the member `scope`, left out if there are none (RFC 7662 section 2.2)."""
-    return {"scope": scope} if scope else {}
-
-
-def _times(token: AccessToken | RefreshToken) -> dict[str, int]:
-    return {"exp": token.expires_ms // 1000, "iat": token.created_ms // 1000}
-
-
-def _subject(call: Call, seller_id: int, *, live: bool) -> dict[str, Any]:
-    issuer = call.settings.issuer
-    return {"sub": str(seller_id), "iss": issuer, "user_id": seller_id, "live_mode": live}
+def _describe(
+    call: Call, token: AccessToken | RefreshToken, application_id: int, seller_id: int, *, live: bool
+) -> Introspection:
+    """Return the members that both kinds of tokens have."""
+    return Introspection(
+        active=True,
+        client_id=str(application_id),
+        exp=token.expires_ms // 1000,
+        iat=token.created_ms // 1000,
+        sub=str(seller_id),
+        iss=call.settings.issuer,
+        user_id=seller_id,
+        live_mode=live,
+    )

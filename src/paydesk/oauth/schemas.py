@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
+from msgspec import Meta
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
 from paydesk.core import text
+from paydesk.core.response import Closed, Count, constant
 from paydesk.oauth import tokens
 from paydesk.oauth.errors import INVALID_REQUEST
 
@@ -113,49 +115,54 @@ class PresentedToken(Credentials):
     )
 
 
-class TokenAnswer(BaseModel):
-    """The tokens of one generation."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
-
-    access_token: str = Field(pattern=tokens.ACCESS_TOKEN_PATTERN)
-    token_type: Literal["bearer"]
-    expires_in: int = Field(ge=0, description="Seconds until the access token expires.")
-    scope: str = Field(
-        description="In alphabetical order, without scopes that an operator has taken from the application."
-    )
-    user_id: int = Field(description="The seller that the tokens act for.")
-    refresh_token: str | None = Field(
-        None, pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only if `offline_access` was granted."
-    )
-    public_key: str = Field(pattern=tokens.PUBLIC_KEY_PATTERN)
-    live_mode: bool = Field(description="False for tokens of test orders.")
+BEARER = "bearer"
+_INTROSPECTED_SCOPE = (
+    "In alphabetical order; for a refresh token the scopes granted to its family. Scopes that an operator has taken"
+    " from the application are left out."
+)
 
 
-class Introspection(BaseModel):
-    """The description of a token; for one that is not active only that."""
+class TokenAnswer(Closed, frozen=True, kw_only=True):
+    """The tokens of one generation (RFC 6749 section 5.1)."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_closed)
+    access_token: Annotated[str, Meta(pattern=tokens.ACCESS_TOKEN_PATTERN)]
+    token_type: Annotated[str, constant(BEARER)]
+    expires_in: Annotated[Count, Meta(description="Seconds until the access token expires.")]
+    scope: Annotated[
+        str,
+        Meta(description="In alphabetical order, without scopes that an operator has taken from the application."),
+    ]
+    user_id: Annotated[int, Meta(description="The seller that the tokens act for.")]
+    refresh_token: (
+        Annotated[str, Meta(pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only if `offline_access` was granted.")]
+        | None
+    ) = None
+    public_key: Annotated[str, Meta(pattern=tokens.PUBLIC_KEY_PATTERN)]
+    live_mode: Annotated[bool, Meta(description="False for tokens of test orders.")]
 
-    active: bool = Field(
-        description="Whether the token is valid. A used refresh token is not active, even while it can be retried."
-    )
-    scope: str | None = Field(
-        None,
-        description=(
-            "In alphabetical order; for a refresh token the scopes granted to its family. Scopes that an operator has"
-            " taken from the application are left out."
+
+class Introspection(Closed, frozen=True):
+    """The description of a token; for one that is not active only that (RFC 7662 section 2.2)."""
+
+    active: Annotated[
+        bool,
+        Meta(
+            description="Whether the token is valid. A used refresh token is not active, even while it can be retried."
         ),
-    )
-    client_id: str | None = Field(None, description="The application, in digits.")
-    token_type: Literal["bearer"] | None = Field(None, description="Only for an access token.")
-    exp: int | None = Field(None, description="When the token expires, in seconds since 1970.")
-    iat: int | None = Field(None, description="When the token was issued, in seconds since 1970.")
-    sub: str | None = Field(None, description="The seller, as `user_id`, in digits.")
-    iss: str | None = Field(None, description="The address of this service.")
-    user_id: int | None = Field(None, description="The seller that the token acts for.")
-    live_mode: bool | None = Field(None, description="False for tokens of test orders.")
+    ]
+    scope: Annotated[str, Meta(description=_INTROSPECTED_SCOPE)] | None = None
+    client_id: Annotated[str, Meta(description="The application, in digits.")] | None = None
+    token_type: Annotated[str, constant(BEARER), Meta(description="Only for an access token.")] | None = None
+    exp: Annotated[int, Meta(description="When the token expires, in seconds since 1970.")] | None = None
+    iat: Annotated[int, Meta(description="When the token was issued, in seconds since 1970.")] | None = None
+    sub: Annotated[str, Meta(description="The seller, as `user_id`, in digits.")] | None = None
+    iss: Annotated[str, Meta(description="The address of this service.")] | None = None
+    user_id: Annotated[int, Meta(description="The seller that the token acts for.")] | None = None
+    live_mode: Annotated[bool, Meta(description="False for tokens of test orders.")] | None = None
 
+
+Revoked = Annotated[dict[str, Any], Meta(extra_json_schema={"additionalProperties": False})]
+"""The answer to a revocation: an empty object."""
 
 Model = TypeVar("Model", bound=Credentials)
 
@@ -172,19 +179,18 @@ def read(model: type[Model], body: Any) -> Model:
         raise INVALID_REQUEST.with_reason(_reason(error)) from None
 
 
-def body(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> dict[str, Any]:
-    """Return the body with the tokens of `pair`, the remaining lifetime and the current `scope`."""
-    generation = pair.generation
-    answer: dict[str, Any] = {
-        "access_token": pair.access_token,
-        "token_type": "bearer",
-        "expires_in": max(generation.expires_ms - now_ms, 0) // 1000,
-        "scope": scope,
-        "user_id": pair.family.seller_id,
-    }
-    if pair.refresh_token is not None:
-        answer["refresh_token"] = pair.refresh_token
-    return {**answer, "public_key": public_key, "live_mode": pair.family.live}
+def token_answer(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> TokenAnswer:
+    """Return the answer with the tokens of `pair`, their remaining lifetime and their current `scope`."""
+    return TokenAnswer(
+        access_token=pair.access_token,
+        token_type=BEARER,
+        expires_in=max(pair.generation.expires_ms - now_ms, 0) // 1000,
+        scope=scope,
+        user_id=pair.family.seller_id,
+        refresh_token=pair.refresh_token,
+        public_key=public_key,
+        live_mode=pair.family.live,
+    )
 
 
 def _reason(error: ValidationError) -> str:

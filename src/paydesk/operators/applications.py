@@ -2,21 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import MINIMUM_PROPERTIES
+from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application, ApplicationSecret
+from paydesk.oauth.clients.application import Application, ApplicationSecret, OnReplay
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.schemas import ApplicationChange, ApplicationRequest, SecretRequest
+from paydesk.storage.database import Row
 
 VALID_SECRETS_MAX = 5
+LIST = """
+SELECT application_id, name, redirect_uris, scopes, pkce_required, on_replay, created_ms, suspended_ms
+FROM applications WHERE application_id > $1 ORDER BY application_id LIMIT $2"""
+
+_uris = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class _Application(Closed, frozen=True):
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    scopes: str
+    pkce_required: bool
+    on_replay: OnReplay
+    created_date: Time
+
+
+class ApplicationDocument(_Application, frozen=True):
+    """An application without its secrets."""
+
+    suspended_date: Time | None = None
+
+
+class SecretDocument(Closed, frozen=True):
+    """The id and dates of a secret; one without `expires_date` is valid until it is removed."""
+
+    id: str
+    created_date: Time
+    expires_date: Time | None = None
+
+
+class ApplicationWithSecrets(ApplicationDocument, frozen=True, kw_only=True):
+    """An application with the ids and dates of its secrets."""
+
+    secrets: list[SecretDocument]
+
+
+class NewApplication(_Application, frozen=True):
+    """A new application with its first secret."""
+
+    client_secret: str
+
+
+class NewSecret(Closed, frozen=True):
+    """A new secret, and all secrets of its application."""
+
+    client_id: str
+    id: str
+    client_secret: str
+    created_date: Time
+    secrets: list[SecretDocument]
 
 
 async def create(call: Call) -> Answer:
@@ -33,13 +84,8 @@ async def create(call: Call) -> Answer:
         now_ms=call.now_ms,
     )
     answer = _present(application)
-    await audit.record(call, call.tx, "applications.create", answer["client_id"], after=answer)
-    return Answer(201, {**answer, "client_secret": secret.reveal()})
-
-
-async def find_all(call: Call) -> Answer:
-    """List the applications."""
-    return lists.page_of_all(call, await applications.find_all(call.tx), lambda one: one.application_id, _present)
+    await audit.record(call, call.tx, "applications.create", answer.client_id, after=answer)
+    return Answer(201, NewApplication.of(answer, client_secret=secret.reveal()))
 
 
 async def get(call: Call) -> Answer:
@@ -104,16 +150,8 @@ async def add_secret(call: Call) -> Answer:
         raise TOO_MANY_SECRETS.with_reason("too many secrets", f"at most {VALID_SECRETS_MAX} may be valid at once")
     created, secret = await applications.add_secret(call.tx, number, call.now_ms)
     after = await _record_secrets(call, number, "applications.secrets.add", before)
-    return Answer(
-        201,
-        {
-            "client_id": str(number),
-            "id": created.secret_id,
-            "client_secret": secret.reveal(),
-            "created_date": rfc3339(created.created_ms),
-            "secrets": after,
-        },
-    )
+    one = _present_secret(created)
+    return Answer(201, NewSecret.of(one, client_id=str(number), client_secret=secret.reveal(), secrets=after))
 
 
 async def remove_secret(call: Call) -> Answer:
@@ -142,49 +180,41 @@ async def _changed(call: Call, action: str, before: Application) -> Answer:
     assert after is not None, "the row is locked until the commit"
     if after != before:
         document = _present(after)
-        await audit.record(call, call.tx, action, document["client_id"], before=_present(before), after=document)
+        await audit.record(call, call.tx, action, document.client_id, before=_present(before), after=document)
     return await _answer(call, after)
 
 
 async def _record_secrets(
     call: Call, number: int, action: str, before: list[ApplicationSecret]
-) -> list[dict[str, Any]]:
+) -> list[SecretDocument]:
     """Record the ids of the secrets before and after in the audit trail; return those after."""
-    after = _present_secrets(await applications.find_secrets(call.tx, number))
-    await audit.record(
-        call,
-        call.tx,
-        action,
-        str(number),
-        before={"secrets": _present_secrets(before)},
-        after={"secrets": after},
-    )
+    after = await _secrets(call, number)
+    earlier = {"secrets": [_present_secret(secret) for secret in before]}
+    await audit.record(call, call.tx, action, str(number), before=earlier, after={"secrets": after})
     return after
 
 
 async def _answer(call: Call, application: Application) -> Answer:
-    secrets = await applications.find_secrets(call.tx, application.application_id)
-    return Answer(200, {**_present(application), "secrets": _present_secrets(secrets)})
+    secrets = await _secrets(call, application.application_id)
+    return Answer(200, ApplicationWithSecrets.of(_present(application), secrets=secrets))
 
 
-def _present(application: Application) -> dict[str, Any]:
-    document = {
-        "client_id": str(application.application_id),
-        "name": application.name,
-        "redirect_uris": list(application.redirect_uris),
-        "scopes": application.scopes,
-        "pkce_required": application.pkce_required,
-        "on_replay": application.on_replay,
-        "created_date": rfc3339(application.created_ms),
-    }
-    suspended_ms = application.suspended_ms
-    return document if suspended_ms is None else {**document, "suspended_date": rfc3339(suspended_ms)}
+async def _secrets(call: Call, number: int) -> list[SecretDocument]:
+    return [_present_secret(secret) for secret in await applications.find_secrets(call.tx, number)]
 
 
-def _present_secrets(secrets: list[ApplicationSecret]) -> list[dict[str, Any]]:
-    """Return ids and dates; a secret without `expires_date` is valid until it is removed."""
-    return [
-        {"id": one.secret_id, "created_date": rfc3339(one.created_ms)}
-        | ({} if one.expires_ms is None else {"expires_date": rfc3339(one.expires_ms)})
-        for one in secrets
-    ]
+def _present(application: Application) -> ApplicationDocument:
+    return ApplicationDocument.of(application, client_id=str(application.application_id))
+
+
+def _present_secret(secret: ApplicationSecret) -> SecretDocument:
+    return SecretDocument.of(secret, id=secret.secret_id)
+
+
+def _of_row(row: Row) -> ApplicationDocument:
+    number, name, redirect_uris, scopes, pkce_required, on_replay, created_ms, suspended_ms = row
+    about = str(number), name, _uris(redirect_uris), scopes, bool(pkce_required), on_replay
+    return ApplicationDocument(*about, rfc3339(created_ms), time_or_none(suspended_ms))
+
+
+PAGES = lists.pages(ApplicationDocument, LIST, _of_row, (0,))

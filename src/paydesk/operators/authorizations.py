@@ -5,15 +5,19 @@ A grant's id ends with its seller's id, as tokens do, so that the row is found b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
+from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth import authorizations
 from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
@@ -25,10 +29,16 @@ SELECT a.seller_id, a.authorization_id, a.application_id, p.name, a.scope, a.cre
  ORDER BY a.seller_id, a.authorization_id LIMIT $3"""
 
 
-async def find_all(call: Call) -> Answer:
-    """List the authorizations, withdrawn ones included, by seller and from oldest to newest."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, LIST, (first, ""), _present, last)
+class AuthorizationDocument(Closed, frozen=True):
+    """An authorization of an application by a seller."""
+
+    id: Annotated[str, Meta(description="Ends with the seller's id.")]
+    seller_id: int
+    client_id: str
+    application_name: str
+    scope: str
+    created_date: Time
+    withdrawn_date: Time | None = None
 
 
 async def withdraw(call: Call) -> Answer:
@@ -51,14 +61,11 @@ async def withdraw(call: Call) -> Answer:
     return Answer(204)
 
 
-def _present(row: Row) -> dict[str, Any]:
+def _present(row: Row) -> AuthorizationDocument:
     seller_id, authorization_id, application_id, name, scope, created_ms, withdrawn_ms = row
-    document = {
-        "id": f"{authorization_id}-{seller_id}",
-        "seller_id": seller_id,
-        "client_id": str(application_id),
-        "application_name": name,
-        "scope": scope,
-        "created_date": rfc3339(created_ms),
-    }
-    return document if withdrawn_ms is None else {**document, "withdrawn_date": rfc3339(withdrawn_ms)}
+    grant_id, client_id = f"{authorization_id}-{seller_id}", str(application_id)
+    dates = rfc3339(created_ms), time_or_none(withdrawn_ms)
+    return AuthorizationDocument(grant_id, seller_id, client_id, name, scope, *dates)
+
+
+PAGES = pages(AuthorizationDocument, LIST, _present)

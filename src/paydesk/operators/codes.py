@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES
+from paydesk.core.response import Closed, Time
 from paydesk.oauth import issuing
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
@@ -11,6 +12,20 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SELLER_NOT_FOUND
 from paydesk.operators.schemas import CodeRequest
+
+
+class _Code(Closed, frozen=True, kw_only=True):
+    client_id: str
+    user_id: int
+    redirect_uri: str
+    scope: str
+    expires_date: Time
+
+
+class NewCode(_Code, frozen=True):
+    """An authorization code, and what it stands for."""
+
+    code: str
 
 
 async def create(call: Call) -> Answer:
@@ -50,12 +65,12 @@ async def create(call: Call) -> Answer:
         now_ms=call.now_ms,
         expires_ms=expires_ms,
     )
-    document = {
-        "client_id": str(application.application_id),
-        "user_id": body.user_id,
-        "redirect_uri": redirect_uri,
-        "scope": scope,
-        "expires_date": rfc3339(expires_ms),
-    }
+    document = _Code(
+        client_id=str(application.application_id),
+        user_id=body.user_id,
+        redirect_uri=redirect_uri,
+        scope=scope,
+        expires_date=rfc3339(expires_ms),
+    )
     await audit.record(call, call.tx, "codes.create", str(body.user_id), after=document)
-    return Answer(201, {"code": code, **document})
+    return Answer(201, NewCode.of(document, code=code))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.operation import Answer, Call
-from paydesk.operators import lists
+from paydesk.core.response import Closed, Time, one_of
+from paydesk.operation import Answer, Call, Handled, Query
+from paydesk.operator_events import Kind
+from paydesk.operators.lists import BY_SELLER, Page, Pages, of_status, pages
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels, labels_of
 from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
-
-DELIVERY_STATUSES = ("pending", "delivered", "exhausted", "superseded", "withdrawn")
+from paydesk.webhooks import schedule
+from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
 # Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
 OWNER = """
@@ -29,9 +31,9 @@ SELECT version, event_id, action, move, status, status_detail, payment_status_de
 FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
 
 # An attempt in progress is not counted: it has not failed yet.
-_DELIVERY = """
+_DELIVERY = f"""
 seller_id, delivery_id, subscription_id, order_id, version, status,
-attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {schedule.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 DELIVERIES_OF_ORDER = f"""
@@ -47,11 +49,59 @@ SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrence
 FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
 
 
+class Retried(Closed, frozen=True, kw_only=True):
+    """The last fields of work that is retried: `next_date` until its end, then `ended_date`."""
+
+    attempts: int
+    created_date: Time
+    next_date: Time | None = None
+    ended_date: Time | None = None
+
+
+class DeliveryDocument(Retried, frozen=True):
+    """The delivery of a notification about an order, or about an application's authorization."""
+
+    id: str
+    seller_id: int
+    subscription_id: str
+    topic: Annotated[str, one_of(ACTIONS_OF)]
+    version: int
+    status: Annotated[str, one_of(schedule.DELIVERIES.names)]
+    order_id: str | None = None
+    client_id: str | None = None
+
+
+class MoveDocument(Closed, frozen=True):
+    """A status change of an order."""
+
+    id: str
+    version: int
+    move: str
+    action: str
+    status: str
+    status_detail: str
+    payment_status_detail: str
+    created_date: Time
+
+
+class EventDocument(Closed, frozen=True):
+    """An event for operators."""
+
+    id: str
+    kind: Kind
+    subject: str
+    message: str
+    body: Any
+    occurrences: Annotated[int, Meta(description="The number of occurrences within one hour.")]
+    created_date: Time
+    seller_id: int | None = None
+
+
 class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
     """An order as applications see it, with its history."""
 
-    events: list[dict[str, Any]]
-    deliveries: list[dict[str, Any]]
+    events: list[MoveDocument]
+    deliveries: list[DeliveryDocument]
 
 
 async def get_order(call: Call) -> Answer:
@@ -64,30 +114,23 @@ async def get_order(call: Call) -> Answer:
     labels = labels_of(call.settings)
     return Answer(
         200,
-        InspectedOrder(
-            **msgspec.structs.asdict(order_document(order, labels)),
+        InspectedOrder.of(
+            order_document(order, labels),
             events=[_move(row, labels) for row in moves],
             deliveries=[_delivery(row) for row in deliveries],
         ),
     )
 
 
-async def find_deliveries(call: Call) -> Answer:
+async def find_deliveries(call: Call) -> Handled:
     """List the deliveries of one order, or a page of all of them."""
     order_id = call.query.get("order")
     if order_id is not None:
         order_id = order_id.upper()
         seller_id = await owner_of(call.tx, order_id)
         rows = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, order_id)
-        return Answer(200, {"data": [_delivery(row) for row in rows]})
-    status = lists.choice(call.query, "status", DELIVERY_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, DELIVERIES, (first, ""), _delivery, last, status)
-
-
-async def find_events(call: Call) -> Answer:
-    """List the operator events, oldest first."""
-    return await lists.page(call.tx, call, EVENTS, ("",), _event)
+        return Answer(200, Page([_delivery(row) for row in rows]))
+    return await _ALL_DELIVERIES.handler(call)
 
 
 async def owner_of(tx: Transaction, order_id: str) -> int:
@@ -99,54 +142,30 @@ async def owner_of(tx: Transaction, order_id: str) -> int:
     return int(row[0])
 
 
-def _move(row: Row, labels: Labels) -> dict[str, Any]:
-    version, event_id, action, move, status, status_detail, payment_status_detail, created_ms = row
-    return {
-        "id": event_id,
-        "version": version,
-        "move": move,
-        "action": action,
-        "status": labels.of_status(status, status_detail),
-        "status_detail": status_detail,
-        "payment_status_detail": payment_status_detail,
-        "created_date": rfc3339(created_ms),
-    }
+def times(attempts: int, next_ms: int, created_ms: int, ended_ms: int | None) -> dict[str, Any]:
+    """Return the fields of `Retried`."""
+    end = {"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)}
+    return {"attempts": attempts, "created_date": rfc3339(created_ms), **end}
 
 
-def _delivery(row: Row) -> dict[str, Any]:
-    seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms, created_ms, ended_ms = row
-    document = {
-        "id": delivery_id,
-        "seller_id": seller_id,
-        "subscription_id": subscription_id,
-        **_subject(order_id),
-        "version": version,
-        "status": status,
-        "attempts": attempts,
-        "created_date": rfc3339(created_ms),
-    }
-    return document | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+def _move(row: Row, labels: Labels) -> MoveDocument:
+    version, event_id, action, move, status, detail, payment_detail, created_ms = row
+    label = labels.of_status(status, detail)
+    return MoveDocument(event_id, version, move, action, label, detail, payment_detail, rfc3339(created_ms))
 
 
-def _subject(subject: str) -> dict[str, Any]:
-    """Return the topic and id of what a notification is about: an order, or an application's authorization."""
-    if subject.isdigit():
-        return {"topic": CONNECT_TOPIC, "client_id": subject}
-    return {"topic": TOPIC, "order_id": subject}
+def _delivery(row: Row) -> DeliveryDocument:
+    seller_id, delivery_id, subscription_id, subject, version, status, *rest = row
+    # Digits are the application of an authorization.
+    topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
+    about = {name: subject, **times(*rest)}
+    return DeliveryDocument(delivery_id, seller_id, subscription_id, topic, version, status, **about)
 
 
-def _event(row: Row) -> dict[str, Any]:
+def _event(row: Row) -> EventDocument:
     event_id, kind, seller_id, subject, message, body, created_ms, occurrences = row
-    document = {
-        "id": event_id,
-        "kind": kind,
-        "subject": subject,
-        "message": message,
-        "body": _body(body),
-        "occurrences": occurrences,
-        "created_date": rfc3339(created_ms),
-    }
-    return document if seller_id is None else {**document, "seller_id": seller_id}
+    date = rfc3339(created_ms)
+    return EventDocument(event_id, kind, subject, message, _body(body), occurrences, date, seller_id)
 
 
 def _body(body: str) -> msgspec.Raw | str:
@@ -156,3 +175,9 @@ def _body(body: str) -> msgspec.Raw | str:
     except (msgspec.MsgspecError, RecursionError):
         return body
     return msgspec.Raw(body.encode())
+
+
+_ALL_DELIVERIES = pages(DeliveryDocument, DELIVERIES, _delivery, BY_SELLER, of_status(schedule.DELIVERIES))
+_OF_ORDER = Query("order", {"type": "string"}, "Only deliveries of this order, unpaged.")
+DELIVERY_PAGES = Pages(_ALL_DELIVERIES.answer, find_deliveries, (_OF_ORDER, *_ALL_DELIVERIES.query))
+EVENT_PAGES = pages(EventDocument, EVENTS, _event, ("",))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operation import Answer, Call, Query
-from paydesk.storage.database import Row, Transaction
+from paydesk.core.lifecycle import Lifecycle
+from paydesk.core.response import Closed
+from paydesk.operation import Answer, Call, Handler, Query
+from paydesk.storage.database import Row
 
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
@@ -21,8 +24,18 @@ LIMIT = Query(
 )
 OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Only rows of this seller.")
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 Key = tuple[int | str, ...]
+BY_SELLER: Key = (0, "")
+"""The first key of lists by seller and id."""
+
+
+class Page(Closed, Generic[Item], frozen=True):
+    """A page of a list."""
+
+    data: list[Item]
+    next: str | None = None
+    """The cursor of the next page."""
 
 
 def paging(key: Key) -> tuple[Query, Query]:
@@ -31,29 +44,48 @@ def paging(key: Key) -> tuple[Query, Query]:
     return LIMIT, Query("after", after, "The `next` of the previous page.")
 
 
-async def page(tx: Transaction, call: Call, sql: str, first: Key, present: Callable[[Row], Any], *args: Any) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """A paged list: the type of its pages, the handler that returns one, and its query parameters."""
+
+    answer: Any
+    handler: Handler
+    query: tuple[Query, ...]
+
+
+def pages(item: type[Item], sql: str, document: Callable[[Row], Item], key: Key = BY_SELLER, *filters: Query) -> Pages:
+    """Return the list of the rows of `sql` by ascending key.
+
+    `key` sorts before all others; one of two parts begins with the seller's id. `sql` takes the key to start after and
+    the limit, in lists by seller also the last seller and the filters: enumerated texts, empty where they are absent.
+    """
+    is_by_seller = len(key) > 1
+
+    async def handler(call: Call) -> Answer:
+        if not is_by_seller:
+            return await page(call, sql, key, document)
+        first, last = sellers(call.query)
+        chosen = [_choice(call.query, one) for one in filters]
+        return await page(call, sql, (first, *key[1:]), document, last, *chosen)
+
+    selection = (*filters, OF_SELLER) if is_by_seller else ()
+    return Pages(Page[item], handler, (*selection, *paging(key)))  # type: ignore[valid-type]
+
+
+async def page(call: Call, sql: str, first: Key, document: Callable[[Row], Any], *args: Any) -> Answer:
     """Return one page. `sql` takes the key to start after, the limit and `args`; its rows begin with their key.
 
     `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
     """
     limit = LIMIT.number(call.query) or LIMIT_DEFAULT
-    rows = await tx.all(sql, *_after(call.query, first), limit + 1, *args)
-    document: dict[str, Any] = {"data": [present(row) for row in rows[:limit]]}
-    if len(rows) > limit:
-        document["next"] = ".".join(str(part) for part in rows[limit - 1][: len(first)])
-    return Answer(200, document)
+    rows = await call.tx.all(sql, *_after(call.query, first), limit + 1, *args)
+    cursor = ".".join(str(part) for part in rows[limit - 1][: len(first)]) if len(rows) > limit else None
+    return Answer(200, Page([document(row) for row in rows[:limit]], cursor))
 
 
-def page_of_all(
-    call: Call, rows: Sequence[T], number_of: Callable[[T], int], present: Callable[[T], dict[str, Any]]
-) -> Answer:
-    """Return one page of a small table that was read whole. Raises `PROPERTY_VALUE` as `page` does."""
-    limit, after = LIMIT.number(call.query) or LIMIT_DEFAULT, _after(call.query, (0,))[0]
-    rest = sorted((row for row in rows if number_of(row) > int(after)), key=number_of)
-    document: dict[str, Any] = {"data": [present(row) for row in rest[:limit]]}
-    if len(rest) > limit:
-        document["next"] = str(number_of(rest[limit - 1]))
-    return Answer(200, document)
+def of_status(lifecycle: Lifecycle) -> Query:
+    """Return the filter of a list whose rows have this lifecycle."""
+    return Query("status", {"enum": list(lifecycle.names)}, "Only rows with this status.")
 
 
 def sellers(query: Mapping[str, str]) -> tuple[int, int]:
@@ -67,17 +99,17 @@ def sellers(query: Mapping[str, str]) -> tuple[int, int]:
     return seller_id, seller_id
 
 
-def choice(query: Mapping[str, str], name: str, values: Sequence[str]) -> str:
-    """Return an enumerated query parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
-    text = query.get(name)
-    if text is not None and text not in values:
-        raise PROPERTY_VALUE.with_reason(f"unknown {name}", f"'{name}' - must be one of {', '.join(values)}")
-    return text or ""
-
-
 def id_in_path(text: str) -> int:
     """Return the number in a path, or -1, which no row has, when it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
+
+
+def _choice(query: Mapping[str, str], one: Query) -> str:
+    """Return an enumerated query parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
+    text, values = query.get(one.name, ""), one.schema.get("enum", ("true", "false"))
+    if one.name in query and text not in values:
+        raise PROPERTY_VALUE.with_reason(f"unknown {one.name}", f"'{one.name}' - must be one of {', '.join(values)}")
+    return text
 
 
 def _after(query: Mapping[str, str], first: Key) -> Key:

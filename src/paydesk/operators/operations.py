@@ -3,176 +3,242 @@
 from __future__ import annotations
 
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
-from paydesk.core.response import schema_of
-from paydesk.operation import Operation, Query
 from paydesk.operators import (
-    accounts,
+    applications,
     authorizations,
     codes,
+    errors,
     history,
+    operator_accounts,
     orders,
     outcomes,
-    response_schemas,
+    schemas,
+    sellers,
     stores,
     subscriptions,
     terminals,
 )
-from paydesk.operators.errors import (
-    APPLICATION_NOT_FOUND,
-    AUTHORIZATION_NOT_FOUND,
-    EXTERNAL_POS_ID_TAKEN,
-    POS_NOT_FOUND,
-    POS_TAKEN,
-    SELLER_NOT_FOUND,
-    STORE_NOT_FOUND,
-)
-from paydesk.operators.lists import OF_SELLER
-from paydesk.operators.rows import BASE, Resource, creating, listing
-from paydesk.operators.schemas import (
-    CodeRequest,
-    PosRequest,
-    ResolveRequest,
-    ResolveReversalRequest,
-    StoreRequest,
-    SubscriptionRequest,
-    TerminalRequest,
-)
+from paydesk.operators.rows import Resource, creating, listing
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
 
-_REVERSAL = Resource(
-    "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", response_schemas.REVERSAL, REVERSAL_NOT_FOUND
+_NUMBER = "^[0-9]{1,18}$"
+_ULID = f"^{ULID_PATTERN}$"
+
+_APPLICATION = Resource(
+    "applications/{client_id}",
+    "application",
+    _NUMBER,
+    applications.ApplicationWithSecrets,
+    errors.APPLICATION_NOT_FOUND,
 )
+_SECRET = Resource(
+    "applications/{client_id}/secrets/{secret_id}",
+    "secret",
+    _ULID,
+    applications.ApplicationWithSecrets,
+    errors.APPLICATION_NOT_FOUND,
+)
+_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, sellers.SellerDocument, errors.SELLER_NOT_FOUND)
+_OPERATOR = Resource(
+    "operators/{operator_id}", "operator", _ULID, operator_accounts.OperatorDocument, errors.OPERATOR_NOT_FOUND
+)
+_GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
+_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
+_REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
-    *accounts.ROWS,
-    listing("grants", authorizations.find_all, response_schemas.AUTHORIZATION, OF_SELLER),
-    Operation(
-        method="DELETE",
-        path=f"{BASE}/grants/{{grant_id}}",
+    listing("applications", applications.PAGES),
+    creating(
+        "applications",
+        applications.create,
+        schemas.ApplicationRequest,
+        applications.NewApplication,
+        summary="Register an application",
+        description="The response contains the secret, which is not shown again.",
+    ),
+    _APPLICATION.reading(applications.get, "Get an application with the ids and dates of its secrets"),
+    _APPLICATION.changing(applications.change, schemas.ApplicationChange, "Change an application"),
+    _APPLICATION.acting(
+        "suspend",
+        applications.suspend,
+        "Suspend an application",
+        description="It gets no tokens, and its tokens are refused. Suspending a suspended application has no effect.",
+    ),
+    _APPLICATION.acting(
+        "resume",
+        applications.resume,
+        "Resume a suspended application",
+        description="The tokens that it had are accepted again.",
+    ),
+    creating(
+        "applications/{client_id}/secrets",
+        applications.add_secret,
+        schemas.SecretRequest,
+        applications.NewSecret,
+        name="operator_create_secret",
+        summary="Add a secret to an application",
+        description=(
+            "The response contains the secret, which is not shown again. The other secrets stay valid for"
+            " `others_expire_in`; an application has at most five valid secrets."
+        ),
+        path_pattern=_NUMBER,
+        errors=(errors.APPLICATION_NOT_FOUND, errors.TOO_MANY_SECRETS),
+    ),
+    _SECRET.deleting(
+        applications.remove_secret,
+        "Remove a secret at once",
+        errors=(errors.SECRET_NOT_FOUND,),
+        description="The last one can be removed too; the application then gets no tokens until it has another.",
+    ),
+    listing("sellers", sellers.PAGES),
+    creating(
+        "sellers",
+        sellers.create,
+        schemas.SellerRequest,
+        sellers.NewSeller,
+        summary="Register a seller",
+        description="Without `password` one is generated; the response contains it, and it is not shown again.",
+        transaction="none",
+        errors=(errors.EMAIL_TAKEN,),
+    ),
+    _SELLER.reading(sellers.get, "Get a seller"),
+    _SELLER.changing(sellers.change, schemas.SellerChange, "Change a seller", errors.EMAIL_TAKEN),
+    _SELLER.acting(
+        "password",
+        sellers.set_password,
+        "Replace a seller's password",
+        answer=sellers.NewPassword,
+        body=schemas.PasswordRequest,
+        transaction="none",
+        description=(
+            "Without `password` one is generated; the response contains it, and it is not shown again. All sessions of"
+            " the seller end. Applications keep their tokens, unless `withdraw_all` withdraws every authorization of"
+            " the seller: each application then gets `application.deauthorized`."
+        ),
+    ),
+    _SELLER.acting(
+        "suspend",
+        sellers.suspend,
+        "Suspend a seller",
+        description=(
+            "Applications get no tokens for the seller, the tokens that they have are refused, and all sessions of the"
+            " seller end. Suspending a suspended seller has no effect."
+        ),
+    ),
+    _SELLER.acting(
+        "resume",
+        sellers.resume,
+        "Resume a suspended seller",
+        description="The tokens that applications had are accepted again.",
+    ),
+    listing("operators", operator_accounts.PAGES),
+    creating(
+        "operators",
+        operator_accounts.create,
+        schemas.OperatorRequest,
+        operator_accounts.NewOperator,
+        summary="Add an operator",
+        description="For owners only. The response contains the token, which is not shown again.",
+    ),
+    _OPERATOR.acting(
+        "revoke",
+        operator_accounts.revoke,
+        "Revoke an operator's token",
+        description="For owners only; takes effect at once. Revoking a revoked token has no effect.",
+    ),
+    listing("grants", authorizations.PAGES),
+    _GRANT.deleting(
+        authorizations.withdraw,
+        "Withdraw a grant",
         name="operator_withdraw_grant",
-        summary="Withdraw a grant",
-        surface="operator",
-        handler=authorizations.withdraw,
         status=204,
-        path_pattern=authorizations.ID_PATTERN,
-        errors=(AUTHORIZATION_NOT_FOUND,),
         description=(
             "Has the effect of a withdrawal by the seller: the grant's codes and tokens are refused, and the"
             " application gets `application.deauthorized`. Open orders continue. Withdrawing a withdrawn grant has no"
             " effect."
         ),
     ),
-    listing("stores", stores.find_stores, response_schemas.STORE, OF_SELLER, key=(0, 0)),
+    listing("stores", stores.STORE_PAGES),
     creating(
         "stores",
         stores.create_store,
-        StoreRequest,
-        response_schemas.STORE,
+        schemas.StoreRequest,
+        stores.StoreDocument,
         summary="Add a store",
-        errors=(SELLER_NOT_FOUND,),
+        errors=(errors.SELLER_NOT_FOUND,),
     ),
-    listing("pos", stores.find_pos, response_schemas.POS, OF_SELLER, key=(0, 0)),
+    listing("pos", stores.POS_PAGES),
     creating(
         "pos",
         stores.create_pos,
-        PosRequest,
-        response_schemas.POS,
+        schemas.PosRequest,
+        stores.PosDocument,
         summary="Add a point of sale",
-        errors=(STORE_NOT_FOUND, EXTERNAL_POS_ID_TAKEN),
+        errors=(errors.STORE_NOT_FOUND, errors.EXTERNAL_POS_ID_TAKEN),
     ),
-    listing("terminals", terminals.find_all, response_schemas.TERMINAL, OF_SELLER),
+    listing("terminals", terminals.PAGES),
     creating(
         "terminals",
         terminals.create,
-        TerminalRequest,
-        response_schemas.NEW_TERMINAL,
+        schemas.TerminalRequest,
+        terminals.NewTerminal,
         summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
-        errors=(SELLER_NOT_FOUND, POS_NOT_FOUND, POS_TAKEN),
+        errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
     ),
-    listing("subscriptions", subscriptions.find_all, response_schemas.SUBSCRIPTION, key=("",)),
+    listing("subscriptions", subscriptions.PAGES),
     creating(
         "subscriptions",
         subscriptions.create,
-        SubscriptionRequest,
-        response_schemas.NEW_SUBSCRIPTION,
+        schemas.SubscriptionRequest,
+        subscriptions.NewSubscription,
         summary="Subscribe an application",
         description="The response contains the secret that signs the notifications; it is not shown again.",
         transaction="none",
-        errors=(APPLICATION_NOT_FOUND,),
+        errors=(errors.APPLICATION_NOT_FOUND,),
     ),
     creating(
         "codes",
         codes.create,
-        CodeRequest,
-        response_schemas.CODE,
+        schemas.CodeRequest,
+        codes.NewCode,
         summary="Issue an authorization code",
         description="The code is the one that the seller's consent would have issued.",
         development=True,
-        errors=(APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
+        errors=(errors.APPLICATION_NOT_FOUND, errors.SELLER_NOT_FOUND),
     ),
-    listing("orders", orders.find_all, schema_of(OrderDocument), *orders.QUERY),
-    Operation(
-        method="GET",
-        path=f"{BASE}/orders/{{order_id}}",
+    listing("orders", orders.PAGES),
+    _ORDER.reading(
+        history.get_order,
+        "Get an order with its history and notifications",
         name="inspect_order",
-        summary="Get an order with its history and notifications",
-        surface="operator",
-        handler=history.get_order,
-        answer=response_schemas.ORDER,
-        transaction="heavy",
-        path_pattern=ORDER_ID_PATTERN,
-        errors=(ORDER_NOT_FOUND,),
+        answer=history.InspectedOrder,
     ),
-    listing(
-        "deliveries",
-        history.find_deliveries,
-        response_schemas.DELIVERY,
-        Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
-        Query("status", {"enum": list(history.DELIVERY_STATUSES)}, "Only rows with this status."),
-        OF_SELLER,
-        errors=(ORDER_NOT_FOUND,),
-    ),
-    Operation(
-        method="POST",
-        path=f"{BASE}/orders/{{order_id}}/resolve",
-        name="operator_resolve_order",
-        summary="Set the outcome of an order whose outcome is unknown",
+    listing("deliveries", history.DELIVERY_PAGES, ORDER_NOT_FOUND),
+    _ORDER.acting(
+        "resolve",
+        outcomes.resolve,
+        "Set the outcome of an order whose outcome is unknown",
+        body=schemas.ResolveRequest,
         description=(
             "For an order at `check_on_terminal` for at least ten minutes, when neither the terminal nor the acquirer"
             " reports the outcome. The audit trail records the reason. An approval that is reported after the order was"
             " declined here is a late approval and is reversed."
         ),
-        surface="operator",
-        handler=outcomes.resolve,
-        body=ResolveRequest,
-        answer=OrderDocument,
-        path_pattern=ORDER_ID_PATTERN,
-        errors=(ORDER_NOT_FOUND, CANNOT_RESOLVE_ORDER),
+        errors=(CANNOT_RESOLVE_ORDER,),
     ),
-    listing(
-        "inquiries",
-        outcomes.find_inquiries,
-        response_schemas.INQUIRY,
-        Query("open", {"type": "boolean"}, "Only inquiries that have not ended."),
-        OF_SELLER,
-    ),
-    listing(
-        "reversals",
-        outcomes.find_reversals,
-        response_schemas.REVERSAL,
-        Query("status", {"enum": list(outcomes.REVERSAL_STATUSES)}, "Only rows with this status."),
-        OF_SELLER,
-    ),
+    listing("inquiries", outcomes.INQUIRY_PAGES),
+    listing("reversals", outcomes.REVERSAL_PAGES),
     _REVERSAL.acting(
         "resolve",
         outcomes.resolve_reversal,
         "Set the outcome of an unconfirmed reversal",
-        body=ResolveReversalRequest,
+        transaction="none",
+        body=schemas.ResolveReversalRequest,
         description=(
             "For a reversal that the acquirer has not confirmed within ten minutes of the late approval: `reversed` if"
             " the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not retried."
@@ -180,12 +246,6 @@ OPERATIONS = (
         ),
         errors=(CANNOT_RESOLVE_REVERSAL,),
     ),
-    listing(
-        "refunds",
-        outcomes.find_refunds,
-        response_schemas.REFUND,
-        Query("status", {"enum": list(outcomes.REFUND_STATUSES)}, "Only rows with this status."),
-        OF_SELLER,
-    ),
-    listing("events", history.find_events, response_schemas.EVENT, key=("",)),
+    listing("refunds", outcomes.REFUND_PAGES),
+    listing("events", history.EVENT_PAGES),
 )

@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from paydesk.core.clock import rfc3339
+from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.secrets import Secret
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, credentials, lists, store
+from paydesk.operators import audit, credentials, store
 from paydesk.operators.errors import OPERATOR_NOT_FOUND
-from paydesk.operators.schemas import OperatorRequest
-from paydesk.operators.store import OperatorAccount
-from paydesk.storage.database import Transaction
+from paydesk.operators.lists import pages
+from paydesk.operators.schemas import OperatorRequest, Role
+from paydesk.storage.database import Row, Transaction
 
 LOCAL_ADDRESS = "local"
 """The address in the audit trail of changes made directly in the database."""
 
 
+class OperatorDocument(Closed, frozen=True):
+    """An operator."""
+
+    operator_id: str
+    name: str
+    role: Role
+    created_date: Time
+    revoked_date: Time | None = None
+
+
+class NewOperator(Closed, frozen=True):
+    """A new operator with their token."""
+
+    operator_id: str
+    name: str
+    role: Role
+    created_date: Time
+    token: str
+
+
 async def create(call: Call) -> Answer:
     """Add an operator."""
     audit.require_owner(call)
-    body: OperatorRequest = call.body
-    document, token = await _add(call.tx, body.name, body.role, call.now_ms)
-    await audit.record(call, call.tx, "operators.create", document["operator_id"], after=document)
-    return Answer(201, {**document, "token": token.reveal()})
+    document, token = await _add(call.tx, call.body, call.now_ms)
+    await audit.record(call, call.tx, "operators.create", document.operator_id, after=document)
+    return Answer(201, NewOperator.of(document, token=token.reveal()))
 
 
-async def create_local(tx: Transaction, *, name: str, role: str, now_ms: int) -> dict[str, Any]:
+async def create_local(tx: Transaction, request: OperatorRequest, now_ms: int) -> NewOperator:
     """Add an operator without a running service; the audit trail names the new operator as the author."""
-    document, token = await _add(tx, name, role, now_ms)
-    operator_id: str = document["operator_id"]
+    document, token = await _add(tx, request, now_ms)
     await audit.write(
         tx,
-        operator_id=operator_id,
+        operator_id=document.operator_id,
         action="operators.create",
-        subject=operator_id,
+        subject=document.operator_id,
         address=LOCAL_ADDRESS,
         after=document,
         now_ms=now_ms,
     )
-    return {**document, "token": token.reveal()}
-
-
-async def find_all(call: Call) -> Answer:
-    """List the operators."""
-    return await lists.page(call.tx, call, store.LIST, ("",), lambda row: _present(OperatorAccount(*row)))
+    return NewOperator.of(document, token=token.reveal())
 
 
 async def revoke(call: Call) -> Answer:
@@ -61,17 +73,15 @@ async def revoke(call: Call) -> Answer:
     return Answer(200, _present(after))
 
 
-async def _add(tx: Transaction, name: str, role: str, now_ms: int) -> tuple[dict[str, Any], Secret]:
+async def _add(tx: Transaction, request: OperatorRequest, now_ms: int) -> tuple[OperatorDocument, Secret]:
     token = credentials.new_token()
-    operator_id = await credentials.add_operator(tx, token, name, role, now_ms)
-    return _present(OperatorAccount(operator_id, name, role, now_ms, None)), token
+    operator_id = await credentials.add_operator(tx, token, request.name, request.role, now_ms)
+    return OperatorDocument(operator_id, request.name, request.role, rfc3339(now_ms)), token
 
 
-def _present(account: OperatorAccount) -> dict[str, Any]:
-    document = {
-        "operator_id": account.operator_id,
-        "name": account.name,
-        "role": account.role,
-        "created_date": rfc3339(account.created_ms),
-    }
-    return document if account.revoked_ms is None else {**document, "revoked_date": rfc3339(account.revoked_ms)}
+def _present(row: Row) -> OperatorDocument:
+    operator_id, name, role, created_ms, revoked_ms = row
+    return OperatorDocument(operator_id, name, role, rfc3339(created_ms), time_or_none(revoked_ms))
+
+
+PAGES = pages(OperatorDocument, store.LIST, _present, ("",))

@@ -16,7 +16,7 @@ from paydesk.orders.status_labels import EXTENDED, Labels, labels_of
 from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row
 
-QUERY = (
+_QUERY = (
     Query("status", {"enum": list(EXTENDED.all)}, "Only orders with this status."),
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only orders on this terminal."),
     Query(
@@ -25,6 +25,7 @@ QUERY = (
         "Only orders with this reference.",
     ),
     lists.OF_SELLER,
+    *lists.paging(lists.BY_SELLER),
 )
 
 _COLUMNS = ", ".join(f"o.{column}" for column in COLUMNS.split(", "))
@@ -50,7 +51,7 @@ async def find_all(call: Call) -> Answer:
     if reference:
         args.append(reference)
     before = (min(last + 1, lists.NUMBER_MAX), "")
-    return await lists.page(call.tx, call, REFERENCED if reference else LIST, before, partial(_present, labels), *args)
+    return await lists.page(call, REFERENCED if reference else LIST, before, partial(_present, labels), *args)
 
 
 def _filter(call: Call, name: str) -> str:
@@ -75,3 +76,6 @@ def _status_filter(status: str, labels: Labels) -> tuple[str, str, str, str]:
 
 def _present(labels: Labels, row: Row) -> OrderDocument:
     return order_document(Order(*row), labels)
+
+
+PAGES = lists.Pages(lists.Page[OrderDocument], find_all, _QUERY)

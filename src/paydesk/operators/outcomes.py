@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from paydesk.core.clock import SystemClock, rfc3339
-from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
-from paydesk.operators.history import owner_of
+from msgspec import Meta
+
+from paydesk.core.response import one_of
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import audit
+from paydesk.operators.history import Retried, owner_of, times
+from paydesk.operators.lists import BY_SELLER, of_status, pages
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
-from paydesk.orders.change import change_of
+from paydesk.orders.change import change_at, change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
-from paydesk.payments import resolving
+from paydesk.payments import lifecycles, resolving
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
+from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
 
-REVERSAL_STATUSES = ("pending", "reversed", "not_found")
-REFUND_STATUSES = ("processing", "processed", "failed")
-WALL = SystemClock()
-"""The system clock, which leases of jobs use."""
-
 # An attempt in progress is not counted: it has not failed yet.
-_REVERSAL = """
+_REVERSAL = f"""
 seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status,
-attempts - CASE WHEN status = 'pending' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-_INQUIRY = """
+_INQUIRY = f"""
 seller_id, order_id, live, reason, reversing_ms, outcome,
-attempts - CASE WHEN ended_ms IS NULL AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-REVERSALS = f"""
+LIST_REVERSALS = f"""
 SELECT {_REVERSAL} FROM reversals
 WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, reversal_id LIMIT $3"""
@@ -44,38 +44,54 @@ OWNER = """
 SELECT sellers.seller_id, reversals.order_id FROM sellers
   JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
 
-INQUIRIES = f"""
+LIST_INQUIRIES = f"""
 SELECT {_INQUIRY} FROM inquiries
-WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 = 0 OR ended_ms IS NULL)
+WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR {lifecycles.INQUIRIES.open})
 ORDER BY seller_id, order_id LIMIT $3"""
 
-REFUNDS = """
+LIST_REFUNDS = f"""
 SELECT seller_id, refund_id, order_id, live, amount, status,
-attempts - CASE WHEN status = 'processing' AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms FROM refunds
 WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
 ORDER BY seller_id, refund_id LIMIT $3"""
 
 
-async def find_reversals(call: Call) -> Answer:
-    """List the reversals of late approvals."""
-    status = lists.choice(call.query, "status", REVERSAL_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REVERSALS, (first, ""), _reversal, last, status)
+class ReversalDocument(Retried, frozen=True):
+    """The reversal of a late approval."""
+
+    id: str
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    amount_minor: int
+    reference_id: str
+    status: Annotated[str, one_of(REVERSALS.names)]
+    confirmed: (
+        Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
+    ) = None
 
 
-async def find_refunds(call: Call) -> Answer:
-    """List the refunds with the number of attempts at the acquirer."""
-    status = lists.choice(call.query, "status", REFUND_STATUSES)
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, REFUNDS, (first, ""), _refund, last, status)
+class InquiryDocument(Retried, frozen=True):
+    """An inquiry about an order whose outcome is or was unknown."""
+
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    reason: str
+    status: Annotated[str, one_of(INQUIRIES.names)]
+    outcome: InquiryOutcome | None = None
 
 
-async def find_inquiries(call: Call) -> Answer:
-    """List the inquiries about orders whose outcome is or was unknown."""
-    is_open = lists.choice(call.query, "open", ("true", "false")) == "true"
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, INQUIRIES, (first, ""), _inquiry, last, int(is_open))
+class RefundDocument(Retried, frozen=True):
+    """A refund at the acquirer."""
+
+    id: str
+    seller_id: int
+    order_id: str
+    live_mode: bool
+    amount: str
+    status: Annotated[str, one_of(REFUNDS.names)]
 
 
 async def resolve(call: Call) -> Answer:
@@ -88,7 +104,7 @@ async def resolve(call: Call) -> Answer:
         before,
         body.outcome,
         after_seconds=call.settings.resolve_after_seconds,
-        has_acquirer=call.state["acquirers"].of(live=bool(before.live)) is not None,
+        has_acquirer=call.shared.acquirers.of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
@@ -98,26 +114,32 @@ async def resolve(call: Call) -> Answer:
 async def resolve_reversal(call: Call) -> Answer:
     """Set the outcome of a reversal that the acquirer does not confirm; the audit trail records the reason."""
     audit.require_change(call)
+    call.read_wall_clock()
+    return Answer(200, await call.database.write(partial(_resolve_reversal, call=call)))
+
+
+async def _resolve_reversal(tx: Transaction, call: Call) -> ReversalDocument:
     body: ResolveReversalRequest = call.body
-    row = await call.tx.one(OWNER, call.path)
+    row = await tx.one(OWNER, call.path)
     if row is None:
         raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
     seller_id, order_id = row
-    order = await orders.lock(call.tx, seller_id, order_id)
+    order = await orders.lock(tx, seller_id, order_id)
     assert order is not None, "a reversal has an order"
     await resolving.resolve_reversal(
-        change_of(call),
+        change_at(tx, call.now_ms, call.settings),
         order,
         call.path,
         body.outcome,
-        wall_ms=WALL.now_ms(),
+        wall_ms=call.wall_ms,
         after_seconds=call.settings.resolve_after_seconds,
     )
     after = {"status": body.outcome, "reason": body.reason}
-    await audit.record(call, call.tx, "reversals.resolve", call.path, before={"status": "pending"}, after=after)
-    ended = await call.tx.one(REVERSAL, seller_id, call.path)
+    before = {"status": lifecycles.PENDING.name}
+    await audit.record(call, tx, "reversals.resolve", call.path, before=before, after=after)
+    ended = await tx.one(REVERSAL, seller_id, call.path)
     assert ended is not None, "it was resolved in this transaction"
-    return Answer(200, _reversal(ended))
+    return _reversal(ended)
 
 
 async def _locked(tx: Transaction, order_id: str) -> Order:
@@ -130,49 +152,25 @@ def _state(order: Order) -> dict[str, Any]:
     return {"status": order.status, "status_detail": order.status_detail, "version": order.version}
 
 
-def _reversal(row: Row) -> dict[str, Any]:
-    (seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status) = row[:8]
-    document = {
-        "id": reversal_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount_minor": amount_minor,
-        "reference_id": reference_id,
-        "status": status,
-        **({"confirmed": confirmed} if confirmed is not None else {}),
-    }
-    return document | _times(row[8:])
+def _reversal(row: Row) -> ReversalDocument:
+    seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status, *rest = row
+    about = reversal_id, seller_id, order_id, bool(live), amount_minor, reference_id, status, confirmed
+    return ReversalDocument(*about, **times(*rest))
 
 
-def _inquiry(row: Row) -> dict[str, Any]:
-    seller_id, order_id, live, reason, reversing_ms, outcome = row[:6]
-    document = {
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "reason": reason,
-        "status": "ended" if outcome is not None else "asking" if reversing_ms is None else "reversing",
-        **({"outcome": outcome} if outcome is not None else {}),
-    }
-    return document | _times(row[6:])
+def _inquiry(row: Row) -> InquiryDocument:
+    seller_id, order_id, live, reason, reversing_ms, outcome, *rest = row
+    status = lifecycles.inquiry_status(reversing_ms, outcome)
+    return InquiryDocument(seller_id, order_id, bool(live), reason, status, outcome, **times(*rest))
 
 
-def _refund(row: Row) -> dict[str, Any]:
-    seller_id, refund_id, order_id, live, amount, status = row[:6]
-    document = {
-        "id": refund_id,
-        "seller_id": seller_id,
-        "order_id": order_id,
-        "live_mode": bool(live),
-        "amount": amount,
-        "status": status,
-    }
-    return document | _times(row[6:])
+def _refund(row: Row) -> RefundDocument:
+    seller_id, refund_id, order_id, live, amount, status, *rest = row
+    return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, **times(*rest))
 
 
-def _times(row: Row) -> dict[str, Any]:
-    """Return the number of attempts, the creation date, and the date of the next attempt or of the end."""
-    attempts, next_ms, created_ms, ended_ms = row
-    times = {"attempts": attempts, "created_date": rfc3339(created_ms)}
-    return times | ({"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)})
+_OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")
+
+REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_SELLER, of_status(REVERSALS))
+REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_SELLER, of_status(REFUNDS))
+INQUIRY_PAGES = pages(InquiryDocument, LIST_INQUIRIES, _inquiry, BY_SELLER, _OPEN)

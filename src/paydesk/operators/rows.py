@@ -2,72 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
-from paydesk.operation import Handler, Operation, Query
-from paydesk.operators import response_schemas
-from paydesk.operators.lists import Key, paging
+from paydesk.core.response import Response
+from paydesk.operation import Handler, Operation
+from paydesk.operators.lists import Pages
 
 Kinds = tuple[ErrorKind, ...]
 BASE = "/operator/v1"
 
 
-def listing(
-    noun: str, handler: Handler, item: dict[str, Any], *query: Query, key: Key = (0, ""), errors: Kinds = ()
-) -> Operation:
-    """Return `GET …/{noun}`, a paged list; `key` is an example of its rows' keys."""
+def listing(noun: str, pages: Pages, *errors: ErrorKind) -> Operation:
+    """Return `GET …/{noun}`, a paged list."""
     return Operation(
         method="GET",
         path=f"{BASE}/{noun}",
         name=f"operator_list_{noun}",
         summary=f"List {'points of sale' if noun == 'pos' else noun}",
         surface="operator",
-        handler=handler,
-        answer=response_schemas.list_of(item),
+        handler=pages.handler,
+        answer=pages.answer,
         transaction="heavy",
-        query=(*query, *paging(key)),
+        query=pages.query,
         errors=(PROPERTY_VALUE, *errors),
     )
 
 
-def creating(noun: str, handler: Handler, body: type[BaseModel], answer: dict[str, Any], **more: Any) -> Operation:
+def creating(
+    noun: str, handler: Handler, body: type[BaseModel], answer: type[Response], *, name: str = "", **more: Any
+) -> Operation:
     """Return `POST …/{noun}`, which creates a resource."""
     return Operation(
         method="POST",
         path=f"{BASE}/{noun}",
-        name=more.pop("name", f"operator_create_{noun}"),
-        summary=more.pop("summary"),
+        name=name or f"operator_create_{noun}",
         surface="operator",
         handler=handler,
         status=201,
         answer=answer,
         body=body,
-        errors=tuple(more.pop("errors", ())),
         **more,
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Resource:
     """The endpoints of one resource. `path` ends with the parameter that names it; `unknown` is its 404 error."""
 
-    def __init__(self, path: str, noun: str, pattern: str, answer: dict[str, Any], unknown: ErrorKind) -> None:
-        self._path, self._noun, self._unknown = f"{BASE}/{path}", noun, unknown
-        self._shared: dict[str, Any] = {"surface": "operator", "answer": answer, "path_pattern": pattern}
+    path: str
+    noun: str
+    pattern: str
+    answer: Any
+    unknown: ErrorKind
 
-    def reading(self, handler: Handler, summary: str) -> Operation:
+    def reading(self, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `GET` of the resource."""
-        return self._row("GET", "", handler, f"operator_get_{self._noun}", summary, transaction="heavy")
+        return self._row("GET", "get", handler, summary, transaction="heavy", **more)
 
-    def changing(self, handler: Handler, body: type[BaseModel], summary: str, errors: Kinds = ()) -> Operation:
+    def changing(self, handler: Handler, body: type[BaseModel], summary: str, *errors: ErrorKind) -> Operation:
         """Return `PATCH` of the resource."""
         return self._row(
             "PATCH",
-            "",
+            "change",
             handler,
-            f"operator_change_{self._noun}",
             summary,
             body=body,
             errors=(MINIMUM_PROPERTIES, *errors),
@@ -76,20 +77,23 @@ class Resource:
 
     def acting(self, verb: str, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `POST …/{verb}`, an action on the resource."""
-        return self._row("POST", f"/{verb}", handler, f"operator_{verb}_{self._noun}", summary, **more)
+        return self._row("POST", verb, handler, summary, tail=f"/{verb}", **more)
 
     def deleting(self, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `DELETE` of the resource."""
-        return self._row("DELETE", "", handler, f"operator_delete_{self._noun}", summary, **more)
+        return self._row("DELETE", "delete", handler, summary, **more)
 
-    def _row(self, method: str, tail: str, handler: Handler, name: str, summary: str, **more: Any) -> Operation:
-        errors = (self._unknown, *more.pop("errors", ()))
+    def _row(
+        self, method: str, verb: str, handler: Handler, summary: str, *, tail: str = "", errors: Kinds = (), **more: Any
+    ) -> Operation:
+        fields: dict[str, Any] = {"name": f"operator_{verb}_{self.noun}", "answer": self.answer, **more}
         return Operation(
             method=method,
-            path=self._path + tail,
-            name=name,
+            path=f"{BASE}/{self.path}{tail}",
             summary=summary,
+            surface="operator",
             handler=handler,
-            errors=errors,
-            **self._shared | more,
+            path_pattern=self.pattern,
+            errors=(self.unknown, *errors),
+            **fields,
         )

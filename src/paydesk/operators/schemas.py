@@ -6,16 +6,16 @@ import re
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
-from pydantic_core import PydanticCustomError
 
-from paydesk.core import card_numbers
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
-from paydesk.core.model import Model
+from paydesk.core.model import NO_CARD_NUMBER, Model, property_fault, rule
 from paydesk.core.money import CURRENCIES
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
+from paydesk.oauth.clients.application import OnReplay
 from paydesk.sandbox.terminals import scripts as virtual_scripts
+from paydesk.terminals.schemas import SettableMode
 from paydesk.webhooks.schemas import ACTIONS_OF
 
 LOOPBACK_ALLOWED = "loopback_allowed"
@@ -32,10 +32,6 @@ class Change(Model):
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
 
-def _invalid(rule: str) -> PydanticCustomError:
-    return PydanticCustomError("property_value", rule)
-
-
 def _digits(value: Any) -> Any:
     """Accept ids as numbers and as text of digits."""
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value, re.ASCII) else value
@@ -44,38 +40,7 @@ def _digits(value: Any) -> Any:
 def _redirect_uri(text: str, info: ValidationInfo) -> str:
     fault = redirect_uris.fault(text, loopback_allowed=bool(info.context and info.context.get(LOOPBACK_ALLOWED)))
     if fault is not None:
-        raise _invalid(fault)
-    return text
-
-
-def _each_once(addresses: list[str]) -> list[str]:
-    if len(set(addresses)) < len(addresses):
-        raise _invalid("must name each address once")
-    return addresses
-
-
-def _overlap(text: str) -> str:
-    seconds = typed_seconds(text)
-    if seconds is None or seconds > OVERLAP_SECONDS_MAX:
-        raise _invalid("must be a duration such as 0s, 30m, 24h or 7d, at most 90d")
-    return text
-
-
-def _no_card_number(text: str) -> str:
-    if card_numbers.carries(text):
-        raise _invalid("must not contain a card number")
-    return text
-
-
-def _not_blank(text: str) -> str:
-    if is_blank(text):
-        raise _invalid("must not be blank")
-    return text
-
-
-def _email(text: str) -> str:
-    if not _EMAIL.fullmatch(text):
-        raise _invalid("must be an e-mail address, such as ana@shop.example")
+        raise property_fault(fault)
     return text
 
 
@@ -83,56 +48,54 @@ def _scopes(text: str) -> str:
     try:
         return scopes.canonical(text)
     except scopes.ScopeError:
-        raise _invalid(f"must be out of {' '.join(scopes.SCOPES)}, separated by single spaces") from None
-
-
-def _currency(text: str) -> str:
-    if text not in CURRENCIES:
-        raise _invalid(f"must be one of {', '.join(CURRENCIES)}")
-    return text
+        raise property_fault(f"must be out of {' '.join(scopes.SCOPES)}, separated by single spaces") from None
 
 
 def _script(text: str) -> str:
     try:
         return str(virtual_scripts.parse(text))
     except ValueError:
-        raise _invalid(f"must be one of {virtual_scripts.available()}") from None
+        raise property_fault(f"must be one of {virtual_scripts.available()}") from None
 
 
 # The upper bound is the largest BIGINT.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-NOT_BLANK = {"pattern": f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"}
+_VISIBLE = {"pattern": f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"}
+_NOT_BLANK = rule("must not be blank", lambda text: not is_blank(text))
 Name = Annotated[
     str,
-    Field(min_length=1, max_length=100, json_schema_extra=NOT_BLANK),
-    AfterValidator(_not_blank),
-    AfterValidator(_no_card_number),
+    Field(min_length=1, max_length=100, json_schema_extra=_VISIBLE),
+    _NOT_BLANK,
+    NO_CARD_NUMBER,
 ]
 RedirectUri = Annotated[
     str,
     Field(max_length=redirect_uris.CHARACTERS_MAX),
     AfterValidator(_redirect_uri),
-    AfterValidator(_no_card_number),
+    NO_CARD_NUMBER,
 ]
 RedirectUris = Annotated[
     list[RedirectUri],
     Field(min_length=1, max_length=20),
-    AfterValidator(_each_once),
+    rule("must name each address once", lambda uris: len(set(uris)) == len(uris)),
 ]
 Scopes = Annotated[str, AfterValidator(_scopes), Field(json_schema_extra={"pattern": scopes.PATTERN})]
-OnReplay = Literal["revoke", "refuse"]
 Role = Literal["owner", "operator", "support"]
 ROLES: tuple[str, ...] = get_args(Role)
+_OVERLAP = rule(
+    "must be a duration such as 0s, 30m, 24h or 7d, at most 90d",
+    lambda text: (seconds := typed_seconds(text)) is not None and seconds <= OVERLAP_SECONDS_MAX,
+)
 # For the OpenAPI document; the validators' messages are written for people.
 _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
-_CURRENCY: dict[str, Any] = {"enum": list(CURRENCIES)}
+_CURRENCY = rule(f"must be one of {', '.join(CURRENCIES)}", CURRENCIES.__contains__)
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
 Email = Annotated[
     str,
     Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
-    AfterValidator(_email),
-    AfterValidator(_no_card_number),
+    rule("must be an e-mail address, such as ana@shop.example", _EMAIL.fullmatch),
+    NO_CARD_NUMBER,
 ]
 PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX = 12, 200
 
@@ -150,9 +113,9 @@ Password = Annotated[
 ]
 Reason = Annotated[
     str,
-    Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=NOT_BLANK),
-    AfterValidator(_not_blank),
-    AfterValidator(_no_card_number),
+    Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),
+    _NOT_BLANK,
+    NO_CARD_NUMBER,
 ]
 
 
@@ -179,7 +142,7 @@ class ApplicationChange(Change):
 class SecretRequest(Model):
     """`POST /operator/v1/applications/{client_id}/secrets`."""
 
-    others_expire_in: Annotated[str, AfterValidator(_overlap), _TYPED] | None = Field(
+    others_expire_in: Annotated[str, _OVERLAP, _TYPED] | None = Field(
         None,
         description="How long the other secrets stay valid: `24h`, `30m`, `0s`; if absent, until they are removed.",
         examples=["24h"],
@@ -192,7 +155,7 @@ class SellerRequest(Model):
     email: Email = Field(examples=["ana@shop.example"])
     name: Name = Field(examples=["Corner shop"])
     country: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["BRA"])]
-    currency: Annotated[str, AfterValidator(_currency), Field(examples=["BRL"], json_schema_extra=_CURRENCY)]
+    currency: Annotated[str, _CURRENCY, Field(examples=["BRL"], json_schema_extra={"enum": list(CURRENCIES)})]
     password: Password | None = Field(None, repr=False)
 
 
@@ -229,9 +192,7 @@ class PosRequest(Model):
 
     seller_id: Id = Field(examples=[1160535239])
     store_id: Id = Field(examples=[47792478])
-    external_pos_id: Annotated[
-        str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), AfterValidator(_no_card_number)
-    ]
+    external_pos_id: Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
     name: Name | None = None
 
 
@@ -241,16 +202,14 @@ class TerminalRequest(Model):
     seller_id: Id | None = None
     pos_id: Id | None = None
     script: Annotated[str, AfterValidator(_script), Field(examples=["approve"])] = "approve"
-    operating_mode: Literal["PDV", "STANDALONE", "SELF_SERVICE"] = "PDV"
+    operating_mode: SettableMode = "PDV"
 
 
 class SubscriptionRequest(Model):
     """`POST /operator/v1/subscriptions`."""
 
     client_id: Id = Field(examples=[3676047501096810])
-    url: Annotated[
-        str, Field(max_length=2000, examples=["https://shop.example/webhooks"]), AfterValidator(_no_card_number)
-    ]
+    url: Annotated[str, Field(max_length=2000, examples=["https://shop.example/webhooks"]), NO_CARD_NUMBER]
     topic: Annotated[str, Field(max_length=64, json_schema_extra=_TOPIC)] = "orders"
     live_mode: bool = False
     actions: (
@@ -265,7 +224,7 @@ class CodeRequest(Model):
     user_id: Id = Field(examples=[1160535239])
     redirect_uri: Annotated[str, Field(max_length=2000)] | None = None
     scope: Scopes | None = None
-    code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$"), AfterValidator(_no_card_number)] | None = None
+    code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$"), NO_CARD_NUMBER] | None = None
     code_challenge_method: Annotated[str, Field(pattern="^[Ss]256$")] | None = None
 
 

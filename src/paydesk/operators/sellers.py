@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-from paydesk.core.clock import rfc3339
+from msgspec import Meta
+
 from paydesk.core.errors import MINIMUM_PROPERTIES, Refusal
+from paydesk.core.response import Closed, Time
 from paydesk.oauth import authorizations
 from paydesk.oauth.consent import passwords, sellers, sessions, withdrawal
 from paydesk.oauth.consent.sellers import Seller
@@ -21,6 +23,39 @@ SELECT seller_id, email, name, country, currency, suspended_ms, created_ms
 FROM sellers WHERE seller_id > $1 ORDER BY seller_id LIMIT $2"""
 
 
+class _Seller(Closed, frozen=True):
+    user_id: int
+    email: str
+    name: str
+    country: str
+    currency: str
+    created_date: Time
+
+
+class SellerDocument(_Seller, frozen=True):
+    """A seller."""
+
+    suspended_date: Time | None = None
+
+
+class NewSeller(_Seller, frozen=True):
+    """A new seller with the password if it was generated."""
+
+    password: str | None = None
+
+
+class NewPassword(SellerDocument, frozen=True, kw_only=True):
+    """A seller whose password was replaced, with the password if it was generated."""
+
+    authorizations: Annotated[
+        int, Meta(description="The number of authorizations of the seller that are not withdrawn.")
+    ]
+    withdrawn: Annotated[int, Meta(description="The number of authorizations that `withdraw_all` withdrew.")] | None = (
+        None
+    )
+    password: str | None = None
+
+
 async def create(call: Call) -> Answer:
     """Register a seller; a generated password is in the response."""
     audit.require_change(call)
@@ -29,7 +64,7 @@ async def create(call: Call) -> Answer:
         refuse_password_with_email(body.password, body.email)
     password, password_hash = await _hashed(body.password)
 
-    async def work(tx: Transaction) -> dict[str, Any]:
+    async def work(tx: Transaction) -> NewSeller:
         seller = await sellers.create(
             tx,
             email=body.email,
@@ -43,15 +78,9 @@ async def create(call: Call) -> Answer:
             raise _email_taken()
         document = _present(seller)
         await audit.record(call, tx, "sellers.create", str(seller.seller_id), after=document)
-        return document
+        return NewSeller.of(document, password=None if body.password else password)
 
-    document = await call.database.write(work)
-    return Answer(201, document if body.password else {**document, "password": password})
-
-
-async def find_all(call: Call) -> Answer:
-    """List the sellers."""
-    return await lists.page(call.tx, call, LIST, (0,), lambda row: _present(Seller(*row)))
+    return Answer(201, await call.database.write(work))
 
 
 async def get(call: Call) -> Answer:
@@ -83,19 +112,23 @@ async def set_password(call: Call) -> Answer:
     body: PasswordRequest = call.body
     password, password_hash = await _hashed(body.password)
 
-    async def work(tx: Transaction) -> dict[str, Any]:
+    async def work(tx: Transaction) -> NewPassword:
         seller = await _locked(call, tx)
         if body.password:
             refuse_password_with_email(body.password, seller.email)
         await sellers.change_password(tx, seller.seller_id, password_hash)
         await sessions.end_all(tx, seller.seller_id, call.now_ms)
-        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else {}
-        await audit.record(call, tx, "sellers.password", str(seller.seller_id), after=withdrawn or None)
-        left = await authorizations.count(tx, seller.seller_id)
-        return {**_present(seller), "authorizations": left, **{name: len(ids) for name, ids in withdrawn.items()}}
+        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None
+        after = None if withdrawn is None else {"withdrawn": withdrawn}
+        await audit.record(call, tx, "sellers.password", str(seller.seller_id), after=after)
+        return NewPassword.of(
+            _present(seller),
+            authorizations=await authorizations.count(tx, seller.seller_id),
+            withdrawn=None if withdrawn is None else len(withdrawn),
+            password=None if body.password else password,
+        )
 
-    document = await call.database.write(work)
-    return Answer(200, document if body.password else {**document, "password": password})
+    return Answer(200, await call.database.write(work))
 
 
 async def suspend(call: Call) -> Answer:
@@ -113,10 +146,10 @@ async def resume(call: Call) -> Answer:
     return await _changed(call, "sellers.resume", before)
 
 
-async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> dict[str, list[str]]:
+async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> list[str]:
     """Withdraw every authorization of the seller; return their ids as the operator interface writes them."""
     ended = await withdrawal.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
-    return {"withdrawn": [f"{authorization_id}-{seller.seller_id}" for authorization_id in ended]}
+    return [f"{authorization_id}-{seller.seller_id}" for authorization_id in ended]
 
 
 async def _hashed(given: str | None) -> tuple[str, str]:
@@ -145,17 +178,12 @@ async def _changed(call: Call, action: str, before: Seller) -> Answer:
     return Answer(200, _present(after))
 
 
-def _present(seller: Seller) -> dict[str, Any]:
-    document = {
-        "user_id": seller.seller_id,
-        "email": seller.email,
-        "name": seller.name,
-        "country": seller.country,
-        "currency": seller.currency,
-        "created_date": rfc3339(seller.created_ms),
-    }
-    return document if seller.suspended_ms is None else {**document, "suspended_date": rfc3339(seller.suspended_ms)}
+def _present(seller: Seller) -> SellerDocument:
+    return SellerDocument.of(seller, user_id=seller.seller_id)
 
 
 def _email_taken() -> Refusal:
     return EMAIL_TAKEN.with_reason("e-mail address is taken", "'$.email' - must not be another seller's")
+
+
+PAGES = lists.pages(SellerDocument, LIST, lambda row: _present(Seller(*row)), (0,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.storage.database import Transaction
+from paydesk.storage.database import Row, Transaction
 
 ADD = """
 INSERT INTO operators (operator_id, name, role, digest, created_ms) VALUES ($1, $2, $3, $4, $5)"""
@@ -30,17 +30,6 @@ class Operator:
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorAccount:
-    """A row of `operators` without the token's digest."""
-
-    operator_id: str
-    name: str
-    role: str
-    created_ms: int
-    revoked_ms: int | None
-
-
 async def add(tx: Transaction, operator_id: str, name: str, role: str, digest: bytes, now_ms: int) -> None:
     """Insert an operator with the digest of their token."""
     await tx.run(ADD, operator_id, name, role, digest, now_ms)
@@ -52,10 +41,9 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
     return Operator(*row) if row else None
 
 
-async def account(tx: Transaction, operator_id: str) -> OperatorAccount | None:
-    """Return the operator, revoked or not, or None."""
-    row = await tx.one(ACCOUNT, operator_id)
-    return OperatorAccount(*row) if row else None
+async def account(tx: Transaction, operator_id: str) -> Row | None:
+    """Return the row of the operator, revoked or not, or None."""
+    return await tx.one(ACCOUNT, operator_id)
 
 
 async def revoke(tx: Transaction, operator_id: str, now_ms: int) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
 
-from paydesk.core.clock import rfc3339
+from paydesk.core.response import Closed, Time
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, SELLER_NOT_FOUND, STORE_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import PosRequest, StoreRequest
 from paydesk.terminals import stores
 from paydesk.terminals.stores import Pos, Store
@@ -23,21 +23,35 @@ SELECT {", ".join(field.name for field in fields(Pos))} FROM pos
 WHERE (seller_id, pos_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, pos_id LIMIT $3"""
 
 
+class StoreDocument(Closed, frozen=True):
+    """A store of a seller."""
+
+    store_id: int
+    seller_id: int
+    name: str
+    created_date: Time
+
+
+class PosDocument(Closed, frozen=True):
+    """A point of sale in a store."""
+
+    pos_id: int
+    seller_id: int
+    store_id: int
+    external_pos_id: str
+    name: str
+    created_date: Time
+
+
 async def create_store(call: Call) -> Answer:
     """Add a store to a seller."""
     audit.require_change(call)
     body: StoreRequest = call.body
     if await sellers.get(call.tx, body.seller_id) is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")
-    document = _present_store(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
-    await audit.record(call, call.tx, "stores.create", str(document["store_id"]), after=document)
+    document = StoreDocument.of(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
+    await audit.record(call, call.tx, "stores.create", str(document.store_id), after=document)
     return Answer(201, document)
-
-
-async def find_stores(call: Call) -> Answer:
-    """List the stores."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, STORES, (first, 0), lambda row: _present_store(Store(*row)), last)
 
 
 async def create_pos(call: Call) -> Answer:
@@ -52,32 +66,10 @@ async def create_pos(call: Call) -> Answer:
         if any(one.store_id == body.store_id for one in of_seller):
             raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
         raise STORE_NOT_FOUND.with_reason("not a store of this seller")
-    document = _present_pos(pos)
+    document = PosDocument.of(pos)
     await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=document)
     return Answer(201, document)
 
 
-async def find_pos(call: Call) -> Answer:
-    """List the points of sale."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, POINTS_OF_SALE, (first, 0), lambda row: _present_pos(Pos(*row)), last)
-
-
-def _present_store(store: Store) -> dict[str, Any]:
-    return {
-        "store_id": store.store_id,
-        "seller_id": store.seller_id,
-        "name": store.name,
-        "created_date": rfc3339(store.created_ms),
-    }
-
-
-def _present_pos(pos: Pos) -> dict[str, Any]:
-    return {
-        "pos_id": pos.pos_id,
-        "seller_id": pos.seller_id,
-        "store_id": pos.store_id,
-        "external_pos_id": pos.external_pos_id,
-        "name": pos.name,
-        "created_date": rfc3339(pos.created_ms),
-    }
+STORE_PAGES = pages(StoreDocument, STORES, lambda row: StoreDocument.of(Store(*row)), (0, 0))
+POS_PAGES = pages(PosDocument, POINTS_OF_SALE, lambda row: PosDocument.of(Pos(*row)), (0, 0))

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from paydesk.core.clock import rfc3339
 from paydesk.core.errors import Refusal
+from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import SubscriptionRequest
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import subscriptions
 from paydesk.webhooks.addresses import AddressRefused
 from paydesk.webhooks.subscriptions import Subscription
+
+
+class SubscriptionDocument(Closed, frozen=True):
+    """A subscription without its secret; an empty list of actions means all."""
+
+    id: str
+    client_id: str
+    topic: str
+    live_mode: bool
+    url: str
+    actions: list[str]
+    created_date: Time
+
+
+class NewSubscription(SubscriptionDocument, frozen=True):
+    """A new subscription with the secret that signs its notifications."""
+
+    secret: str
 
 
 async def create(call: Call) -> Answer:
@@ -28,7 +45,7 @@ async def create(call: Call) -> Answer:
             url=body.url,
             actions=actions,
             ports=call.settings.webhook_ports,
-            loopback_allowed=bool(call.state.get("loopback_allowed")),
+            loopback_allowed=call.shared.development,
         )
     except Refusal as refusal:
         if isinstance(refusal.__cause__, AddressRefused):
@@ -37,7 +54,7 @@ async def create(call: Call) -> Answer:
             )
         raise
 
-    async def work(tx: Transaction) -> dict[str, Any]:
+    async def work(tx: Transaction) -> NewSubscription:
         if await applications.get(tx, body.client_id) is None:
             raise APPLICATION_NOT_FOUND.with_reason("unknown application")
         subscription, secret = await subscriptions.create(
@@ -52,24 +69,19 @@ async def create(call: Call) -> Answer:
         )
         document = _present(subscription)
         await audit.record(call, tx, "subscriptions.create", subscription.subscription_id, after=document)
-        return {**document, "secret": secret.reveal()}
+        return NewSubscription.of(document, secret=secret.reveal())
 
     return Answer(201, await call.database.write(work))
 
 
-async def find_all(call: Call) -> Answer:
-    """List the subscriptions."""
-    return await lists.page(call.tx, call, subscriptions.LISTED, ("",), lambda row: _present(Subscription(*row)))
+def _present(subscription: Subscription) -> SubscriptionDocument:
+    return SubscriptionDocument.of(
+        subscription,
+        id=subscription.subscription_id,
+        client_id=str(subscription.application_id),
+        live_mode=bool(subscription.live),
+        actions=subscription.action_names,
+    )
 
 
-def _present(subscription: Subscription) -> dict[str, Any]:
-    """Return the subscription without its secret; an empty list of actions means all."""
-    return {
-        "id": subscription.subscription_id,
-        "client_id": str(subscription.application_id),
-        "topic": subscription.topic,
-        "live_mode": bool(subscription.live),
-        "url": subscription.url,
-        "actions": subscription.action_names,
-        "created_date": rfc3339(subscription.created_ms),
-    }
+PAGES = pages(SubscriptionDocument, subscriptions.LISTED, lambda row: _present(Subscription(*row)), ("",))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
 
-from paydesk.core.clock import rfc3339
+from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import audit
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
+from paydesk.operators.lists import pages
 from paydesk.operators.schemas import TerminalRequest
-from paydesk.storage.database import Transaction
+from paydesk.storage.database import Row, Transaction
 from paydesk.terminals import store, stores
+from paydesk.terminals.schemas import OperatingMode, SettableMode
 from paydesk.terminals.store import Terminal
 from paydesk.terminals.stores import Pos
 
@@ -22,41 +23,52 @@ SELECT {", ".join(field.name for field in fields(Terminal))} FROM terminals
 WHERE (seller_id, terminal_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, terminal_id LIMIT $3"""
 
 
+class TerminalDocument(Closed, frozen=True):
+    """A terminal; only a virtual one has a script."""
+
+    id: str
+    operating_mode: OperatingMode
+    seller_id: int
+    store_id: int
+    pos_id: int
+    live_mode: bool
+    created_date: Time
+    script: str | None = None
+    last_seen_date: Time | None = None
+
+
+class NewTerminal(Closed, frozen=True):
+    """A new virtual terminal."""
+
+    id: str
+    operating_mode: SettableMode
+    script: str
+    seller_id: int
+    store_id: int
+    pos_id: int
+
+
 async def create(call: Call) -> Answer:
     """Add a virtual terminal. It is started after the commit; the response is sent once it is connected."""
     audit.require_change(call)
 
-    async def work(tx: Transaction) -> tuple[Terminal, Secret]:
+    async def work(tx: Transaction) -> tuple[NewTerminal, Secret]:
         terminal = await _create(tx, call.body, call.now_ms)
-        await audit.record(call, tx, "terminals.create", terminal.terminal_id, after=_present_new(terminal))
-        return terminal, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
+        answer = NewTerminal.of(terminal, id=terminal.terminal_id)
+        await audit.record(call, tx, "terminals.create", answer.id, after=answer)
+        return answer, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
 
-    terminal, token = await call.database.write(work)
-    await call.state["fleet"].add(terminal.terminal_id, token.reveal(), terminal.script)
-    return Answer(201, _present_new(terminal))
-
-
-async def find_all(call: Call) -> Answer:
-    """List the terminals."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call.tx, call, LIST, (first, ""), lambda row: _present(Terminal(*row)), last)
+    answer, token = await call.database.write(work)
+    fleet = call.shared.fleet
+    assert fleet is not None, "only `paydesk dev` has this endpoint"
+    assert answer.script is not None, "a virtual terminal has a script"
+    await fleet.add(answer.id, token.reveal(), answer.script)
+    return Answer(201, answer)
 
 
-def _present(terminal: Terminal) -> dict[str, Any]:
-    document = {
-        "id": terminal.terminal_id,
-        "operating_mode": terminal.operating_mode,
-        "seller_id": terminal.seller_id,
-        "store_id": terminal.store_id,
-        "pos_id": terminal.pos_id,
-        "live_mode": bool(terminal.live),
-        "created_date": rfc3339(terminal.created_ms),
-    }
-    if terminal.script is not None:
-        document["script"] = terminal.script
-    if terminal.last_seen_ms is not None:
-        document["last_seen_date"] = rfc3339(terminal.last_seen_ms)
-    return document
+def _present(row: Row) -> TerminalDocument:
+    terminal = Terminal(*row)
+    return TerminalDocument.of(terminal, id=terminal.terminal_id, live_mode=bool(terminal.live))
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
@@ -104,12 +116,4 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     return pos
 
 
-def _present_new(terminal: Terminal) -> dict[str, Any]:
-    return {
-        "id": terminal.terminal_id,
-        "operating_mode": terminal.operating_mode,
-        "script": terminal.script,
-        "seller_id": terminal.seller_id,
-        "store_id": terminal.store_id,
-        "pos_id": terminal.pos_id,
-    }
+PAGES = pages(TerminalDocument, LIST, _present)

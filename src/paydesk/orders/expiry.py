@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from paydesk.core import conflict_keys
 from paydesk.orders import status, store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
@@ -49,8 +50,8 @@ class Deadline:
                 if locked is not None:
                     await self.end(change_at(tx, now_ms, context.settings), locked)
 
-            conflict_keys = f"order:{order.order_id}", f"terminal:{order.terminal_id}"
-            return context.database.write(work, conflict_keys=conflict_keys)
+            keys = conflict_keys.order(order.order_id), conflict_keys.terminal(order.terminal_id)
+            return context.database.write(work, conflict_keys=keys)
 
         due_ms = now_ms - self.after_seconds(context.settings) * 1000
         due = await context.database.read(lambda tx: store.due(tx, self.sql, due_ms, BATCH))

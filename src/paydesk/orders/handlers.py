@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from paydesk.core import conflict_keys
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import search_store, searching, status, store
@@ -24,14 +26,14 @@ AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
 
 
-def terminal_key(call: Call) -> tuple[str, ...]:
+def terminal_key(call: Call) -> tuple[ConflictKey, ...]:
     """Return the conflict key of creating an order: its terminal."""
-    return (f"terminal:{call.body.config.point.terminal_id}",)
+    return (conflict_keys.terminal(call.body.config.point.terminal_id),)
 
 
-def order_key(call: Call) -> tuple[str, ...]:
+def order_key(call: Call) -> tuple[ConflictKey, ...]:
     """Return the conflict key of an operation on one order."""
-    return (f"order:{call.path}",)
+    return (conflict_keys.order(call.path),)
 
 
 async def create(call: Call) -> Handled:

@@ -6,11 +6,10 @@ import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from paydesk.core import card_numbers, durations
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
-from paydesk.core.model import Model
+from paydesk.core.model import Model, property_fault
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 
 # Keys of the validation context: the seller's currency, and the smallest amount in minor units.
@@ -22,11 +21,6 @@ EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
 _REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
 _AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 _WHOLE_AMOUNT_RULE = 'must be a decimal string such as "2490": 1 to 12 digits, without decimals, as {} has none'
-
-
-def property_fault(rule: str) -> PydanticCustomError:
-    """Return the error of a property that breaks a rule."""
-    return PydanticCustomError("property_value", rule)
 
 
 def _expiration(text: str) -> str:

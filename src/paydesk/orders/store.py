@@ -129,10 +129,19 @@ async def live_on_terminal(tx: Transaction, seller_id: int, terminal_id: str) ->
 
 async def create(change: Change, order: Order) -> bool:
     """Insert the order with its first event; False if its terminal already has a live order."""
-    if not await change.tx.run(CREATE, *msgspec.structs.astuple(order)[: len(_NEW)]):
+    if not await change.tx.run(CREATE, *_inserted(order)):
         return False
     events.record(change, status.CREATE, order)
     return True
+
+
+def _inserted(order: Order) -> tuple[Any, ...]:
+    """Return the values that `CREATE` inserts."""
+    values = msgspec.structs.astuple(order)
+    assert values[len(_NEW) :] == Order.__struct_defaults__, (
+        "in Order, a field that a new order sets stands before those with a default"
+    )
+    return values[: len(_NEW)]
 
 
 async def move(

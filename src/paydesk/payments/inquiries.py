@@ -7,11 +7,10 @@ inquiry is left as it is; an approval of it is a late approval.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Literal
 
-from paydesk.core.crash_points import reached
-from paydesk.orders import status, store
+from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, reversal_store
@@ -25,42 +24,30 @@ from paydesk.payments.acquirer import (
     Outcome,
     Unknown,
     payment_of,
-    response,
 )
+from paydesk.payments.attempts import Attempt
 from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.jobs import LEASE_SECONDS, Job, JobWorker, commit, describe, log, next_attempt_ms
+from paydesk.payments.jobs import AcquirerJob
+from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES
 from paydesk.payments.outcomes import Paid, alert
 
 if TYPE_CHECKING:
-    import asyncio
-
     from paydesk.core.worker import WorkerContext
-    from paydesk.settings import Settings
 
 Decision = Literal["approve", "decline", "reverse", "retry"]
-R = TypeVar("R")
-
-
-async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Process inquiries until `stop` is set."""
-    await JobWorker(context, JOB).run(stop)
 
 
 async def process(context: WorkerContext, inquiry: Inquiry) -> None:
     """Make one attempt: set the order's outcome from the inquiry result, or schedule a retry."""
-    order = await context.database.read(lambda tx: store.find(tx, inquiry.seller_id, inquiry.order_id))
-    assert order is not None, "an inquiry has an order"
-    attempt = _Attempt(context, inquiry, order)
-    acquirer = context.acquirer(live=bool(inquiry.live))
-    if order.paid_ms is not None or (acquirer is None and order.status not in status.LIVE):
+    attempt = await InquiryAttempt.of(context, JOB, inquiry)
+    order = attempt.order
+    if order.paid_ms is not None or (attempt.acquirer is None and order.status not in status.LIVE):
         await attempt.commit(_end_by_result)
-    elif acquirer is None:
-        await attempt.commit(attempt.wait_for_operator)
-    elif inquiry.reversing_ms is not None or await attempt.inquire(acquirer):
-        await attempt.reverse(acquirer)
+    else:
+        await attempt.make()
 
 
-JOB = Job(inquiry_store.QUEUE, process, lambda inquiry: f"inquiry of {inquiry.order_id}", LEASE_SECONDS)
+JOB = AcquirerJob("inquiry of", INQUIRIES, Inquiry, "order_id", process)
 
 
 def decide(result: InquiryResult, order: Order, *, waited_ms: int, not_found_ms: int) -> Decision:
@@ -79,59 +66,41 @@ def decide(result: InquiryResult, order: Order, *, waited_ms: int, not_found_ms:
             return "retry"
 
 
-class _Attempt:
-    """One attempt of an inquiry, step by step."""
+class InquiryAttempt(Attempt[Inquiry]):
+    """One attempt of an inquiry."""
 
-    def __init__(self, context: WorkerContext, inquiry: Inquiry, order: Order) -> None:
-        self._context, self._inquiry, self._order = context, inquiry, order
-        self._settings: Settings = context.settings
+    inquiry_event, reversal_event = "inquiry_answered", "inquiry_reversal_answered"
+    alert_kind = "inquiry_needs_person"
+    silence = "The acquirer has not given an outcome of the payment"
 
-    async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
-        """Commit the effect of a step, with the order's row locked."""
-        return await commit(self._context, self._order, effect, f"terminal:{self._order.terminal_id}")
-
-    async def inquire(self, acquirer: Acquirer) -> bool:
-        """Ask the acquirer and apply its answer; return whether the payment is to be reversed."""
-        result = await response(acquirer.inquire(payment_of(self._order)))
-        reached("inquired")
-        self._log("inquiry_answered", result)
-        is_reversing = await self.commit(lambda change, order: self._apply(change, order, result))
-        reached("intent_committed" if is_reversing else "outcome_committed")
-        return is_reversing
-
-    async def reverse(self, acquirer: Acquirer) -> None:
-        """Reverse the payment under its own key, then fail the order."""
-        payment = payment_of(self._order)
-        outcome = await response(acquirer.reverse(payment, key=payment.payment_id, amount_minor=payment.amount_minor))
-        reached("reversal_asked")
-        self._log("inquiry_reversal_answered", outcome)
-        await self.commit(lambda change, order: self._apply_reversal(change, order, outcome))
-        reached("outcome_committed")
-
-    async def wait_for_operator(self, change: Change, order: Order) -> None:
-        """Alert operators that no acquirer is configured, and schedule a retry."""
-        await self._alert_once(
-            change,
-            order,
+    def __init__(self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, order: Order) -> None:
+        super().__init__(context, job, row, order)
+        command = f"`paydesk orders resolve {order.order_id}`"
+        self.is_intended = row.reversing_ms is not None
+        self.pauses_seconds = self.settings.inquiry_pause_seconds
+        self.log_facts = {}
+        self.evidence = {"reason": row.reason}
+        self.no_acquirer = (
             "No acquirer is configured, so the outcome cannot be inquired. Set `acquirer`, or resolve the order with"
-            f" `paydesk orders resolve {order.order_id}`.",
+            f" {command}."
         )
-        await inquiry_store.postpone(
-            change.tx, self._inquiry, change.now_ms + self._settings.inquiry_pause_seconds[-1] * 1000
-        )
+        self.advice = f"Inquiries continue. To resolve the order yourself, run {command}."
 
-    async def _apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
-        waited_ms, not_found_ms = (
-            change.now_ms - self._inquiry.created_ms,
-            self._settings.inquiry_not_found_seconds * 1000,
-        )
+    def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
+        """Request the reversal of the payment under its own id."""
+        payment = payment_of(self.order)
+        return acquirer.reverse(payment, key=payment.payment_id, amount_minor=payment.amount_minor)
+
+    async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
+        """Apply the acquirer's answer; return whether the payment is to be reversed."""
         if order.paid_ms is not None:
             await _end_by_result(change, order)
             return False
-        if await inquiry_store.status_of(change.tx, order) != "asking":
+        if await inquiry_store.status_of(change.tx, order) != ASKING.name:
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
-        match decide(result, order, waited_ms=waited_ms, not_found_ms=not_found_ms):
+        waited_ms = change.now_ms - self.row.created_ms
+        match decide(result, order, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
             case "approve":
                 assert isinstance(result, Approved)
                 await _approve(change, order, result)
@@ -143,45 +112,24 @@ class _Attempt:
             case "reverse":
                 if isinstance(result, Approved):
                     await _alert_amount_differs(change, order, result)
-                return await inquiry_store.begin_reversing(change, self._inquiry)
+                return await inquiry_store.begin_reversing(change, self.row)
             case "retry":
-                retry_by_ms = not_found_ms if isinstance(result, NotFound) else 0
-                await self._retry(change, order, describe(result), waited_ms, retry_by_ms)
+                await self.retry(change, order, result)
         return False
 
-    async def _apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
-        if await inquiry_store.status_of(change.tx, order) == "ended":
+    async def apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
+        """Fail the order if the payment is reversed, or schedule a retry."""
+        if await inquiry_store.status_of(change.tx, order) == ENDED.name:
             return
         if isinstance(outcome, Approved):
             await outcomes.decline(change, order, by="inquiry", detail="processing_error", origin="network")
             await inquiry_store.end(change, order, "not_found")
             return
         if isinstance(outcome, Declined):
-            await inquiry_store.abandon_reversal(change.tx, self._inquiry)
+            await inquiry_store.abandon_reversal(change.tx, self.row)
             message = f"The acquirer declined to reverse the payment: {outcome.detail}."
-            await self._alert_once(change, order, message)
-        await self._retry(change, order, describe(outcome), change.now_ms - self._inquiry.created_ms)
-
-    async def _retry(self, change: Change, order: Order, reason: str, waited_ms: int, not_found_ms: int = 0) -> None:
-        """Schedule a retry after the pause, and no later than `not_found_ms` after the inquiry began."""
-        if waited_ms >= self._settings.acquirer_silent_seconds * 1000:
-            await self._alert_once(
-                change,
-                order,
-                f"The acquirer has not given an outcome of the payment for {waited_ms // 1000} s ({reason}). Inquiries"
-                f" continue. To resolve the order yourself, run `paydesk orders resolve {order.order_id}`.",
-            )
-        at_ms = next_attempt_ms(self._inquiry.attempts, change.now_ms, self._settings.inquiry_pause_seconds)
-        if waited_ms < not_found_ms:
-            at_ms = min(at_ms, self._inquiry.created_ms + not_found_ms)
-        await inquiry_store.postpone(change.tx, self._inquiry, at_ms)
-
-    async def _alert_once(self, change: Change, order: Order, message: str) -> None:
-        if await inquiry_store.mark_alerted(change, self._inquiry):
-            await alert(change, order, "inquiry_needs_person", message, {"reason": self._inquiry.reason})
-
-    def _log(self, event: str, result: InquiryResult) -> None:
-        log.info(event, order=self._order.order_id, attempt=self._inquiry.attempts, outcome=describe(result))
+            await self.alert_once(change, order, message)
+        await self.retry(change, order, outcome)
 
 
 async def _approve(change: Change, order: Order, approved: Approved) -> None:

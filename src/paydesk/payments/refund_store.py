@@ -13,7 +13,8 @@ from paydesk.orders.order import Order
 from paydesk.orders.status import Move
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.payments.jobs import JobQueue, next_attempt_ms, statements
+from paydesk.payments.jobs import next_attempt_ms
+from paydesk.payments.lifecycles import REFUNDS
 from paydesk.payments.refund import Refund, with_refund, without_refund
 from paydesk.storage.database import Transaction
 
@@ -22,44 +23,37 @@ PERIOD_MS = 90 * 86_400_000
 PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
 """The pause after the first attempt, the second, …; the last one repeats."""
 
-COLUMNS = ", ".join(Refund.__struct_fields__)
+_FIELDS = Refund.__struct_fields__
+COLUMNS = ", ".join(_FIELDS)
 
 # Reserve $3 minor units of a processed order; NULL: all that is not refunded. The statement itself checks the remaining
 # amount, the 90 days, and that an order with a tip is refunded in full.
 RESERVE = f"""
 UPDATE orders SET refunding_minor = refunding_minor + COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor)
- WHERE seller_id = $1 AND order_id = $2 AND status = 'processed' AND paid_ms >= $4
+ WHERE seller_id = $1 AND order_id = $2 AND {status.REFUND_PART.guard} AND paid_ms >= $4
    AND COALESCE(CAST($3 AS bigint), paid_minor - refunded_minor) <= paid_minor - refunded_minor - refunding_minor
    AND (COALESCE(tip_minor, 0) = 0 OR COALESCE(CAST($3 AS bigint), paid_minor) = paid_minor)
 RETURNING {ORDER_COLUMNS}"""
 
 ADD = f"""
 INSERT INTO refunds ({COLUMNS}, next_ms, claimed_until_ms)
-VALUES ({", ".join(f"${place}" for place in range(1, len(Refund.__struct_fields__) + 1))}, $10, $14)"""
+VALUES ({", ".join(f"${place}" for place in range(1, len(_FIELDS) + 1))}, ${_FIELDS.index("created_ms") + 1},
+        ${len(_FIELDS) + 1})"""
 
 SHOW = "UPDATE orders SET refunds = $3 WHERE seller_id = $1 AND order_id = $2"
 
-# processing -> processed, failed.
-END = """
+END = f"""
 UPDATE refunds SET status = $3, reference_id = $4, ended_ms = $5, claimed_until_ms = 0
- WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing'"""
+ WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open}"""
 
 # The reservation is dropped without an event.
 RELEASE = """
 UPDATE orders SET refunding_minor = refunding_minor - $3, refunds = $4 WHERE seller_id = $1 AND order_id = $2"""
 
 # The lease ends with the attempt ($3) that it was taken for.
-POSTPONE = """
+POSTPONE = f"""
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
- WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND status = 'processing'"""
-
-# A refund that has ended needs no alert.
-MARK_ALERTED = """
-UPDATE refunds SET alerted_ms = $3
- WHERE seller_id = $1 AND refund_id = $2 AND status = 'processing' AND alerted_ms IS NULL"""
-
-SELLERS_DUE, NEXT_DUE, CLAIM = statements("refunds", "refund_id", COLUMNS, "status = 'processing'")
-QUEUE = JobQueue(SELLERS_DUE, NEXT_DUE, CLAIM, Refund)
+ WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND {REFUNDS.open}"""
 
 
 async def reserve(change: Change, order: Order, amount_minor: int | None) -> Order | None:
@@ -108,11 +102,6 @@ async def postpone(change: Change, refund: Refund, outcome: Unknown | NotSent) -
     unsent = int(isinstance(outcome, NotSent))
     await change.tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, unsent)
     change.tx.notify("money")
-
-
-async def mark_alerted(change: Change, refund: Refund) -> bool:
-    """Record that operators are alerted; False if they were before, or the refund has ended."""
-    return await change.tx.run(MARK_ALERTED, refund.seller_id, refund.refund_id, change.now_ms) > 0
 
 
 async def _end(change: Change, refund: Refund) -> bool:

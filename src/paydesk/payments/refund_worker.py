@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
 from paydesk.core.idempotency import Key, complete
 from paydesk.orders import store
@@ -18,15 +19,14 @@ from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX, Approved, Declined, NotSent, Outcome, payment_of
-from paydesk.payments.jobs import Job, JobWorker, describe, log
+from paydesk.payments.jobs import AcquirerJob, describe, log
+from paydesk.payments.lifecycles import REFUNDS
 from paydesk.payments.outcomes import alert
 from paydesk.payments.refund import Refund, refund_response
 from paydesk.payments.refunds import request_refund
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
-    import asyncio
-
     from paydesk.core.worker import WorkerContext
     from paydesk.settings import Settings
 
@@ -35,36 +35,32 @@ LEASE_SECONDS = RESPONSE_SECONDS_MAX + 5
 HOUR_MS = 3_600_000
 
 
-async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Process refunds until `stop` is set."""
-    await JobWorker(context, JOB).run(stop)
-
-
 async def process(context: WorkerContext, refund: Refund) -> None:
     """Make one attempt: end the refund, or schedule a retry."""
-    conflict_keys = (f"order:{refund.order_id}", f"refund:{refund.refund_id}")
-    order = await context.database.write(lambda tx: _complete_request(tx, refund), conflict_keys=conflict_keys)
+    key = Key(refund.seller_id, refund.application_id, refund.live, OPERATION, refund.order_id, refund.idempotency_key)
+    order_key = conflict_keys.order(refund.order_id)
+    order = await context.database.write(
+        lambda tx: _complete_request(tx, refund, key), conflict_keys=(order_key, conflict_keys.idempotency(key))
+    )
     reached("answer_stored")
     acquirer = context.acquirer(live=bool(refund.live))
     outcome = await request_refund(acquirer, payment_of(order), refund, RESPONSE_SECONDS_MAX)
     reached("asked")
     log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
-    now_ms, has_acquirer = context.clock.now_ms(), acquirer is not None
-    attempt = _Attempt(refund, order, outcome, now_ms, context.settings, has_acquirer=has_acquirer)
+    attempt, now_ms = _Attempt(refund, order, outcome, context.settings, acquirer is not None), context.clock.now_ms()
     await context.database.write(
-        lambda tx: attempt.apply(change_at(tx, now_ms, context.settings)), conflict_keys=conflict_keys
+        lambda tx: attempt.apply(change_at(tx, now_ms, context.settings)), conflict_keys=(order_key,)
     )
     reached("outcome_committed")
 
 
-JOB = Job(refund_store.QUEUE, process, lambda refund: f"refund {refund.refund_id}", LEASE_SECONDS)
+JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process, lease_seconds=LEASE_SECONDS)
 
 
-async def _complete_request(tx: Transaction, refund: Refund) -> Order:
-    """Store `processing` as the response to the refund's request if it has none; return the order."""
+async def _complete_request(tx: Transaction, refund: Refund, key: Key) -> Order:
+    """Store `processing` under the key of the refund's request if it has no response; return the order."""
     order = await store.find(tx, refund.seller_id, refund.order_id)
     assert order is not None, "a refund has an order"
-    key = Key(refund.seller_id, refund.application_id, refund.live, OPERATION, refund.order_id, refund.idempotency_key)
     await complete(tx, key, 201, msgspec.json.encode(refund_response(order, refund)))
     return order
 
@@ -76,37 +72,30 @@ class _Attempt:
     refund: Refund
     order: Order
     outcome: Outcome
-    now_ms: int
     settings: Settings
     has_acquirer: bool
 
     async def apply(self, change: Change) -> None:
-        """End the refund, or schedule a retry."""
-        outcome = self.outcome
+        """End the refund, or schedule a retry. One that was never sent fails: the seller may request it anew."""
+        refund, outcome, waited_ms = self.refund, self.outcome, change.now_ms - self.refund.created_ms
+        is_abandoned = self._was_never_sent() and waited_ms >= self.settings.refund_unsent_hours * HOUR_MS
         if isinstance(outcome, Approved):
-            await refund_store.confirm(change, self.refund, outcome)
-        elif isinstance(outcome, Declined) or self._is_abandoned():
-            await refund_store.fail(change, self.refund)
+            await refund_store.confirm(change, refund, outcome)
+        elif isinstance(outcome, Declined) or is_abandoned:
+            await refund_store.fail(change, refund)
         else:
-            if not self.has_acquirer or self._waited_ms() >= self.settings.acquirer_silent_seconds * 1000:
+            if not self.has_acquirer or waited_ms >= self.settings.acquirer_silent_seconds * 1000:
                 await self._alert_once(change)
-            await refund_store.postpone(change, self.refund, outcome)
-
-    def _waited_ms(self) -> int:
-        return self.now_ms - self.refund.created_ms
-
-    def _was_never_sent(self) -> bool:
-        return isinstance(self.outcome, NotSent) and self.refund.was_never_sent
-
-    def _is_abandoned(self) -> bool:
-        """Return whether no attempt was sent for `refund_unsent_hours`: the seller may request the refund anew."""
-        return self._was_never_sent() and self._waited_ms() >= self.settings.refund_unsent_hours * HOUR_MS
+            await refund_store.postpone(change, refund, outcome)
 
     async def _alert_once(self, change: Change) -> None:
         refund = self.refund
-        if await refund_store.mark_alerted(change, refund):
+        if await JOB.mark_alerted(change, refund):
             body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
             await alert(change, self.order, "refund_needs_person", self._message(), body)
+
+    def _was_never_sent(self) -> bool:
+        return isinstance(self.outcome, NotSent) and self.refund.was_never_sent
 
     def _message(self) -> str:
         if self.has_acquirer:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paydesk.core import ids
-from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer, Call, Handled, ThreePhase
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 LEASE_MARGIN_SECONDS = 2
 """After the response is due, before a worker may claim the refund."""
-WALL = SystemClock()
-"""The machine's clock, which leases follow: the service's clock may be moved in development."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ async def begin(call: Call) -> Begun | Refusal:
         part,
         application_id=call.caller.application_id,
         key=call.headers["x-idempotency-key"],
-        claimed_until_ms=claimed_until_ms(call.clock, call.settings.refund_answer_seconds),
+        claimed_until_ms=claimed_until_ms(call),
     )
     return Begun(refund, payment_of(reserved))
 
@@ -87,16 +84,30 @@ def add(
     `key` is the idempotency key of the request that the refund answers, or "". No worker claims the refund before
     `claimed_until_ms`.
     """
-    refund = _new(reserved, part, application_id, key, change.now_ms)
+    amount_minor = _minor(part, reserved)
+    if amount_minor is None:
+        # All that remains was requested, so nothing else is reserved.
+        amount_minor = reserved.refunding_minor
+    refund = Refund(
+        seller_id=reserved.seller_id,
+        refund_id=f"REF{ids.ulid(change.now_ms)}",
+        order_id=reserved.order_id,
+        application_id=application_id,
+        live=reserved.live,
+        idempotency_key=key,
+        amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
+        amount_minor=amount_minor,
+        status="processing",
+        created_ms=change.now_ms,
+        attempts=1,
+    )
     refund_store.add(change.tx, reserved, refund, claimed_until_ms)
     return refund
 
 
-def claimed_until_ms(clock: Clock, answer_seconds: int) -> int:
-    """Return until when a refund is claimed by its request, which the acquirer has `answer_seconds` to decide."""
-    # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
-    clock.now_ms()
-    return WALL.now_ms() + (answer_seconds + LEASE_MARGIN_SECONDS) * 1000
+def claimed_until_ms(call: Call) -> int:
+    """Return until when a refund is claimed by its request, to which the acquirer must respond before."""
+    return call.wall_ms + (call.settings.refund_answer_seconds + LEASE_MARGIN_SECONDS) * 1000
 
 
 async def ask(call: Call, begun: Begun) -> Outcome:
@@ -137,8 +148,7 @@ PHASES = ThreePhase(begin, ask, end)
 
 
 def _acquirer(call: Call) -> Acquirer | None:
-    acquirer: Acquirer | None = call.state["acquirers"].of(live=call.caller.live)
-    return acquirer
+    return call.shared.acquirers.of(live=call.caller.live)
 
 
 def _part(request: RefundRequest) -> RefundPartRequest | None:
@@ -148,26 +158,6 @@ def _part(request: RefundRequest) -> RefundPartRequest | None:
 
 def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
     return minor_units(part.amount, CURRENCIES[order.currency].decimals) if part is not None else None
-
-
-def _new(reserved: Order, part: RefundPartRequest | None, application_id: int, key: str, now_ms: int) -> Refund:
-    """Return the refund of the reserved amount. If all that remains was requested, nothing else is reserved."""
-    amount_minor = _minor(part, reserved)
-    if amount_minor is None:
-        amount_minor = reserved.refunding_minor
-    return Refund(
-        seller_id=reserved.seller_id,
-        refund_id=f"REF{ids.ulid(now_ms)}",
-        order_id=reserved.order_id,
-        application_id=application_id,
-        live=reserved.live,
-        idempotency_key=key,
-        amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
-        amount_minor=amount_minor,
-        status="processing",
-        created_ms=now_ms,
-        attempts=1,
-    )
 
 
 def _remaining_amount(order: Order, amount_minor: int) -> str:

@@ -10,8 +10,9 @@ from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, reversal_store
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
+from paydesk.payments.lifecycles import PENDING, REVERSING
 from paydesk.payments.outcomes import Paid
-from paydesk.payments.reversal_store import Ending, Reversal, Status
+from paydesk.payments.reversal_store import Ending, Reversal
 
 Outcome = Literal["approved", "declined"]
 
@@ -55,10 +56,10 @@ async def resolve_reversal(
 
 
 def _reversal_fault(
-    order: Order, reversal: Reversal, current: Status, ending: Ending, now_ms: int, *, from_ms: int
+    order: Order, reversal: Reversal, current: str, ending: Ending, now_ms: int, *, from_ms: int
 ) -> str | None:
     """Return why the reversal cannot end as `ending`, or None."""
-    if current != "pending":
+    if current != PENDING.name:
         return f"the reversal is {current}"
     if now_ms < from_ms:
         return f"the acquirer may still confirm it; an operator can resolve it from {rfc3339(from_ms)}"
@@ -83,7 +84,7 @@ async def _check_resolvable(change: Change, order: Order, outcome: Outcome, afte
         raise CANNOT_RESOLVE_ORDER.with_reason(
             "too early", f"the acquirer may still answer; an operator can resolve the order from {rfc3339(from_ms)}"
         )
-    if outcome == "approved" and await inquiry_store.status_of(change.tx, order) == "reversing":
+    if outcome == "approved" and await inquiry_store.status_of(change.tx, order) == REVERSING.name:
         raise CANNOT_RESOLVE_ORDER.with_reason(
             "is being reversed", "the payment is being reversed at the acquirer; the order can only end as declined"
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from paydesk.core.clock import MovableClock, rfc3339
+from paydesk.core.clock import MovableClock
 from paydesk.sandbox import store
 from paydesk.storage.database import Database
 
@@ -34,16 +33,6 @@ async def move(database: Database, clock: MovableClock, change: Callable[[Movabl
         change(moved)
         await _commit(database, moved)
         clock.offset_ms, clock.frozen_ms = moved.offset_ms, moved.frozen_ms
-
-
-def as_json(clock: MovableClock, real_ms: int) -> dict[str, Any]:
-    """Return the clock for the answer, compared with the machine's clock."""
-    now_ms = clock.now_ms()
-    return {
-        "now": rfc3339(now_ms),
-        "frozen": clock.frozen_ms is not None,
-        "offset_seconds": (now_ms - real_ms) / 1000,
-    }
 
 
 async def _commit(database: Database, clock: MovableClock) -> None:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
 
-from paydesk.core.clock import MovableClock
+from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
-from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, store
-from paydesk.sandbox.schemas import AcquirerRequest, ClockMove
+from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
 
 CLOCK_MS_MAX = 4_102_444_800_000
 """The end of 2099."""
@@ -34,7 +33,7 @@ async def receive(call: Call) -> Handled:
 
 async def show_inbox(call: Call) -> Handled:
     """Return the received notifications, newest last."""
-    return Answer(200, {"data": [inbox.as_json(entry) for entry in await store.entries(call.tx)]})
+    return Answer(200, Inbox([inbox.received(entry) for entry in await store.entries(call.tx)]))
 
 
 async def empty_inbox(call: Call) -> Handled:
@@ -50,7 +49,9 @@ async def show_callback(call: Call) -> Handled:
 
 async def show_clock(call: Call) -> Handled:
     """Return the clock's time and offset."""
-    return Answer(200, dev_clock.as_json(_clock(call), time.time_ns() // 1_000_000))
+    clock = _clock(call)
+    now_ms, machine_ms = clock.now_ms(), time.time_ns() // 1_000_000
+    return Answer(200, ClockAnswer(rfc3339(now_ms), clock.frozen_ms is not None, (now_ms - machine_ms) / 1000))
 
 
 async def move_clock(call: Call) -> Handled:
@@ -74,8 +75,7 @@ async def move_clock(call: Call) -> Handled:
 async def authorize(call: Call) -> Handled:
     """Charge at the simulated acquirer, at most once per payment id. The terminal reports the result itself."""
     refuse_revoked(call)
-    acquirers: Acquirers = call.state["acquirers"]
-    acquirer = acquirers.of(call.caller.live)
+    acquirer = call.shared.acquirers.of(call.caller.live)
     if acquirer is None:
         raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
@@ -87,7 +87,7 @@ async def authorize(call: Call) -> Handled:
         request.card.last_digits,
         request.card.entry_mode or "",
     )
-    return Answer(200, _outcome(payment, await acquirer.authorize(payment, card)))
+    return Answer(200, _answer(payment, await acquirer.authorize(payment, card)))
 
 
 def _payment(call: Call, request: AcquirerRequest) -> Payment:
@@ -105,22 +105,21 @@ def _payment(call: Call, request: AcquirerRequest) -> Payment:
     )
 
 
-def _outcome(payment: Payment, outcome: Outcome) -> dict[str, Any]:
+def _answer(payment: Payment, outcome: Outcome) -> AcquirerAnswer:
     match outcome:
         case Approved():
-            decimals = CURRENCIES[payment.currency].decimals
-            return {
-                "outcome": "approved",
-                "amount": decimal_string(outcome.amount_minor, decimals),
-                "authorization_code": outcome.authorization_code or "",
-                "reference_id": outcome.reference_id,
-            }
+            return AcquirerAnswer(
+                "approved",
+                amount=decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals),
+                authorization_code=outcome.authorization_code or "",
+                reference_id=outcome.reference_id,
+            )
         case Declined():
-            return {"outcome": "declined", "status_detail": outcome.detail}
+            return AcquirerAnswer("declined", outcome.detail)
         case NotSent():
-            return {"outcome": "not_sent"}
+            return AcquirerAnswer("not_sent")
         case _:
-            return {"outcome": "unknown"}
+            return AcquirerAnswer("unknown")
 
 
 def _clock(call: Call) -> MovableClock:

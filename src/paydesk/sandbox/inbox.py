@@ -12,6 +12,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.redaction import redacted_answer
 from paydesk.core.secrets import Secret
+from paydesk.sandbox.schemas import Received
 from paydesk.sandbox.store import InboxEntry, Signer
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
 from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_signature
@@ -65,16 +66,16 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid
     return InboxEntry(received_ms, int(valid), header_text, body_text[:BODY_CHARACTERS_MAX])
 
 
-def as_json(entry: InboxEntry) -> dict[str, Any]:
+def received(entry: InboxEntry) -> Received:
     """Return the entry for the answer, with the fields that its body has."""
-    document: dict[str, Any] = {"received_date": rfc3339(entry.received_ms)}
     body = _parsed(entry.body)
-    return document | {
+    return Received(
+        received_date=rfc3339(entry.received_ms),
         **(_subject(body) if isinstance(body, dict) else {}),
-        "signature_valid": bool(entry.signature_valid),
-        "headers": _raw(entry.headers, _parsed(entry.headers)),
-        "body": _raw(entry.body, body),
-    }
+        signature_valid=bool(entry.signature_valid),
+        headers=_raw(entry.headers, _parsed(entry.headers)),
+        body=_raw(entry.body, body),
+    )
 
 
 def _parsed(text: str) -> Any:

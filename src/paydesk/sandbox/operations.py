@@ -7,7 +7,7 @@ from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.sandbox import callback, handlers, inbox, simulated_payments
-from paydesk.sandbox.schemas import ACQUIRER_ANSWER, CLOCK, INBOX, AcquirerRequest, ClockMove, SimulatedRequest
+from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, SimulatedRequest
 
 SIMULATION: tuple[Operation, ...] = (
     Operation(
@@ -42,7 +42,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Receive a notification",
         surface="public",
         handler=handlers.receive,
-        answer={"type": "object"},
+        answer=dict,
         example={},
         transaction="none",
         raw_body=True,
@@ -57,7 +57,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="List the received notifications",
         surface="public",
         handler=handlers.show_inbox,
-        answer=INBOX,
+        answer=Inbox,
         transaction="read",
         development=True,
     ),
@@ -91,7 +91,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Request an authorization from the simulated acquirer",
         surface="device",
         handler=handlers.authorize,
-        answer=ACQUIRER_ANSWER,
+        answer=AcquirerAnswer,
         example={
             "outcome": "approved",
             "amount": "24.90",
@@ -115,7 +115,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Read the clock",
         surface="operator",
         handler=handlers.show_clock,
-        answer=CLOCK,
+        answer=ClockAnswer,
         example={"now": "2026-01-31T14:26:42.109Z", "frozen": False, "offset_seconds": 61.0},
         transaction="none",
         development=True,
@@ -127,7 +127,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Freeze, advance or resume the clock",
         surface="operator",
         handler=handlers.move_clock,
-        answer=CLOCK,
+        answer=ClockAnswer,
         example={"now": "2026-01-31T14:26:42.109Z", "frozen": True, "offset_seconds": 61.0},
         transaction="none",
         body=ClockMove,

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
+from msgspec import Meta
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
-from pydantic_core import PydanticCustomError
 
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.core.model import Model
+from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN
+from paydesk.core.response import Response, Time, one_of
 from paydesk.device.reports import Card, PaymentMethod
-from paydesk.orders.schemas import property_fault
 from paydesk.orders.status import FAILED_DETAILS
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 
 
-def _true(value: bool) -> bool:  # noqa: FBT001  # validators are called with one positional argument
-    if not value:
-        raise PydanticCustomError("property_value", "must be true")
-    return value
-
-
-def _advance(text: str) -> str:
+def _is_advance(text: str) -> bool:
     seconds = typed_seconds(text)
-    if seconds is None or seconds > ADVANCE_SECONDS_MAX:
-        raise PydanticCustomError("property_value", "must be PT61S, 61s, 15m, 3h or 181d, and at most ten years")
-    return text
+    return seconds is not None and seconds <= ADVANCE_SECONDS_MAX
 
 
-True_ = Annotated[bool, AfterValidator(_true), Field(json_schema_extra={"const": True})]
+True_ = Annotated[bool, rule("must be true", bool), Field(json_schema_extra={"const": True})]
 
 
 class ClockMove(Model):
@@ -43,7 +35,7 @@ class ClockMove(Model):
     advance: (
         Annotated[
             str,
-            AfterValidator(_advance),
+            rule("must be PT61S, 61s, 15m, 3h or 181d, and at most ten years", _is_advance),
             Field(examples=["PT61S", "15m", "181d"], json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"}),
         ]
         | None
@@ -53,7 +45,7 @@ class ClockMove(Model):
     @model_validator(mode="after")
     def _is_one_move(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise PydanticCustomError("property_value", "must have exactly one of freeze, advance and resume")
+            raise property_fault("must have exactly one of freeze, advance and resume")
         return self
 
 
@@ -127,52 +119,41 @@ class SimulatedRequest(Model):
     ) = None
 
 
-ACQUIRER_ANSWER: dict[str, Any] = {
-    "type": "object",
-    "required": ["outcome"],
-    "properties": {
-        "outcome": {
-            "enum": ["approved", "declined", "unknown", "not_sent"],
-            "description": "`unknown`: no answer, the card may be charged. `not_sent`: the card was not charged.",
-        },
-        "status_detail": {"enum": list(FAILED_DETAILS), "description": "The reason of a decline."},
-        "amount": {"type": "string"},
-        "authorization_code": {"type": "string"},
-        "reference_id": {"type": "string"},
-    },
-}
+class AcquirerAnswer(Response, frozen=True):
+    """The outcome of a payment at the simulated acquirer."""
 
-CLOCK: dict[str, Any] = {
-    "type": "object",
-    "required": ["now", "frozen", "offset_seconds"],
-    "properties": {
-        "now": {"type": "string", "format": "date-time"},
-        "frozen": {"type": "boolean"},
-        "offset_seconds": {"type": "number", "description": "Seconds ahead of the machine's clock."},
-    },
-}
+    outcome: Annotated[
+        Literal["approved", "declined", "unknown", "not_sent"],
+        Meta(description="`unknown`: no answer, the card may be charged. `not_sent`: the card was not charged."),
+    ]
+    status_detail: Annotated[str, one_of(FAILED_DETAILS, "The reason of a decline.")] | None = None
+    amount: str | None = None
+    authorization_code: str | None = None
+    reference_id: str | None = None
 
-INBOX: dict[str, Any] = {
-    "type": "object",
-    "required": ["data"],
-    "properties": {
-        "data": {
-            "type": "array",
-            "description": "The received notifications, newest last.",
-            "items": {
-                "type": "object",
-                "required": ["received_date", "signature_valid", "headers", "body"],
-                "properties": {
-                    "received_date": {"type": "string", "format": "date-time"},
-                    "action": {"type": "string"},
-                    "order_id": {"type": "string"},
-                    "version": {"type": "integer"},
-                    "user_id": {"type": "integer", "description": "The seller, of topic mp-connect."},
-                    "signature_valid": {"type": "boolean"},
-                    "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-                    "body": {"description": "The JSON body, or its text if it is not JSON."},
-                },
-            },
-        }
-    },
-}
+
+class ClockAnswer(Response, frozen=True):
+    """The clock of the service."""
+
+    now: Time
+    frozen: bool
+    offset_seconds: Annotated[float, Meta(description="Seconds ahead of the machine's clock.")]
+
+
+class Received(Response, frozen=True, kw_only=True):
+    """A received notification, with the fields that its body has."""
+
+    received_date: Time
+    action: str | None = None
+    order_id: str | None = None
+    version: int | None = None
+    user_id: Annotated[int, Meta(description="The seller, of topic mp-connect.")] | None = None
+    signature_valid: bool
+    headers: Annotated[Any, Meta(extra_json_schema={"type": "object", "additionalProperties": {"type": "string"}})]
+    body: Annotated[Any, Meta(description="The JSON body, or its text if it is not JSON.")]
+
+
+class Inbox(Response, frozen=True):
+    """The demo inbox."""
+
+    data: Annotated[list[Received], Meta(description="The received notifications, newest last.")]

@@ -16,10 +16,11 @@ from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status, store
 from paydesk.orders.change import change_of
-from paydesk.orders.handlers import order_key, requested_order
+from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
 from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
+from paydesk.payments.lifecycles import REVERSING
 from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
 from paydesk.sandbox import simulated_orders
@@ -76,7 +77,7 @@ async def _pay(call: Call) -> Handled:
 async def _permit(call: Call) -> Order | Refusal:
     change, order = change_of(call), await lock_test_order(call)
     if order.state == status.CHECK_ON_TERMINAL:
-        if await inquiry_store.status_of(call.tx, order) == "reversing":
+        if await inquiry_store.status_of(call.tx, order) == REVERSING.name:
             # It is being reversed at the acquirer, and will fail.
             return unreachable(call, order)
         await store.detach(change, order)
@@ -136,6 +137,7 @@ async def _fail(call: Call, order: Order) -> Handled:
 
 async def _refund(call: Call) -> Handled:
     """Refund what has not been refunded yet, like a requested refund."""
+    call.read_wall_clock()
     refund = await _write(call, _reserve)
     if not isinstance(refund, Refund):
         return refund
@@ -160,7 +162,7 @@ async def _reserve(call: Call) -> Refund | Refusal:
     reserved = await refund_store.reserve(change, order, None)
     if reserved is None:
         return unreachable(call, order)
-    until_ms = refunds.claimed_until_ms(call.clock, call.settings.refund_answer_seconds)
+    until_ms = refunds.claimed_until_ms(call)
     application_id = call.caller.application_id
     return refunds.add(change, reserved, None, application_id=application_id, key="", claimed_until_ms=until_ms)
 
@@ -185,17 +187,17 @@ def _unknown_outcome(outcome: Outcome) -> Refusal:
 
 
 def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
-    """Run a part of the handler in its own transaction."""
+    """Run a part of the handler in its own transaction, alone: it cannot name the terminal before it has the order."""
 
     async def in_transaction(tx: Transaction) -> T:
         call.begin(tx)
         return await work(call)
 
-    return call.database.write(in_transaction, conflict_keys=order_key(call))
+    return call.database.write(in_transaction)
 
 
 def _simulator(call: Call) -> Simulator:
-    simulator = call.state["acquirers"].of(live=False)
+    simulator = call.shared.acquirers.of(live=False)
     assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection
 from types import TracebackType
 
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.storage.database import Database, T, Unavailable, Work
 
 STALL_SECONDS = 1.0
@@ -61,7 +62,7 @@ class BoundedDatabase:
         self._database, self._limiter = database, Limiter(units_max)
         self.name, self.signals = database.name, database.signals
 
-    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work`, or raise `Busy` at once."""
         with self._limiter:
             return await self._database.write(work, conflict_keys=conflict_keys)

@@ -6,9 +6,10 @@ driver may run it again, and in one transaction with others. Raising rolls it ba
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.signals import Signals
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ class Transaction(Protocol):
 
     @property
     def writes(self) -> int:
-        """A number that grows with every row that the transaction changes."""
+        """A number that grows with every row that the transaction changes and with every deferred statement."""
 
     def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
         """Return the first row, or None."""
@@ -36,7 +37,8 @@ class Transaction(Protocol):
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run a statement at the end of the work, before the commit, and notify the topic if it affected rows.
 
-        For statements whose result the work does not need. They do not see each other's rows.
+        For statements whose result the work does not need. They do not see each other's rows. Raises `WorkError` for a
+        second one that may touch a row of the first.
         """
 
     def notify(self, topic: str) -> None:
@@ -52,11 +54,11 @@ class Database(Protocol):
     name: str
     signals: Signals
 
-    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.
 
-        `conflict_keys` names everything that the work may change or lock (an idempotency key, an order, a terminal, a
-        token): it can then share a transaction with works that have other keys. Without them it may run alone.
+        `conflict_keys` names everything that the work may change or lock (see `core.conflict_keys`): it can then share
+        a transaction with works that have other keys. Without them it may run alone.
 
         Raises `Unavailable` when nothing was committed or the outcome is unknown, `Locked` when another transaction
         kept a row locked for 10 seconds.

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import asyncpg
 
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.signals import Signals
 from paydesk.storage.database import DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase, Work, WorkError
@@ -89,7 +90,7 @@ class PostgresDatabase:
         """Open a first connection. Raises `UnsafeDatabase` or `Unavailable`."""
         self._connections.release(await self._connections.acquire())
 
-    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work` in a transaction, with others if it names its conflict keys. Return after the commit."""
         if not conflict_keys or not self._batched:
             return await self._shielded(self._write, work)
@@ -111,7 +112,7 @@ class PostgresDatabase:
         if is_read_only:
             raise ReadOnly("default_transaction_read_only is on")
 
-    async def _put(self, batches: Batches, work: Work[T], conflict_keys: Iterable[Hashable]) -> T:
+    async def _put(self, batches: Batches, work: Work[T], conflict_keys: Collection[ConflictKey]) -> T:
         self._refuse_when_closed()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         batches.put(BatchUnit(work, conflict_keys, answer))

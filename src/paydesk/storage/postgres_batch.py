@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Generator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.storage.database import Work, WorkError
+from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_many
-from paydesk.storage.postgres_transaction import Deferred, PostgresTransaction, Statement, finish
+from paydesk.storage.postgres_transaction import PostgresTransaction, Statement, finish
 from paydesk.storage.statements import only_reads
 from paydesk.storage.work import Unit, awaited_something_else
 
@@ -30,7 +32,7 @@ class BatchUnit(Unit):
 
     __slots__ = ("conflict_keys", "statement", "steps", "tx")
 
-    def __init__(self, work: Work[Any], conflict_keys: Iterable[Hashable], answer: asyncio.Future[Any]) -> None:
+    def __init__(self, work: Work[Any], conflict_keys: Collection[ConflictKey], answer: asyncio.Future[Any]) -> None:
         super().__init__(work, answer)
         self.conflict_keys = frozenset(conflict_keys)
         self.tx = PostgresTransaction()
@@ -80,7 +82,7 @@ class Batches:
         self._run = run
         self._flushes = 0
         self._flushes_max, self._units_max = flushes_max, units_max
-        self._busy_keys: set[Hashable] = set()
+        self._busy_keys: set[ConflictKey] = set()
 
     def put(self, unit: BatchUnit) -> None:
         """Queue a unit for the next batch that has room."""
@@ -94,7 +96,7 @@ class Batches:
     async def _flush(self) -> None:
         """Run batches until no unit is left whose conflict keys are free."""
         while batch := take(self.waiting, self._units_max, self._busy_keys):
-            keys = set[Hashable]().union(*(unit.conflict_keys for unit in batch))
+            keys = set[ConflictKey]().union(*(unit.conflict_keys for unit in batch))
             self._busy_keys |= keys
             try:
                 await self._run(batch)
@@ -112,7 +114,7 @@ def settle_all(units: list[BatchUnit], error: Exception) -> None:
         unit.settle()
 
 
-def take(waiting: deque[BatchUnit], most: int, busy: AbstractSet[Hashable]) -> list[BatchUnit]:
+def take(waiting: deque[BatchUnit], most: int, busy: AbstractSet[ConflictKey]) -> list[BatchUnit]:
     """Remove and return the first units of the queue with disjoint conflict keys, none of them in `busy`.
 
     The other units keep their order.

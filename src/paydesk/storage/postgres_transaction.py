@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from paydesk.storage.database import Row, Work, WorkError
+from paydesk.storage.deferred import Deferred, refuse_same_row
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_one, execute_together
 from paydesk.storage.statements import only_reads
@@ -27,15 +27,6 @@ class Statement:
 
     def __await__(self) -> Generator[Statement, Any, Any]:
         return (yield self)
-
-
-@dataclass(frozen=True, slots=True)
-class Deferred:
-    """A statement that runs before the commit. `notify` is the topic to notify if it affects rows."""
-
-    sql: str
-    args: tuple[Any, ...]
-    notify: str
 
 
 class PostgresTransaction:
@@ -68,6 +59,7 @@ class PostgresTransaction:
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run the statement before the commit."""
         self._check(sql)
+        refuse_same_row(self.deferred, sql, args)
         self.writes += 1
         self.deferred.append(Deferred(sql, args, notify))
 

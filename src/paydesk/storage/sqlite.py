@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import apsw
 import structlog
 
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.signals import Signals
 from paydesk.storage.database import Locked, Unavailable, Work, WorkError
@@ -116,7 +117,7 @@ class SqliteDatabase:
 
     # Writing ------------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Work[T], *, conflict_keys: Iterable[Hashable] = ()) -> T:
+    async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work` in the next flush and return once its commit is on the disk."""
         del conflict_keys  # Works run one after the other, so all can share a commit.
         self._refuse_when_closed()
@@ -205,6 +206,7 @@ class SqliteDatabase:
             unit.result = run_at_once(unit.work, tx)
             if tx.failed:
                 raise WorkError(SWALLOWED_AN_ERROR)
+            tx.finish()
             unit.topics = tx.topics
         except OUT_OF_SERVICE:
             raise

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import apsw
 
 from paydesk.storage.database import Row, Unavailable, Work, WorkError
+from paydesk.storage.deferred import Deferred, refuse_same_row
 from paydesk.storage.sqlite_file import OUT_OF_SERVICE
 from paydesk.storage.statements import for_sqlite, is_about_rows
 from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
@@ -17,7 +18,7 @@ T = TypeVar("T")
 class SqliteTransaction:
     """What a unit of work awaits. `failed`: the database raised an error, which the work may have caught."""
 
-    __slots__ = ("_connection", "_cursor", "_statements", "_writes_before", "ended", "failed", "topics")
+    __slots__ = ("_connection", "_cursor", "_statements", "_writes_before", "deferred", "ended", "failed", "topics")
 
     def __init__(self, connection: apsw.Connection, cursor: apsw.Cursor) -> None:
         self._connection = connection
@@ -27,6 +28,7 @@ class SqliteTransaction:
         self.ended = False
         self.failed = False
         self.topics: list[str] = []
+        self.deferred: list[Deferred] = []
 
     def _rows(self, sql: str, args: tuple[Any, ...]) -> list[Any]:
         if self.ended:
@@ -53,20 +55,28 @@ class SqliteTransaction:
         return self._connection.changes()
 
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
-        """Run the statement now; SQLite gains nothing by deferring it."""
-        self._rows(sql, args)
-        if notify and self._connection.changes():
-            self.topics.append(notify)
+        """Run the statement before the commit: as late as on PostgreSQL, though SQLite gains nothing by it."""
+        if self.ended:
+            raise WorkError(USED_AFTER_ITS_END)
+        refuse_same_row(self.deferred, sql, args)
+        self.deferred.append(Deferred(sql, args, notify))
+
+    def finish(self) -> None:
+        """Run the deferred statements."""
+        for deferred in self.deferred:
+            self._rows(deferred.sql, deferred.args)
+            if deferred.notify and self._connection.changes():
+                self.topics.append(deferred.notify)
 
     @property
     def writes(self) -> int:
-        """A number that grows with every row that the connection changes."""
-        return self._connection.total_changes()
+        """A number that grows with every row that the connection changes and with every deferred statement."""
+        return self._connection.total_changes() + len(self.deferred)
 
     @property
     def has_changed_something(self) -> bool:
         """Whether there is anything to roll back."""
-        return self.writes != self._writes_before or not all(map(is_about_rows, self._statements))
+        return self._connection.total_changes() != self._writes_before or not all(map(is_about_rows, self._statements))
 
     def notify(self, topic: str) -> None:
         """Notify the topic after the commit."""
@@ -79,10 +89,12 @@ def read(work: Work[T], connection: apsw.Connection, cursor: apsw.Cursor) -> T:
     """Run a work that only reads in the caller's transaction."""
     tx = SqliteTransaction(connection, cursor)
     try:
-        return run_at_once(work, tx)
+        result = run_at_once(work, tx)
+        tx.finish()
     except apsw.ReadOnlyError as error:
         raise WorkError(WROTE_IN_A_READ) from error
     except OUT_OF_SERVICE as error:
         raise Unavailable(str(error)) from error
     finally:
         tx.ended = True
+    return result

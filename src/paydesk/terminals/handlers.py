@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from paydesk.operation import COUNT, Answer, Call, Handled, Query
+from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.terminals import modes, store
-from paydesk.terminals.schemas import ITEMS_MAX, SetupRequest, list_item
+from paydesk.terminals.schemas import (
+    ITEMS_MAX,
+    Paging,
+    SetupAnswer,
+    SetupRequest,
+    TerminalList,
+    TerminalMode,
+    Terminals,
+)
 
+NUMBER = {"type": "integer", "minimum": 0}
 LIMIT = Query(
     "limit",
     {"type": "integer", "minimum": 1, "default": ITEMS_MAX},
     f"Page size. Values above {ITEMS_MAX} mean {ITEMS_MAX}.",
 )
-OFFSET = Query("offset", {"type": "integer", "minimum": 0, "default": 0}, "Number of terminals to skip.")
-STORE_ID = Query("store_id", COUNT, "Only terminals of this store.")
-POS_ID = Query("pos_id", COUNT, "Only terminals of this point of sale.")
+OFFSET = Query("offset", {**NUMBER, "default": 0}, "Number of terminals to skip.")
+STORE_ID = Query("store_id", NUMBER, "Only terminals of this store.")
+POS_ID = Query("pos_id", NUMBER, "Only terminals of this point of sale.")
 
 
 async def list_terminals(call: Call) -> Handled:
@@ -29,13 +38,7 @@ async def list_terminals(call: Call) -> Handled:
         store_id=STORE_ID.number(call.query),
         pos_id=POS_ID.number(call.query),
     )
-    return Answer(
-        200,
-        {
-            "data": {"terminals": [list_item(terminal) for terminal in terminals]},
-            "paging": {"total": total, "offset": offset, "limit": limit},
-        },
-    )
+    return Answer(200, TerminalList(Terminals(terminals), Paging(total, offset, limit)))
 
 
 async def setup(call: Call) -> Handled:
@@ -44,5 +47,4 @@ async def setup(call: Call) -> Handled:
     changes = [modes.Change(item.id, item.operating_mode) for item in request.terminals]
     modes.refuse_repeated(changes)
     await modes.apply(call, changes)
-    terminals = [{"id": change.terminal_id, "operating_mode": change.operating_mode} for change in changes]
-    return Answer(200, {"terminals": terminals})
+    return Answer(200, SetupAnswer([TerminalMode(change.terminal_id, change.operating_mode) for change in changes]))

@@ -9,7 +9,8 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Call
 from paydesk.terminals import store
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.store import OperatingMode, Terminal
+from paydesk.terminals.schemas import OperatingMode
+from paydesk.terminals.store import Terminal
 
 ORDER_MODES: tuple[OperatingMode, ...] = ("PDV", "SELF_SERVICE")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operation import COUNT, TEXT, Operation, array_of, object_of
+from paydesk.operation import Operation
 from paydesk.terminals import handlers
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, ITEMS_MAX, MODE, SetupRequest
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, ITEMS_MAX, SetupAnswer, SetupRequest, TerminalList
 
 LIST = Operation(
     method="GET",
@@ -18,27 +18,7 @@ LIST = Operation(
     scope="read",
     transaction="heavy",
     query=(handlers.LIMIT, handlers.OFFSET, handlers.STORE_ID, handlers.POS_ID),
-    answer=object_of(
-        {
-            "data": object_of(
-                {
-                    "terminals": array_of(
-                        object_of(
-                            {
-                                "id": TEXT,
-                                "terminal_id": TEXT,
-                                "pos_id": COUNT,
-                                "store_id": TEXT,
-                                "external_pos_id": TEXT,
-                                "operating_mode": MODE,
-                            }
-                        )
-                    )
-                }
-            ),
-            "paging": object_of({"total": COUNT, "offset": COUNT, "limit": COUNT}),
-        }
-    ),
+    answer=TerminalList,
     example={
         "data": {
             "terminals": [
@@ -66,7 +46,7 @@ SETUP = Operation(
     handler=handlers.setup,
     scope="write",
     body=SetupRequest,
-    answer=object_of({"terminals": array_of(object_of({"id": TEXT, "operating_mode": MODE}))}),
+    answer=SetupAnswer,
     example={"terminals": [{"id": EXAMPLE_TERMINAL_ID, "operating_mode": "PDV"}]},
     errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND, TERMINAL_BUSY, PRECONDITION_FAILED),
     description="Sets all of the modes, or none. A point of sale can have at most one terminal in mode PDV.",

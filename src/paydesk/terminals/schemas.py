@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
 from paydesk.core.model import Model
-
-if TYPE_CHECKING:
-    from paydesk.terminals.store import ListedTerminal
+from paydesk.core.response import Count, Response
 
 ITEMS_MAX = 50
 EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
-MODE = {"enum": ["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]}
+SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
+OperatingMode = Literal[SettableMode, "UNDEFINED"]
 
 
 class ModeRequest(Model):
@@ -29,7 +28,7 @@ class ModeRequest(Model):
             examples=[EXAMPLE_TERMINAL_ID],
         ),
     ]
-    operating_mode: Literal["PDV", "STANDALONE", "SELF_SERVICE"]
+    operating_mode: SettableMode
 
 
 class SetupRequest(Model):
@@ -38,13 +37,46 @@ class SetupRequest(Model):
     terminals: Annotated[list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX)]
 
 
-def list_item(terminal: ListedTerminal) -> dict[str, Any]:
-    """Return a terminal as the list shows it."""
-    return {
-        "id": terminal.terminal_id,
-        "terminal_id": terminal.terminal_id,
-        "pos_id": terminal.pos_id,
-        "store_id": str(terminal.store_id),
-        "external_pos_id": terminal.external_pos_id,
-        "operating_mode": terminal.operating_mode,
-    }
+class ListedTerminal(Response, frozen=True):
+    """A terminal in the list; `terminal_id` is another name for `id`."""
+
+    id: str
+    terminal_id: str
+    pos_id: Count
+    store_id: str
+    external_pos_id: str
+    operating_mode: OperatingMode
+
+
+class Terminals(Response, frozen=True):
+    """The terminals of a page."""
+
+    terminals: list[ListedTerminal]
+
+
+class Paging(Response, frozen=True):
+    """The position of a page in its list."""
+
+    total: Count
+    offset: Count
+    limit: Count
+
+
+class TerminalList(Response, frozen=True):
+    """A page of the seller's terminals."""
+
+    data: Terminals
+    paging: Paging
+
+
+class TerminalMode(Response, frozen=True):
+    """A terminal and its mode."""
+
+    id: str
+    operating_mode: OperatingMode
+
+
+class SetupAnswer(Response, frozen=True):
+    """The terminals whose modes were set."""
+
+    terminals: list[TerminalMode]

@@ -12,8 +12,8 @@ import msgspec
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
 from paydesk.terminals import stores
+from paydesk.terminals.schemas import ListedTerminal, OperatingMode
 
-OperatingMode = Literal["PDV", "STANDALONE", "SELF_SERVICE", "UNDEFINED"]
 Kind = Literal["terminal", "service"]
 
 VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
@@ -36,17 +36,6 @@ class Terminal:
     session: int
     last_seen_ms: int | None
     created_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTerminal:
-    """A terminal as `GET /terminals/v1/list` shows it."""
-
-    terminal_id: str
-    pos_id: int
-    store_id: int
-    external_pos_id: str
-    operating_mode: OperatingMode
 
 
 class OrderTerminal(msgspec.Struct, frozen=True):
@@ -219,7 +208,11 @@ async def page(
     which = (seller_id, int(live), store_id, pos_id)
     counted = await tx.one(COUNT, *which)
     rows = await tx.all(LIST, *which, limit, offset)
-    return counted[0] if counted else 0, [ListedTerminal(*row) for row in rows]
+    listed = [
+        ListedTerminal(terminal_id, terminal_id, pos_id, str(store_id), external_pos_id, mode)
+        for terminal_id, pos_id, store_id, external_pos_id, mode in rows
+    ]
+    return counted[0] if counted else 0, listed
 
 
 async def mint_token(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> Secret:

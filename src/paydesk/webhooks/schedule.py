@@ -1,12 +1,28 @@
-"""The retry schedule of notifications: pure functions over the configured pauses."""
+"""The lifecycle of a delivery as a table, and its retry schedule: pure functions over the configured pauses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
+from typing import Literal
+
+from paydesk.core.lifecycle import Lifecycle, Move, states_of
 
 JITTER = 0.1
 RETRY_AFTER_SECONDS_MAX = 3600
+
+DeliveryStatus = Literal["pending", "delivered", "exhausted", "superseded", "withdrawn"]
+PENDING, DELIVERED, EXHAUSTED, SUPERSEDED, WITHDRAWN = states_of(DeliveryStatus)
+
+ANNOUNCE = Move("announce", "an event that the subscription matches", (), PENDING)
+DELIVER = Move("deliver", "the receiver answers 2xx", (PENDING,), DELIVERED)
+EXHAUST = Move("exhaust", "the last attempt of the schedule fails", (PENDING,), EXHAUSTED)
+WITHDRAW = Move("withdraw", "the subscription or the seller's authorization has ended", (PENDING,), WITHDRAWN)
+
+DELIVERIES = Lifecycle(
+    "deliveries", (PENDING, DELIVERED, EXHAUSTED, SUPERSEDED, WITHDRAWN), (ANNOUNCE, DELIVER, EXHAUST, WITHDRAW)
+)
+"""No move leads to `superseded`, which is reserved."""
 
 
 def next_attempt_ms(

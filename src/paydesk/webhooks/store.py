@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
+from paydesk.webhooks import schedule
+from paydesk.webhooks.schedule import PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.sending import Outcome
 
 SELLERS_MAX = 200
 
 # $1 is the service's time, for the schedule; $2 the machine's time, for claims.
-SUBSCRIPTIONS_DUE = """
-SELECT DISTINCT subscription_id FROM deliveries WHERE status = 'pending' AND next_ms <= $1 AND claimed_until_ms <= $2
+SUBSCRIPTIONS_DUE = f"""
+SELECT DISTINCT subscription_id FROM deliveries WHERE {PENDING} AND next_ms <= $1 AND claimed_until_ms <= $2
 """
 
-SELLERS_DUE = """
+SELLERS_DUE = f"""
 SELECT seller_id FROM deliveries
- WHERE subscription_id = $1 AND status = 'pending' AND next_ms <= $2 AND claimed_until_ms <= $3
+ WHERE subscription_id = $1 AND {PENDING} AND next_ms <= $2 AND claimed_until_ms <= $3
  GROUP BY seller_id ORDER BY min(next_ms) LIMIT $4
 """
 
-NEXT_DUE = "SELECT min(next_ms) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
+NEXT_DUE = f"SELECT min(next_ms) FROM deliveries WHERE {PENDING} AND next_ms > $1"
 
 # `orders` end for an application when the seller has withdrawn all of its authorizations; `mp-connect` continues.
 TARGET = """
@@ -36,75 +40,67 @@ SELECT url, application_id, topic, secret_generation, key_version,
   FROM subscriptions WHERE subscription_id = $2
 """
 
-WITHDRAW = """
-UPDATE deliveries SET status = 'withdrawn', ended_ms = $3
- WHERE seller_id = $1 AND subscription_id = $2 AND status = 'pending' AND claimed_until_ms <= $4
+WITHDRAW = f"""
+UPDATE deliveries SET {schedule.WITHDRAW.target}, ended_ms = $3
+ WHERE seller_id = $1 AND subscription_id = $2 AND {schedule.WITHDRAW.guard} AND claimed_until_ms <= $4
 """
 
-# In order per order and subscription: a delivery is claimed when no earlier one of both is pending.
-_CLAIM = """
+
+def _earlier(due: str) -> str:
+    """Return the FROM clause of the pending deliveries of the same order and subscription before a `due` one."""
+    return f"""FROM deliveries AS earlier
+                WHERE earlier.seller_id = $1 AND earlier.order_id = {due}.order_id AND earlier.subscription_id = $2
+                  AND earlier.version < {due}.version AND earlier.{PENDING}"""
+
+
+def _claim(events: str, same: str) -> str:
+    """Return the claim of deliveries of a topic, in order: those without an earlier pending one."""
+    return f"""
 UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
  WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
        SELECT due.delivery_id FROM deliveries AS due
-        WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.status = 'pending'
+        WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING}
           AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
-          AND NOT EXISTS (SELECT 1 FROM deliveries AS earlier
-                           WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id
-                             AND earlier.subscription_id = $2 AND earlier.version < due.version
-                             AND earlier.status = 'pending')
+          AND NOT EXISTS (SELECT 1 {_earlier("due")})
         ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING seller_id, delivery_id, subscription_id, order_id, version, attempts, created_ms,
+RETURNING seller_id, delivery_id, subscription_id, order_id, attempts,
           (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
               AND {same})
 """
 
+
 # By topic. For `mp-connect`, `order_id` contains the application's id.
 CLAIM = {
-    TOPIC: _CLAIM.format(events="order_events", same="e.order_id = deliveries.order_id"),
-    CONNECT_TOPIC: _CLAIM.format(
-        events="application_events", same="e.application_id = CAST(deliveries.order_id AS bigint)"
-    ),
+    TOPIC: _claim("order_events", "e.order_id = deliveries.order_id"),
+    CONNECT_TOPIC: _claim("application_events", "e.application_id = CAST(deliveries.order_id AS bigint)"),
 }
 
 # Deliveries behind one that waits for a retry wait as long; otherwise every claim would scan them again.
-DEFER = """
-UPDATE deliveries SET next_ms = (
-       SELECT max(earlier.next_ms) FROM deliveries AS earlier
-        WHERE earlier.seller_id = $1 AND earlier.order_id = deliveries.order_id AND earlier.subscription_id = $2
-          AND earlier.version < deliveries.version AND earlier.status = 'pending' AND earlier.next_ms > $3)
- WHERE seller_id = $1 AND subscription_id = $2 AND status = 'pending' AND next_ms <= $3 AND claimed_until_ms <= $4
-   AND EXISTS (SELECT 1 FROM deliveries AS earlier
-                WHERE earlier.seller_id = $1 AND earlier.order_id = deliveries.order_id
-                  AND earlier.subscription_id = $2 AND earlier.version < deliveries.version
-                  AND earlier.status = 'pending' AND earlier.next_ms > $3)
+DEFER = f"""
+UPDATE deliveries SET next_ms = (SELECT max(earlier.next_ms) {_earlier("deliveries")} AND earlier.next_ms > $3)
+ WHERE seller_id = $1 AND subscription_id = $2 AND {PENDING} AND next_ms <= $3 AND claimed_until_ms <= $4
+   AND EXISTS (SELECT 1 {_earlier("deliveries")} AND earlier.next_ms > $3)
 """
 
 # Not bound to the claim: a 2xx after the claim expired counts.
-DELIVERED = """
-UPDATE deliveries SET status = 'delivered', ended_ms = $3
- WHERE seller_id = $1 AND delivery_id = $2 AND status = 'pending'
+DELIVERED = f"""
+UPDATE deliveries SET {schedule.DELIVER.target}, ended_ms = $3
+ WHERE seller_id = $1 AND delivery_id = $2 AND {schedule.DELIVER.guard}
 """
 
 # A failure counts only if no later attempt has begun.
-FAILED = """
-UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0
- WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND status = 'pending'
-"""
+_LATEST = f"WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND {PENDING}"
 
-EXHAUSTED = """
-UPDATE deliveries SET status = 'exhausted', ended_ms = $4, claimed_until_ms = 0
- WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND status = 'pending'
-"""
+FAILED = f"UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0 {_LATEST}"
 
-RELEASE = """
-UPDATE deliveries SET claimed_until_ms = 0
- WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND status = 'pending'
-"""
+EXHAUSTED = f"UPDATE deliveries SET {schedule.EXHAUST.target}, ended_ms = $4, claimed_until_ms = 0 {_LATEST}"
+
+RELEASE = f"UPDATE deliveries SET claimed_until_ms = 0 {_LATEST}"
 
 # The order's later deliveries, and deliveries created after $4, the receiver's last success that this node recorded.
-PULL_FORWARD = """
+PULL_FORWARD = f"""
 UPDATE deliveries SET next_ms = $5
- WHERE seller_id = $1 AND subscription_id = $2 AND status = 'pending' AND next_ms > $5
+ WHERE seller_id = $1 AND subscription_id = $2 AND {PENDING} AND next_ms > $5
    AND (order_id = $3 OR created_ms > $4)
 """
 
@@ -130,40 +126,27 @@ class Target:
 class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
-    For topic `mp-connect`, `order_id` is the application's id.
+    For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
     """
 
-    topic: str
+    target: Target
+    claimed_ms: int
     seller_id: int
     delivery_id: str
     subscription_id: str
     order_id: str
-    version: int
     attempt: int
-    created_ms: int
     body: str
 
     @property
     def data_id(self) -> str:
         """`data.id` in the query and in `X-Signature`: the order's id in lower case, or the seller's."""
-        return str(self.seller_id) if self.topic == CONNECT_TOPIC else self.order_id.lower()
+        return str(self.seller_id) if self.target.topic == CONNECT_TOPIC else self.order_id.lower()
 
     @property
     def event_id(self) -> str:
         """The id of the notification."""
         return self.delivery_id.partition(".")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt with its outcome: the beginning of an answer, or an error."""
-
-    attempt: int
-    started_ms: int
-    duration_ms: int
-    answer_status: int | None
-    answer_body: str
-    error: str | None
 
 
 async def subscriptions_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[str]:
@@ -188,41 +171,32 @@ async def target(tx: Transaction, seller_id: int, subscription_id: str) -> Targe
     return Target(*row) if row else None
 
 
-async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, now_ms: int, wall_ms: int) -> None:
+async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, claim: Claim) -> None:
     """Withdraw all unclaimed pending deliveries of a subscription that has ended for this seller."""
-    await tx.run(WITHDRAW, seller_id, subscription_id, now_ms, wall_ms)
+    await tx.run(WITHDRAW, seller_id, subscription_id, claim.now_ms, claim.wall_ms)
 
 
-async def claim(
-    tx: Transaction,
-    seller_id: int,
-    subscription_id: str,
-    *,
-    topic: str = TOPIC,
-    now_ms: int,
-    wall_ms: int,
-    until_ms: int,
-    limit: int,
-) -> list[Claimed]:
-    """Claim up to `limit` due deliveries until `until_ms`, each for one attempt."""
-    rows = await tx.all(CLAIM[topic], seller_id, subscription_id, now_ms, wall_ms, until_ms, limit)
-    if len(rows) < limit:
-        await tx.run(DEFER, seller_id, subscription_id, now_ms, wall_ms)
-    return [Claimed(topic, *row) for row in rows]
+async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:
+    """Claim due deliveries, each for one attempt."""
+    receiver, times = (seller_id, subscription_id), (claim.now_ms, claim.wall_ms)
+    rows = await tx.all(CLAIM[target.topic], *receiver, *times, claim.until_ms, claim.limit)
+    if len(rows) < claim.limit:
+        await tx.run(DEFER, *receiver, *times)
+    return [Claimed(target, claim.now_ms, *row) for row in rows]
 
 
-async def add_attempt(tx: Transaction, claimed: Claimed, attempt: Attempt) -> None:
+async def add_attempt(tx: Transaction, claimed: Claimed, outcome: Outcome, milliseconds: int) -> None:
     """Insert an attempt, unless it is recorded already."""
     await tx.run(
         ADD_ATTEMPT,
         claimed.seller_id,
         claimed.delivery_id,
-        attempt.attempt,
-        attempt.started_ms,
-        attempt.duration_ms,
-        attempt.answer_status,
-        attempt.answer_body,
-        attempt.error,
+        claimed.attempt,
+        claimed.claimed_ms,
+        milliseconds,
+        outcome.status,
+        outcome.body,
+        outcome.error,
     )
 
 

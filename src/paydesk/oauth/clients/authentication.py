@@ -41,9 +41,9 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
     A client in this node's cache is not looked up. If `work` then refuses without a write, the client is looked up and
     `work` runs again, since the cached application may be outdated by seconds.
     """
-    cache: AuthenticationCache | None = call.state.get("authentication_cache")
+    cache = call.shared.authentication_cache
     client_id, client_secret = credentials.client_id, credentials.client_secret
-    cached = cache.find(client_id, client_secret, call.now_ms) if cache is not None else None
+    cached = cache.find(client_id, client_secret, call.now_ms)
     if cached is not None:
         _count_request(call, cached)
         call.logged_application_id = cached.application_id
@@ -63,9 +63,7 @@ async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer 
     return await work(application)
 
 
-async def _authenticate(
-    call: Call, credentials: Credentials, cache: AuthenticationCache | None
-) -> Application | Refusal:
+async def _authenticate(call: Call, credentials: Credentials, cache: AuthenticationCache) -> Application | Refusal:
     """Return the application, or return or raise the refusal; a failure is counted."""
     client_id = credentials.client_id
     try:
@@ -79,19 +77,17 @@ async def _authenticate(
 
 
 def _count_failure(call: Call, client_id: str) -> None:
-    throttle: ClientThrottle | None = call.state.get("client_throttle")
-    if throttle is not None and not call.throttle_counted:
+    if not call.throttle_counted:
         call.throttle_counted = True
-        throttle.failed(applications.number(client_id), call.address)
+        call.shared.client_throttle.failed(applications.number(client_id), call.address)
 
 
 def _count_request(call: Call, application: Application) -> None:
     """Refuse a client that calls too often. A call counts once, however often its transaction is retried."""
-    throttle: ClientThrottle | None = call.state.get("client_throttle")
-    if throttle is None or call.throttle_counted:
+    if call.throttle_counted:
         return
     call.throttle_counted = True
-    seconds = throttle.succeeded(application.application_id, call.address)
+    seconds = call.shared.client_throttle.succeeded(application.application_id, call.address)
     if seconds is not None:
         raise _limited("client calls too often", seconds)
 

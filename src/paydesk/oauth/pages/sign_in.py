@@ -8,7 +8,7 @@ from functools import partial
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.throttle import FAILURES_PER_ALERT, SignInThrottle
+from paydesk.oauth.clients.throttle import FAILURES_PER_ALERT
 from paydesk.oauth.consent import authorization, sellers, sessions
 from paydesk.oauth.consent.errors import (
     FORM_OUTDATED,
@@ -93,7 +93,7 @@ async def sign_in(call: Call) -> Answer:
 async def _authenticate(request: SellerRequest, email: str, password: str) -> str | Refusal:
     """Return the cookie of a new session if the password is right. Only then may it raise SELLER_SUSPENDED."""
     call, known_browser = request.call, request.is_known_browser(email)
-    throttle: SignInThrottle = call.state["sign_in_throttle"]
+    throttle = call.shared.sign_in_throttle
     seconds = throttle.refusal(email, call.address, known_browser=known_browser)
     if seconds is not None:
         return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})

@@ -14,7 +14,9 @@ from typing import TypeVar
 
 import msgspec
 
+from paydesk.core import conflict_keys
 from paydesk.core.clock import Clock
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.payments.acquirer import (
     Acquirers,
     Approved,
@@ -95,8 +97,8 @@ class Simulator:
         async def work(tx: Transaction) -> LedgerPayment:
             return await store.add_payment(tx, self._ledger_payment(payment, Plan(), now_ms, card))
 
-        conflict_keys = _conflict_keys("payment", payment, payment.payment_id, is_counted=False)
-        return _outcome(await self._database.write(work, conflict_keys=conflict_keys))
+        keys = _keys("payment", payment, payment.payment_id, is_counted=False)
+        return _outcome(await self._database.write(work, conflict_keys=keys))
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return what the ledger says; `NotFound` until a late answer is visible."""
@@ -165,10 +167,11 @@ class Simulator:
         applicable = rules.of_operation((*own_rules, *self._script), operation)
         is_counted = rules.are_random(applicable) or rules.plan(applicable).depends_on_attempt
 
+        now_ms = self._clock.now_ms()
+
         async def work(tx: Transaction) -> tuple[T | Unknown | NotSent, int]:
             ordinal, attempt = 0, 1
             if is_counted:
-                now_ms = self._clock.now_ms()
                 ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
             request = Request(operation, key, attempt, rules.plan(applicable, self._seed, ordinal))
             return _failed_attempt(request) or await effect(tx, request), request.plan.delay_ms
@@ -177,8 +180,8 @@ class Simulator:
             if operation == "inquiry" and not is_counted:
                 outcome, delay_ms = await self._database.read(work)
             else:
-                conflict_keys = _conflict_keys(operation, payment, key, is_counted=is_counted)
-                outcome, delay_ms = await self._database.write(work, conflict_keys=conflict_keys)
+                keys = _keys(operation, payment, key, is_counted=is_counted)
+                outcome, delay_ms = await self._database.write(work, conflict_keys=keys)
         except (Unavailable, Locked) as error:
             return Unknown(f"the simulator ledger is unavailable: {error}")
         return await self._delayed(delay_ms, outcome)
@@ -250,12 +253,13 @@ def _outcome(row: LedgerPayment | Movement) -> Approved | Declined:
     return Approved(row.reference_id, row.amount_minor, row.authorization_code, card, row.installments)
 
 
-def _conflict_keys(operation: Operation, payment: Payment, key: str, *, is_counted: bool) -> tuple[str, ...]:
-    names = [f"{payment.merchant_id}:{payment.payment_id}", f"{payment.merchant_id}:{operation}:{key}"]
-    if is_counted:
-        # Ordinals are assigned one at a time per seller and operation.
-        names.append(f"{payment.merchant_id}:{operation}")
-    return tuple(f"simulator:{name}" for name in names)
+def _keys(operation: Operation, payment: Payment, key: str, *, is_counted: bool) -> tuple[ConflictKey, ...]:
+    seller_id = payment.merchant_id
+    keys = (
+        conflict_keys.simulated_payment(seller_id, payment.payment_id),
+        conflict_keys.simulated_request(seller_id, operation, key),
+    )
+    return (*keys, conflict_keys.simulated_requests(seller_id, operation)) if is_counted else keys
 
 
 def _digits(kind: str, key: str, count: int) -> str:

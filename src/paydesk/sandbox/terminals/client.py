@@ -14,6 +14,7 @@ import msgspec
 
 from paydesk import __version__
 from paydesk.core.secrets import Secret
+from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals.journal import Entry
 
 if TYPE_CHECKING:
@@ -55,34 +56,6 @@ class Pace:
             except ServiceUnavailable:
                 await self.back_off(failures)
                 failures += 1
-
-
-class OrderOffered(msgspec.Struct, frozen=True, tag_field="type", tag="order"):
-    """An order for this terminal. Its status does not change before the terminal acknowledges the lease."""
-
-    lease_id: str
-    order: dict[str, Any]
-
-
-class CancelRequested(msgspec.Struct, frozen=True, tag_field="type", tag="cancel"):
-    """The application asks the terminal to cancel the order."""
-
-    lease_id: str
-
-
-class OrderExpired(msgspec.Struct, frozen=True, tag_field="type", tag="expired"):
-    """The order has expired."""
-
-    lease_id: str
-
-
-class ModeChanged(msgspec.Struct, frozen=True, tag_field="type", tag="mode"):
-    """The seller changed the terminal's operating mode."""
-
-    operating_mode: str
-
-
-Message = OrderOffered | CancelRequested | OrderExpired | ModeChanged
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -144,10 +117,9 @@ class DeviceClient:
         if reply.status != 200:
             raise ServiceUnavailable(f"next was answered with {reply.status} {reply.code}")
         try:
-            message: Message = msgspec.json.decode(reply.raw, type=Message)
+            return msgspec.json.decode(reply.raw, type=Message)
         except msgspec.DecodeError:
             return None
-        return message
 
     async def acknowledge(self, lease_id: str) -> Reply:
         """Acknowledge that the order has arrived and is displayed."""

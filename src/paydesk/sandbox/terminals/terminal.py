@@ -12,19 +12,9 @@ from functools import partial
 
 import structlog
 
+from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals import scripts
-from paydesk.sandbox.terminals.client import (
-    CancelRequested,
-    DeviceClient,
-    Message,
-    ModeChanged,
-    OrderExpired,
-    OrderOffered,
-    Pace,
-    ServiceUnavailable,
-    SessionEnded,
-    Verdict,
-)
+from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
 from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.payment import NEVER_CHARGED, Device, conclude, play, resume_authorization
 from paydesk.sandbox.terminals.reporter import Reporter
@@ -130,14 +120,14 @@ class Terminal:
 
     async def _handle(self, message: Message) -> None:
         match message:
-            case OrderOffered(lease_id, order):
+            case Message("order", str(lease_id), order=dict(order)):
                 await self._offered(lease_id, order)
-            case CancelRequested(lease_id):
+            case Message("cancel", str(lease_id)):
                 done = await self._drop(lease_id)
                 await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
-            case OrderExpired(lease_id):
+            case Message("expired", str(lease_id)):
                 await self._drop(lease_id)
-            case ModeChanged(operating_mode):
+            case Message("mode", operating_mode=str(operating_mode)):
                 self.operating_mode = operating_mode
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
 

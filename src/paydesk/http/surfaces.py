@@ -1,0 +1,188 @@
+"""What differs between the surfaces: one `SurfacePolicy` each, which the endpoint, the replies and the docs follow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from paydesk.core import errors
+from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.http import body, validation
+from paydesk.oauth.clients import authentication
+from paydesk.oauth.errors import INVALID_REQUEST
+from paydesk.operation import Answer, Caller, Operation, Surface
+from paydesk.web import html
+
+if TYPE_CHECKING:
+    from paydesk.http.rate_limit import BearerRates, CheckRate
+    from paydesk.http.request import Request
+    from paydesk.shared import Shared
+
+Authenticate = Callable[[str | None, int], Awaitable[Caller]]
+Json = dict[str, Any]
+
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+NO_STORE = (("cache-control", "no-store"), ("pragma", "no-cache"))
+READ_ONCE = frozenset(
+    {
+        "authorization",
+        "content-type",
+        "content-encoding",
+        "origin",
+        "x-idempotency-key",
+        "x-allow-cancelable-status",
+        "x-test-token",
+        "x-request-id",
+    }
+)
+"""Headers that must not be repeated: proxies disagree about which value is used."""
+IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
+"""Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
+
+
+def listed(refusal: Refusal) -> Json:
+    """Return an error's body with a list of errors."""
+    message = refusal.public_message
+    if refusal.faults:
+        listed = [
+            {"code": fault.kind.code, "message": fault.message or fault.kind.message, "details": [fault.detail]}
+            for fault in refusal.faults
+        ]
+    else:
+        listed = [{"code": refusal.kind.code, "message": message, "details": list(refusal.details)}]
+    first = listed[0]
+    body = {"errors": listed, "error": first["code"], "message": first["message"], "status": refusal.kind.status}
+    if refusal.kind is errors.UNAUTHORIZED:
+        body["code"] = refusal.kind.code
+    return {**body, **refusal.extra}
+
+
+def _flat(refusal: Refusal) -> Json:
+    """Return an error's body in the format of RFC 6749 section 5.2 and of official clients."""
+    message = refusal.public_message
+    return {
+        "message": message,
+        "error": refusal.kind.code,
+        "error_description": message,
+        "status": refusal.kind.status,
+        "cause": [],
+    }
+
+
+def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared) -> tuple[Any, Any]:
+    raw = raw or b"{}"  # A missing body counts as an empty object; the model reports missing fields.
+    document = body.parse_json(raw)
+    if operation.body is None:
+        return document, document
+    context = {
+        "currency": caller.currency,
+        "amount_minor_min": shared.settings.order_amount_minor_min,
+        "loopback_allowed": shared.development,
+        "references_checked": shared.settings.card_numbers_refused_in_references,
+    }
+    model, faults = validation.validate(operation.body, document, raw, context)
+    if faults:
+        raise validation.refused(faults)
+    return document, model
+
+
+def _read_form(operation: Operation, raw: bytes, _caller: Caller, _shared: Shared) -> tuple[Any, Any]:
+    return raw, validation.validate_form(operation.body, raw)
+
+
+def _read_token_request(request: Request, raw: bytes, address: str, shared: Shared) -> Json:
+    """Return the body, a form or JSON. The throttle is checked before anything else in it."""
+    document: Any = {}
+    if raw:
+        is_form = request.check_body_headers((JSON, FORM)) == FORM
+        document = body.parse_form(raw) if is_form else body.parse_json(raw)
+    if not isinstance(document, dict):
+        raise INVALID_REQUEST.with_reason("the body is not an object")
+    authentication.check_throttled(shared.client_throttle, document, address)
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class SurfacePolicy:
+    """How the endpoints of a surface check requests and format errors."""
+
+    authenticate: Callable[[Shared], Authenticate] | None = None
+    """Returns the function that authenticates a bearer token; None: the surface has no bearer tokens."""
+    check_rate: Callable[[BearerRates], CheckRate | None] = lambda _: None
+    """Returns the function that counts a caller's request, or None without a limit."""
+    may_forbid: Callable[[Operation], bool] = lambda _: False
+    """Whether an authenticated caller may be forbidden: if suspended, or an operator with a read-only role. A terminal
+    never is, because its order must be finished."""
+
+    media_types: tuple[str, ...] = (JSON,)
+    read_first: Callable[[Request, bytes, str, Shared], Json] | None = None
+    """Reads the body before any header or credential is checked; the handler validates it."""
+    read_body: Callable[[Operation, bytes, Caller, Shared], tuple[Any, Any]] = _read_json
+    """Returns the parsed body, and what the handler gets: an instance of the operation's model if it has one."""
+    query_beside_body: bool = True
+    """Whether a request with a body may have query parameters."""
+    read_once: frozenset[str] = READ_ONCE
+
+    malformed: ErrorKind = errors.BAD_REQUEST
+    """The refusal of repeated headers and of a query beside a body."""
+    replaced: Mapping[ErrorKind, ErrorKind] = field(default_factory=dict)
+    """Refusals that this surface answers as another."""
+    error_body: Callable[[Refusal], Json] = listed
+    error_schema: str = "Error"
+    """The schema of `error_body` in the OpenAPI document."""
+    error_page: Callable[[Refusal, Mapping[str, str]], Answer] | None = None
+    """Returns the page, in the language of the request's headers, that is sent instead of `error_body`."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Added to every response."""
+
+
+POLICIES: Mapping[Surface, SurfacePolicy] = {
+    "application": SurfacePolicy(
+        authenticate=lambda shared: shared.bearers.caller,
+        check_rate=lambda rates: rates.check_application,
+        may_forbid=lambda _: True,
+    ),
+    "token": SurfacePolicy(
+        media_types=(JSON, FORM),
+        read_first=_read_token_request,
+        query_beside_body=False,
+        read_once=READ_ONCE - IGNORED_BY_TOKENS,
+        malformed=INVALID_REQUEST,
+        # RFC 6749 section 5.2 requires it.
+        replaced=dict.fromkeys(
+            (
+                errors.PAYLOAD_TOO_LARGE,
+                errors.UNSUPPORTED_MEDIA_TYPE,
+                errors.JSON_SYNTAX_ERROR,
+                errors.UNSUPPORTED_HEADER,
+                *errors.BODY_FAULTS,
+            ),
+            INVALID_REQUEST,
+        ),
+        error_body=_flat,
+        error_schema="TokenError",
+        headers=NO_STORE,
+    ),
+    "device": SurfacePolicy(
+        authenticate=lambda shared: shared.device_bearers.caller,
+        check_rate=lambda rates: rates.check_device,
+    ),
+    "operator": SurfacePolicy(
+        authenticate=lambda shared: shared.operator_bearers.caller,
+        may_forbid=lambda operation: operation.method != "GET",
+    ),
+    "page": SurfacePolicy(
+        media_types=(FORM,),
+        read_body=_read_form,
+        # Browsers do not send malformed forms.
+        replaced=dict.fromkeys((errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS), errors.BAD_REQUEST),
+        error_page=html.error_page,
+    ),
+    "public": SurfacePolicy(),
+}
+
+
+def policy_of_path(path: str) -> SurfacePolicy:
+    """Return the policy for the errors of a request that reaches no operation."""
+    return POLICIES["token" if path.startswith("/oauth/") else "application"]

@@ -1,0 +1,129 @@
+"""What an inquiry and the reversal of a late approval share: one attempt at the acquirer, step by step.
+
+An attempt inquires about the payment and commits what follows. If that is the intent to reverse the payment, it does
+so under the job's own key, and commits the outcome. Without one the job is retried; operators are alerted once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from paydesk.core import conflict_keys
+from paydesk.core.crash_points import reached
+from paydesk.orders import store
+from paydesk.orders.change import Change, change_at
+from paydesk.orders.order import Order
+from paydesk.payments.acquirer import Acquirer, InquiryResult, NotFound, Outcome, payment_of, response
+from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
+from paydesk.payments.outcomes import alert
+from paydesk.storage.database import Transaction
+
+if TYPE_CHECKING:
+    from paydesk.core.worker import WorkerContext
+    from paydesk.operator_events import Kind
+
+J = TypeVar("J", bound=OpenJob)
+R = TypeVar("R")
+
+
+class Attempt(ABC, Generic[J]):
+    """One attempt of a job, with the job's row."""
+
+    inquiry_event: str
+    reversal_event: str
+    """The log events of the two answers; `log_facts` are further fields."""
+    log_facts: dict[str, str]
+    alert_kind: Kind
+    evidence: dict[str, str]
+    """The body of an alert. Its message is `no_acquirer`, or `silence` and `advice` after `acquirer_silent_seconds`."""
+    no_acquirer: str
+    silence: str
+    advice: str
+    pauses_seconds: tuple[int, ...]
+    is_intended: bool
+    """Whether the intent to reverse the payment is committed."""
+
+    def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order) -> None:
+        self._context, self.settings = context, context.settings
+        self.job, self.row, self.order = job, row, order
+        self.acquirer = context.acquirer(live=bool(row.live))
+        self.not_found_ms = context.settings.inquiry_not_found_seconds * 1000
+        """For so long a payment must not be found before it is reversed."""
+
+    @classmethod
+    async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
+        """Return an attempt of the claimed row."""
+        order = await context.database.read(lambda tx: store.find(tx, row.seller_id, row.order_id))
+        assert order is not None, "a job has an order"
+        return cls(context, job, row, order)
+
+    @abstractmethod
+    def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
+        """Request the reversal under the job's own key."""
+
+    @abstractmethod
+    async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
+        """Apply the answer of an inquiry; return whether the payment is to be reversed."""
+
+    @abstractmethod
+    async def apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
+        """Apply the outcome of the reversal."""
+
+    async def make(self) -> None:
+        """Inquire, unless the intent to reverse is committed, and reverse if it is; without an acquirer, wait."""
+        if self.acquirer is None:
+            await self.commit(self._wait_for_acquirer)
+        elif self.is_intended or await self._inquire(self.acquirer):
+            await self._reverse(self.acquirer)
+
+    async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
+        """Commit the effect of a step in one transaction that locks the order's row."""
+        database, settings, now_ms = self._context.database, self.settings, self._context.clock.now_ms()
+
+        async def work(tx: Transaction) -> R:
+            current = await store.lock(tx, self.order.seller_id, self.order.order_id)
+            assert current is not None, "orders are never deleted"
+            return await effect(change_at(tx, now_ms, settings), current)
+
+        keys = conflict_keys.order(self.order.order_id), conflict_keys.terminal(self.order.terminal_id)
+        return await database.write(work, conflict_keys=keys)
+
+    async def retry(self, change: Change, order: Order, result: InquiryResult) -> None:
+        """Schedule a retry after the pause; of a payment not found, no later than it can be reversed."""
+        waited_ms = change.now_ms - self.row.created_ms
+        if waited_ms >= self.settings.acquirer_silent_seconds * 1000:
+            message = f"{self.silence} for {waited_ms // 1000} s ({describe(result)}). {self.advice}"
+            await self.alert_once(change, order, message)
+        at_ms = next_attempt_ms(self.row.attempts, change.now_ms, self.pauses_seconds)
+        if isinstance(result, NotFound) and waited_ms < self.not_found_ms:
+            at_ms = min(at_ms, self.row.created_ms + self.not_found_ms)
+        await self.job.postpone(change.tx, self.row, at_ms)
+
+    async def alert_once(self, change: Change, order: Order, message: str) -> None:
+        """Alert operators, unless they were alerted about this job before."""
+        if await self.job.mark_alerted(change, self.row):
+            await alert(change, order, self.alert_kind, message, self.evidence)
+
+    async def _inquire(self, acquirer: Acquirer) -> bool:
+        result = await response(acquirer.inquire(payment_of(self.order)))
+        reached("inquired")
+        self._log(self.inquiry_event, result)
+        is_intended = await self.commit(lambda change, order: self.apply(change, order, result))
+        reached("intent_committed" if is_intended else "outcome_committed")
+        return is_intended
+
+    async def _reverse(self, acquirer: Acquirer) -> None:
+        outcome = await response(self.request_reversal(acquirer))
+        reached("reversal_asked")
+        self._log(self.reversal_event, outcome)
+        await self.commit(lambda change, order: self.apply_reversal(change, order, outcome))
+        reached("outcome_committed")
+
+    async def _wait_for_acquirer(self, change: Change, order: Order) -> None:
+        await self.alert_once(change, order, self.no_acquirer)
+        await self.job.postpone(change.tx, self.row, change.now_ms + self.pauses_seconds[-1] * 1000)
+
+    def _log(self, event: str, result: InquiryResult) -> None:
+        log.info(event, order=self.row.order_id, **self.log_facts, attempt=self.row.attempts, outcome=describe(result))

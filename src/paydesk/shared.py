@@ -1,0 +1,55 @@
+"""The objects that the endpoints and handlers of a process share. `app.create_shared` creates them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paydesk.core.clock import Clock
+    from paydesk.core.keys import Keys
+    from paydesk.device.gateway import Gateway
+    from paydesk.events.readers import Readers
+    from paydesk.health.readiness import Readiness
+    from paydesk.http.rate_limit import BearerRates
+    from paydesk.oauth.bearer import Bearers
+    from paydesk.oauth.clients.authentication_cache import AuthenticationCache
+    from paydesk.oauth.clients.throttle import ClientThrottle, SignInThrottle
+    from paydesk.operator_events import Reporter
+    from paydesk.operators.credentials import OperatorBearers
+    from paydesk.payments.acquirer import Acquirers
+    from paydesk.sandbox.terminals.fleet import Fleet
+    from paydesk.settings import Settings
+    from paydesk.storage.database import Database
+    from paydesk.terminals.bearer import DeviceBearers
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The shared objects of one listener of a process."""
+
+    settings: Settings
+    database: Database
+    """Refuses units of work above `requests_max`."""
+    keys: Keys
+    clock: Clock
+    wall: Clock
+    """The machine's clock, which leases follow: `clock` may be moved in development."""
+    host_names: frozenset[str]
+    """The accepted values of `Host`."""
+    development: bool
+    """Whether this is `paydesk dev`: it has the development operations, and URLs may lead to this machine."""
+    bearers: Bearers
+    device_bearers: DeviceBearers
+    operator_bearers: OperatorBearers
+    bearer_rates: BearerRates
+    client_throttle: ClientThrottle
+    sign_in_throttle: SignInThrottle
+    authentication_cache: AuthenticationCache
+    gateway: Gateway
+    event_readers: Readers
+    acquirers: Acquirers
+    readiness: Readiness
+    reporter: Reporter
+    fleet: Fleet | None = None
+    """The virtual terminals of `paydesk dev`."""

@@ -1,0 +1,52 @@
+"""The shared objects of a service under test, as `app.create_shared` makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+from paydesk.app import create_shared
+from paydesk.core.clock import Clock, SystemClock
+from paydesk.core.keys import Keys
+from paydesk.device.gateway import Gateway
+from paydesk.health.readiness import Readiness
+from paydesk.http.rate_limit import BearerRates
+from paydesk.oauth.clients.authentication_cache import AuthenticationCache
+from paydesk.oauth.clients.throttle import ClientThrottle
+from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.settings import UNTHROTTLED, Settings
+from paydesk.shared import Shared
+from paydesk.storage.database import Database
+
+KEYS = Keys(1, {1: b"k" * 32})
+
+
+class Chosen(TypedDict, total=False):
+    """The objects that a test chooses itself."""
+
+    wall: Clock
+    bearer_rates: BearerRates
+    client_throttle: ClientThrottle
+    authentication_cache: AuthenticationCache
+    gateway: Gateway
+    acquirers: Acquirers
+    readiness: Readiness
+    fleet: Fleet
+
+
+def make_shared(
+    database: Database,
+    settings: Settings | None = None,
+    clock: Clock | None = None,
+    *,
+    keys: Keys = KEYS,
+    development: bool = False,
+    **chosen: Unpack[Chosen],
+) -> Shared:
+    """Return shared objects that throttle only what `settings` says itself."""
+    settings = settings or Settings()
+    unset = {name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
+    settings = settings.model_copy(update=unset)
+    shared = create_shared(settings, database, keys, clock or SystemClock(), development=development)
+    return replace(shared, **chosen)

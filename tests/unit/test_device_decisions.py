@@ -1,0 +1,170 @@
+"""Decisions on results: the table, and how an order and a report become its row and column."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from paydesk.device.decisions import (
+    CLAIMING,
+    TABLE,
+    Decision,
+    Reported,
+    Situation,
+    error_of,
+    reported_of,
+    situation_of,
+)
+from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.device.reports import Report
+from paydesk.orders import status
+from paydesk.orders.order import Order
+from paydesk.orders.status import State
+
+ORDER = Order(
+    seller_id=1,
+    order_id="ORD01J67CQQH5904WDBVZEM4JMEP3",
+    application_id=1,
+    live=0,
+    terminal_id="T",
+    status="at_terminal",
+    status_detail="at_terminal",
+    payment_status_detail="at_terminal",
+    version=2,
+    currency="BRL",
+    country="BRA",
+    amount="24.90",
+    amount_minor=2490,
+    external_reference=None,
+    description=None,
+    expiration_time="PT15M",
+    config="{}",
+    integration_data="{}",
+    created_ms=1,
+    updated_ms=1,
+    expires_ms=900_000,
+)
+APPROVED = {"outcome": "approved", "paid_amount": "24.90", "payment_method": {"id": "pix", "type": "bank_transfer"}}
+BY_CARD = {**APPROVED, "payment_method": {"id": "visa", "type": "credit_card"}}
+CARD = {"first_digits": "503175", "last_digits": "6351"}
+
+
+def order(state: State = status.AT_TERMINAL, **columns: object) -> Order:
+    """Return an order in a state."""
+    of_state = {"status": state.status, "status_detail": state.detail, "payment_status_detail": state.payment_detail}
+    return msgspec.structs.replace(ORDER, **of_state, **columns)
+
+
+def test_the_table_is_complete() -> None:
+    """Every pair has a decision, but for the payment of an order that has none; every decision occurs."""
+    every = {(reported, situation) for reported in get_args(Reported) for situation in get_args(Situation)}
+    without = {("payment", situation) for situation in get_args(Situation) if situation != "paid"}
+    assert set(TABLE) == every - without
+    assert set(TABLE.values()) == set(get_args(Decision))
+
+
+def test_no_approval_is_lost() -> None:
+    """An approval ends the order, is reversed, or is inquired; only the order's own payment changes nothing."""
+    for reported in ("approved", "other_payment"):
+        decisions = {decision for (of, _), decision in TABLE.items() if of == reported}
+        assert decisions <= {"end", "late_approval", "conflict"}
+
+
+def test_an_order_ends_only_where_its_move_is_legal() -> None:
+    """The table ends an order where the moves of the lifecycle allow it."""
+    situations = {
+        "open": order(),
+        "canceling": order(status.CANCELLATION_REQUESTED),
+        "permitted": order(permitted_ms=1),
+        "unknown": order(status.CHECK_ON_TERMINAL, permitted_ms=1),
+        "unpermitted": order(status.CHECK_ON_TERMINAL),
+        "reversing": order(status.CHECK_ON_TERMINAL, permitted_ms=1),
+    }
+    moves = {"approved": status.APPROVE, "declined": status.DECLINE, "canceled": status.CANCEL_ON_TERMINAL}
+    for (reported, situation), decision in TABLE.items():
+        if decision != "end":
+            continue
+        current, move = situations[situation], moves[reported]
+        assert current.state in move.sources, (reported, situation)
+        assert not (move.before_authorization and current.permitted_ms is not None), (reported, situation)
+
+
+@pytest.mark.parametrize(
+    ("current", "situation"),
+    [
+        (order(), "open"),
+        (order(permitted_ms=1), "permitted"),
+        (order(status.CANCELLATION_REQUESTED), "canceling"),
+        (order(status.CHECK_ON_TERMINAL, permitted_ms=1), "unknown"),
+        (order(status.CHECK_ON_TERMINAL), "unpermitted"),
+        (order(detached_ms=1), "detached"),
+        (order(status.CHECK_ON_TERMINAL, detached_ms=1), "detached"),
+        (order(status.EXPIRED), "unpaid"),
+        (order(status.FAILED["processing_error"]), "unpaid"),
+        (order(status.PROCESSED, paid_ms=1), "paid"),
+        (order(status.REFUNDED, paid_ms=1), "paid"),
+    ],
+)
+def test_situation_of_an_order(current: Order, situation: Situation) -> None:
+    """The situation follows from the row."""
+    assert situation_of(current, is_being_reversed=False, contradicts=False) == situation
+
+
+def test_an_inquiry_and_an_earlier_result_change_the_situation_of_live_orders_only() -> None:
+    """A contradiction of a live order comes before all else; an ended order stays ended."""
+    unknown = order(status.CHECK_ON_TERMINAL, permitted_ms=1)
+    assert situation_of(unknown, is_being_reversed=True, contradicts=False) == "reversing"
+    assert situation_of(unknown, is_being_reversed=True, contradicts=True) == "contradicted"
+    assert situation_of(order(detached_ms=1), is_being_reversed=False, contradicts=True) == "contradicted"
+    assert situation_of(order(status.EXPIRED), is_being_reversed=False, contradicts=True) == "unpaid"
+
+
+@pytest.mark.parametrize(
+    ("report", "reported"),
+    [
+        ({"outcome": "declined", "status_detail": "high_risk"}, "declined"),
+        ({"outcome": "canceled"}, "canceled"),
+        ({"outcome": "unknown"}, "unknown"),
+        (APPROVED, "approved"),
+        ({**APPROVED, "tip_amount": "0.00"}, "approved"),
+        ({**APPROVED, "tip_amount": "0.01"}, "other_payment"),
+        ({**APPROVED, "paid_amount": "24.91"}, "other_payment"),
+        ({**APPROVED, "paid_amount": "24.9"}, "approved"),
+        (BY_CARD, "other_payment"),
+        ({**BY_CARD, "card": CARD}, "approved"),
+    ],
+)
+def test_what_a_report_says_of_an_unpaid_order(report: dict[str, object], reported: Reported) -> None:
+    """An approval is one of the order only with its amount, without a tip, and with its card."""
+    assert reported_of(order(), Report.model_validate(report), is_by_operator=False) == reported
+
+
+def test_what_an_approval_says_of_a_paid_order() -> None:
+    """The payment that the order has is known by its reference, or is the first one after an operator's outcome."""
+    paid = order(status.PROCESSED, paid_ms=1, reference_id="115")
+    same = Report.model_validate({**APPROVED, "reference_id": "115"})
+    other = Report.model_validate({**APPROVED, "reference_id": "116"})
+    assert reported_of(paid, same, is_by_operator=False) == "payment"
+    assert reported_of(paid, other, is_by_operator=False) == "approved"
+    by_operator = order(status.PROCESSED, paid_ms=1)
+    assert reported_of(by_operator, other, is_by_operator=True) == "payment"
+    assert reported_of(by_operator, other, is_by_operator=False) == "approved"
+    assert reported_of(paid, None, is_by_operator=False) == "unreadable"
+
+
+def test_the_error_tells_an_ended_order_from_a_contradiction() -> None:
+    """Only a readable first result of an ended order gets `order_finished`."""
+    assert error_of("declined", "unpaid", contradicts=False) is ORDER_FINISHED
+    assert error_of("approved", "paid", contradicts=False) is ORDER_FINISHED
+    assert error_of("approved", "paid", contradicts=True) is RESULT_CONFLICT
+    assert error_of("unreadable", "unpaid", contradicts=False) is RESULT_CONFLICT
+    assert error_of("approved", "detached", contradicts=False) is RESULT_CONFLICT
+
+
+def test_a_reference_is_claimed_where_an_approval_may_end_the_order() -> None:
+    """Where the table ends an order as approved, its reference is claimed first."""
+    assert {situation for (of, situation), decision in TABLE.items() if (of, decision) == ("approved", "end")} <= set(
+        CLAIMING
+    )

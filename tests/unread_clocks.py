@@ -1,0 +1,51 @@
+"""A guard of every test: no unit of work reads a clock. It may run again, so it must use the time it was given."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.health.clock import WatchedClock
+from paydesk.storage.postgres_batch import BatchUnit
+from paydesk.storage.postgres_transaction import drive
+from paydesk.storage.work import run_at_once
+
+CLOCKS = (SystemClock, MovableClock, WatchedClock)
+CLOCK_MODULES = frozenset(clock.__module__ for clock in CLOCKS)
+RUNS_A_UNIT = frozenset(run.__code__ for run in (run_at_once, drive, BatchUnit.resume))
+"""The functions from which the two databases run the statements of a unit of work."""
+
+
+class ClockReadInUnitOfWork(Exception):
+    """A clock was read while a unit of work ran."""
+
+
+def watch_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the machine's time and our clocks raise if a unit of work of `paydesk` reads them; a test's own may."""
+    for clock in CLOCKS:
+        monkeypatch.setattr(clock, "now_ms", _unread(clock.now_ms))
+    for name in ("time", "time_ns"):
+        monkeypatch.setattr(time, name, _unread(getattr(time, name)))
+
+
+def _unread(read: Callable[..., Any]) -> Callable[..., Any]:
+    def watched(*args: Any) -> Any:
+        frame = sys._getframe(1)
+        module: str = frame.f_globals["__name__"]
+        if module.startswith("paydesk.") and module not in CLOCK_MODULES and _is_in_unit(frame):
+            raise ClockReadInUnitOfWork(f"{module}: {frame.f_code.co_qualname} reads a clock: hand in the time")
+        return read(*args)
+
+    return watched
+
+
+def _is_in_unit(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code not in RUNS_A_UNIT:
+        frame = frame.f_back
+    return frame is not None
