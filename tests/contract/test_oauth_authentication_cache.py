@@ -8,7 +8,7 @@ import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
+from paydesk.oauth.clients.authentication import AuthenticationCache
 from paydesk.operation import Answer
 from paydesk.storage.database import Database, Work
 

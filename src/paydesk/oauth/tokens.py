@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
+from paydesk.core import ids
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.secrets import digest, new_hex
 from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
@@ -51,8 +52,7 @@ class Generation(msgspec.Struct, frozen=True):
     """The digest of its access token, if that was issued before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetimes:
+class Lifetimes(msgspec.Struct, frozen=True):
     """The lifetimes of tokens from their creation."""
 
     access_token_seconds: int
@@ -84,14 +84,14 @@ def derive(keys: Keys, family: TokenFamily, generation: Generation) -> Pair:
     )
 
 
-def is_access_token(text: str) -> bool:
-    """Return whether `text` has the format of an access token."""
-    return _ACCESS_TOKEN.fullmatch(text) is not None
+def seller_of_access_token(text: str) -> int | None:
+    """Return the seller in an access token, or None if it is malformed. It selects the rows to search."""
+    return ids.seller_of(text) if _ACCESS_TOKEN.fullmatch(text) else None
 
 
-def is_refresh_token_or_code(text: str) -> bool:
-    """Return whether `text` has the format that refresh tokens and codes share."""
-    return _REFRESH_TOKEN.fullmatch(text) is not None
+def seller_of_code(text: str) -> int | None:
+    """Return the seller in a refresh token or code, which have the same format, or None if it is malformed."""
+    return ids.seller_of(text) if _REFRESH_TOKEN.fullmatch(text) else None
 
 
 def new_code(seller_id: int) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.oauth import authorizations
-from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
@@ -39,7 +38,9 @@ async def withdraw(call: Call) -> Answer:
     found = await authorizations.get(call.tx, seller_id, authorization_id)
     if found is None:
         raise AUTHORIZATION_NOT_FOUND.with_reason("unknown authorization")
-    if await withdrawal.withdraw(call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms):
+    if await authorizations.withdraw(
+        call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms
+    ):
         before = {
             "client_id": str(found.application_id),
             "scope": found.scope,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from paydesk.core import card_numbers
 from paydesk.core.text import has_forbidden
 from paydesk.oauth import scopes
-from paydesk.oauth.clients.application import Application
+from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent.errors import (
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest, new_hex
-from paydesk.oauth import issuing, store, tokens
+from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.consent.authorization import AuthorizationRequest
@@ -96,7 +96,7 @@ async def decide(
         return refusal
     if not agreed:
         return Decision(redirect_uri, state, None)
-    code = await issuing.mint_code(
+    code = await authorizations.mint_code(
         tx,
         application_id=application_id,
         seller_id=session.seller_id,
@@ -133,7 +133,7 @@ async def _find_code(tx: Transaction, keys: Keys, seller_id: int, request_token:
     """Return the code that agreeing created, under whichever server key was active then, with its row."""
     for version in reversed(keys.versions):
         code = tokens.code_of(keys, version, seller_id, request_token)
-        found = await store.find_code(tx, seller_id, code)
+        found = await store.find_code(tx, code)
         if found is not None:
             return code, found
     return None

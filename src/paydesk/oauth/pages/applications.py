@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth import scopes
-from paydesk.oauth.consent import withdrawal
+from paydesk.oauth import authorizations, scopes
 from paydesk.oauth.consent.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.oauth.pages import sign_in
 from paydesk.oauth.pages.forms import Withdrawal
@@ -87,7 +86,7 @@ async def _withdraw(tx: Transaction, request: SellerRequest, form: Withdrawal) -
         return SESSION_ENDED.with_reason("no valid session")
     if not request.is_form_token_valid(WITHDRAW, form.form_token, SESSION):
         return FORM_OUTDATED.with_reason("form token is not of this session")
-    await withdrawal.withdraw(tx, seller_id=session.seller_id, authorization_id=form.grant, now_ms=now_ms)
+    await authorizations.withdraw(tx, seller_id=session.seller_id, authorization_id=form.grant, now_ms=now_ms)
     return None
 
 

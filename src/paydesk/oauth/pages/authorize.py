@@ -7,7 +7,7 @@ from functools import partial
 from paydesk.core.errors import Refusal
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application
+from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import authorization, requests
 from paydesk.oauth.consent.authorization import AuthorizationRequest
 from paydesk.oauth.consent.errors import FORM_OUTDATED, SESSION_ENDED

@@ -8,7 +8,6 @@ from functools import partial
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.throttle import FAILURES_PER_ALERT, SignInThrottle
 from paydesk.oauth.consent import authorization, sellers, sessions
 from paydesk.oauth.consent.errors import (
     FORM_OUTDATED,
@@ -19,6 +18,7 @@ from paydesk.oauth.consent.errors import (
 )
 from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
 from paydesk.oauth.consent.sellers import Seller
+from paydesk.oauth.consent.throttle import FAILURES_PER_ALERT, SignInThrottle
 from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH, SESSION, SellerRequest, safe_return_to
 from paydesk.operation import Answer, Call
