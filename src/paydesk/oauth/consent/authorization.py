@@ -11,7 +11,7 @@ from paydesk.core import card_numbers
 from paydesk.core.text import has_forbidden
 from paydesk.oauth import scopes
 from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.consent.errors import (
+from paydesk.oauth.errors import (
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
     UNKNOWN_APPLICATION,

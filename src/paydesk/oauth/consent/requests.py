@@ -15,8 +15,8 @@ from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.consent.authorization import AuthorizationRequest
-from paydesk.oauth.consent.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.oauth.consent.sessions import Session
+from paydesk.oauth.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.storage.database import Transaction
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from paydesk.core.errors import FORBIDDEN
 from paydesk.oauth.consent.authorization import PATH
-from paydesk.oauth.consent.errors import (
+from paydesk.oauth.errors import (
     APPLICATION_CHANGED,
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
