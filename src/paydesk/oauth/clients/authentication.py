@@ -70,7 +70,7 @@ SECRET_EXPIRED = """UPDATE application_secrets SET expired_ms = $3
     WHERE application_id = $1 AND secret_id = $2 AND expired_ms IS NULL"""
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True):
     """An application and the digest of the secret that it authenticated with; the secret is valid to `expires_ms`."""
 
     application: Application
@@ -78,37 +78,25 @@ class _Entry(msgspec.Struct, frozen=True):
     expires_ms: int | None
 
 
-class AuthenticationCache:
+class AuthenticationCache(LookupCache[str, Entry]):
     """The applications that authenticated on this node within `cache_seconds`, each with the secret last used."""
 
     def __init__(self, signals: Signals, cache_seconds: float) -> None:
-        self._entries: LookupCache[str, _Entry] = LookupCache(cache_seconds, ENTRIES_MAX, signals)
-        self._entries.clear_on("applications")
-
-    @property
-    def changes(self) -> int:
-        """The number of changes of applications: a row that was read before a change is not stored after it."""
-        return self._entries.changes
+        super().__init__(cache_seconds, ENTRIES_MAX, signals)
+        self.clear_on("applications")
 
     def find(self, client_id: str, client_secret: str, now_ms: int) -> Application | None:
         """Return the application if these credentials were valid within `cache_seconds`, else None."""
-        entry = self._entries.get(client_id)
+        entry = self.get(client_id)
         if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):
             return None
         return entry.application if entry.expires_ms is None or now_ms < entry.expires_ms else None
-
-    def store(
-        self, client_id: str, application: Application, secret_digest: bytes, expires_ms: int | None, *, changes: int
-    ) -> None:
-        """Store valid credentials, unless the application is suspended or has changed since `changes` was read."""
-        if application.suspended_ms is None:
-            self._entries.store(client_id, _Entry(application, secret_digest, expires_ms), changes=changes)
 
 
 async def authenticate(
     tx: Transaction, client_id: str, client_secret: str, now_ms: int, cache: AuthenticationCache | None = None
 ) -> Application | Refusal:
-    """Return the application with these credentials and store it in `cache`, or return INVALID_CLIENT.
+    """Return the application with these credentials, or INVALID_CLIENT. Unless it is suspended, store it in `cache`.
 
     The refusal is returned, since the expiry of a secret is recorded and must be committed. Neither the answer nor its
     time shows whether the application or the secret is wrong.
@@ -124,8 +112,8 @@ async def authenticate(
     application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
     if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
         application = Application.of(matching[0])
-        if cache is not None:
-            cache.store(client_id, application, given, expires_ms, changes=changes)
+        if cache is not None and application.suspended_ms is None:
+            cache.store(client_id, Entry(application, given, expires_ms), changes=changes)
         return application
     if expired_ms is None:
         tx.notify("applications")

@@ -88,8 +88,8 @@ async def decide(
     if refusal is not None:
         return refusal
     if not is_first:
-        code = await _code_of_first_decision(tx, keys, seller_id, request_token, agreed=agreed, now_ms=now_ms)
-        return code if isinstance(code, Refusal) else Decision(redirect_uri, state, code)
+        before = await _decided_before(tx, keys, seller_id, request_token, agreed=agreed, now_ms=now_ms)
+        return before if isinstance(before, Refusal) else Decision(redirect_uri, state, before)
     if not agreed:
         return Decision(redirect_uri, state, None)
     code = await authorizations.mint_code(
@@ -106,25 +106,26 @@ async def decide(
     return Decision(redirect_uri, state, code)
 
 
-async def _code_of_first_decision(
+async def _decided_before(
     tx: Transaction, keys: Keys, seller_id: int, request_token: str, *, agreed: bool, now_ms: int
 ) -> str | Refusal | None:
-    """Return the code that agreeing created, or None after a refusal; refuse another decision, or an ended code.
+    """Return the code of the same decision before, if it created one; refuse a different decision and an ended code."""
+    created = await _find_code(tx, keys, seller_id, request_token)
+    if (created is not None) != agreed:
+        return REQUEST_DECIDED.with_reason("decided otherwise")
+    if created is not None and not created[1].is_valid(now_ms):
+        return REQUEST_DECIDED.with_reason("the code was redeemed or has expired")
+    return created[0] if created is not None else None
 
-    The code was derived from whichever server key was active then.
-    """
+
+async def _find_code(tx: Transaction, keys: Keys, seller_id: int, request_token: str) -> tuple[str, store.Code] | None:
+    """Return the code that agreeing created, under whichever server key was active then, with its row."""
     for version in reversed(keys.versions):
         code = tokens.code_of(keys, version, seller_id, request_token)
         found = await store.find_code(tx, code)
-        if found is not None and agreed:
-            is_valid = found.is_valid(now_ms)
-            return code if is_valid else REQUEST_DECIDED.with_reason("the code was redeemed or has expired")
         if found is not None:
-            break
-    else:
-        if not agreed:
-            return None
-    return REQUEST_DECIDED.with_reason("decided otherwise")
+            return code, found
+    return None
 
 
 async def _check_again(
