@@ -71,17 +71,25 @@ class Pair:
 
 def derive(keys: Keys, family: TokenFamily, generation: Generation) -> Pair:
     """Return the tokens of a generation, the same every time. Raises `KeyMissing`, also if the key differs."""
-    access_token, version = _access_token(keys, family, generation), generation.key_version
+    version, seller_id, application_id = generation.key_version, family.seller_id, str(family.application_id)
+    mode = "live" if family.live else "test"
+    parts = (application_id, mode, family.family_id, str(generation.number))
+    secret = keys.derive(version, "access_token", *parts)[:16].hex()
+    hour = _month_day_hour(generation.created_ms // HOUR_MS)
+    access_token = f"{prefix(live=family.live)}-{application_id}-{hour}-{secret}-{seller_id}"
     if generation.digest is not None and generation.digest != digest(access_token):
         raise KeyMissing(
             version, f"this node's server key of version {version} is not the one that the token was derived from"
         )
-    return Pair(
-        family,
-        generation,
-        access_token,
-        _refresh_token(keys, family, generation) if includes(family.scope, OFFLINE_ACCESS) else None,
-    )
+    refresh_token = None
+    if includes(family.scope, OFFLINE_ACCESS):
+        refresh_token = f"TG-{keys.derive(version, 'refresh_token', *parts)[:20].hex()}-{seller_id}"
+    return Pair(family, generation, access_token, refresh_token)
+
+
+@lru_cache(16)
+def _month_day_hour(hours: int) -> str:
+    return f"{datetime.fromtimestamp(hours * 3600, UTC):%m%d%H}"
 
 
 def seller_of_access_token(text: str) -> int | None:
@@ -117,25 +125,3 @@ def new_family_id() -> bytes:
 def prefix(*, live: bool) -> str:
     """Return the prefix of access tokens and public keys in live or test mode."""
     return "APP_USR" if live else "TEST"
-
-
-def _access_token(keys: Keys, family: TokenFamily, generation: Generation) -> str:
-    secret = _derived(keys, "access_token", family, generation)[:16].hex()
-    hour = _month_day_hour(generation.created_ms // HOUR_MS)
-    return f"{prefix(live=family.live)}-{family.application_id}-{hour}-{secret}-{family.seller_id}"
-
-
-@lru_cache(16)
-def _month_day_hour(hours: int) -> str:
-    return f"{datetime.fromtimestamp(hours * 3600, UTC):%m%d%H}"
-
-
-def _refresh_token(keys: Keys, family: TokenFamily, generation: Generation) -> str:
-    return f"TG-{_derived(keys, 'refresh_token', family, generation)[:20].hex()}-{family.seller_id}"
-
-
-def _derived(keys: Keys, kind: str, family: TokenFamily, generation: Generation) -> bytes:
-    mode = "live" if family.live else "test"
-    return keys.derive(
-        generation.key_version, kind, str(family.application_id), mode, family.family_id, str(generation.number)
-    )
