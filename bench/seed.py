@@ -9,7 +9,7 @@ from typing import Any
 
 from paydesk.core.keys import Keys
 from paydesk.device import store as device
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.tokens import Lifetimes, Pair
@@ -96,7 +96,7 @@ async def _parties(tx: Transaction, now_ms: int) -> dict[str, Any]:
 
 
 async def _families(tx: Transaction, family: dict[str, Any], count: int) -> list[Pair]:
-    return [await issuing.mint_family(tx, KEYS, live=False, lifetimes=LIFETIMES, **family) for _ in range(count)]
+    return [await authorizations.mint_family(tx, KEYS, live=False, lifetimes=LIFETIMES, **family) for _ in range(count)]
 
 
 async def _devices(tx: Transaction, seller_id: int, now_ms: int, sizes: Sizes) -> list[dict[str, str]]:

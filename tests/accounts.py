@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from oauth_scene import REDIRECT_URI, Scene, make_scene
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application
+from paydesk.oauth.clients.authentication import Application
 from paydesk.storage.database import Transaction
 from service import Service, access_token
 

@@ -13,13 +13,13 @@ import msgspec
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
-from paydesk.oauth import authorizations, handlers, issuing, lifecycle
+from paydesk.oauth import authorizations, handlers, lifecycle
 from paydesk.oauth.authorizations import Authorization
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application, OnReplay
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
+from paydesk.oauth.clients.authentication import Application, AuthenticationCache
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
+from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
 from paydesk.shared import Shared
@@ -116,7 +116,7 @@ class Scene:
         """Return a new code for the application."""
         now_ms = self.clock.now_ms()
         return await self.database.write(
-            lambda tx: issuing.mint_code(
+            lambda tx: authorizations.mint_code(
                 tx,
                 application_id=self.application.application_id,
                 seller_id=self.seller.seller_id,

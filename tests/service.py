@@ -23,7 +23,7 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.http import server
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
 from paydesk.settings import Settings
@@ -280,7 +280,7 @@ async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = AL
     """Issue a new access token of the scene's seller for its application."""
 
     async def work(tx: Transaction) -> str:
-        pair = await issuing.mint_family(
+        pair = await authorizations.mint_family(
             tx,
             KEYS,
             application_id=scene.application.application_id,

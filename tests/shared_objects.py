@@ -11,8 +11,7 @@ from paydesk.core.keys import Keys
 from paydesk.device.gateway import Gateway
 from paydesk.health.readiness import Readiness
 from paydesk.http.rate_limit import BearerRates
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
-from paydesk.oauth.clients.throttle import ClientThrottle
+from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import UNTHROTTLED, Settings

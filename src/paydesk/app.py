@@ -25,8 +25,8 @@ from paydesk.http.request import Request, host_name
 from paydesk.http.surfaces import SurfacePolicy, policy_of_path
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
-from paydesk.oauth.clients.throttle import ClientRates, ClientThrottle, SignInRates, SignInThrottle
+from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
+from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
 from paydesk.operators.credentials import OperatorBearers

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from paydesk.health.readiness import Readiness
     from paydesk.http.rate_limit import BearerRates
     from paydesk.oauth.bearer import Bearers
-    from paydesk.oauth.clients.authentication_cache import AuthenticationCache
-    from paydesk.oauth.clients.throttle import ClientThrottle, SignInThrottle
+    from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
+    from paydesk.oauth.consent.throttle import SignInThrottle
     from paydesk.operator_events import Reporter
     from paydesk.operators.credentials import OperatorBearers
     from paydesk.payments.acquirer import Acquirers

@@ -16,7 +16,7 @@ from paydesk.events import handlers, relay
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.invariants import check
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application
+from paydesk.oauth.clients.authentication import Application
 from paydesk.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running

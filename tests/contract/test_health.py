@@ -14,7 +14,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
 from paydesk.health.readiness import ANSWER_SECONDS, Readiness
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.orders import expiry
 from paydesk.settings import Settings
@@ -232,7 +232,7 @@ async def test_a_clock_that_jumps(database: Database) -> None:
 
 async def _refresh_token(service: Service) -> str:
     pair = await service.database.write(
-        lambda tx: issuing.mint_family(
+        lambda tx: authorizations.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

@@ -7,7 +7,7 @@ import pytest
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, authorizations_of, make_scene
 from paydesk.oauth import authorizations
 from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers, withdrawal
+from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
 from paydesk.storage.database import Database, Transaction
 
@@ -116,7 +116,7 @@ async def test_a_second_authorization_adds_to_the_first(scene: Scene) -> None:
     one = granted[0].authorization_id
     withdraw = [
         await scene.database.write(
-            lambda tx: withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=one, now_ms=START_MS)
+            lambda tx: authorizations.withdraw(tx, seller_id=seller_id, authorization_id=one, now_ms=START_MS)
         )
         for _ in range(2)
     ]

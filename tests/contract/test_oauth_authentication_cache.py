@@ -8,7 +8,7 @@ import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
+from paydesk.oauth.clients.authentication import AuthenticationCache, Entry
 from paydesk.operation import Answer
 from paydesk.storage.database import Database, Work
 
@@ -113,5 +113,5 @@ async def test_a_client_read_before_a_change_is_not_cached(scene: Scene) -> None
     client_id = str(application.application_id)
     before = cache.changes
     scene.database.signals.notify(("applications",))
-    cache.store(client_id, application, b"d" * 32, None, changes=before)
+    cache.store(client_id, Entry(application, b"d" * 32, None), changes=before)
     assert cache.find(client_id, scene.secret, DAY_MS) is None

@@ -10,10 +10,10 @@ import pytest
 from oauth_scene import DAY_MS, SECOND_MS, Scene, authorizations_of, make_scene
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import store
+from paydesk.oauth import authorizations, store
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers, withdrawal
+from paydesk.oauth.consent import sellers
 from paydesk.operation import Caller
 from paydesk.storage.database import Database, Transaction, Work
 
@@ -43,7 +43,7 @@ async def write(scene: Scene, work: Work[bool]) -> None:
 
 async def withdraw(seller_id: int, authorization_id: str, now_ms: int, tx: Transaction) -> bool:
     """The seller takes a consent back."""
-    return await withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=now_ms)
+    return await authorizations.withdraw(tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=now_ms)
 
 
 async def refused(bearers: Bearers, token: str | None, now_ms: int) -> tuple[int, str]:

@@ -11,8 +11,7 @@ import pytest
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene, states_of
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import handlers, lifecycle
-from paydesk.oauth.consent import withdrawal
+from paydesk.oauth import authorizations, handlers, lifecycle
 from paydesk.oauth.lifecycle import Move, State
 from paydesk.operation import Answer
 from paydesk.storage.database import Database
@@ -64,7 +63,9 @@ class Life:
         seller_id, now_ms = self.scene.seller.seller_id, self.scene.clock.now_ms()
         authorization_id = await self.scene.value(AUTHORIZATION_OF_A_CODE, seller_id, digest(self.code))
         await self.scene.database.write(
-            lambda tx: withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=now_ms)
+            lambda tx: authorizations.withdraw(
+                tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=now_ms
+            )
         )
         return None
 

@@ -17,7 +17,7 @@ from hand_clock import HandClock
 from nodes import two_nodes
 from oauth_scene import Scene, make_scene
 from paydesk.core.clock import MovableClock
-from paydesk.oauth.clients.throttle import ClientRates, ClientThrottle
+from paydesk.oauth.clients.authentication import ClientRates, ClientThrottle
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database

@@ -9,7 +9,7 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, make_scene
 from paydesk.core.keys import KeyMissing, Keys
-from paydesk.oauth import issuing, tokens
+from paydesk.oauth import authorizations, tokens
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.storage.database import Database
 
@@ -248,7 +248,7 @@ async def test_an_older_key_still_makes_the_same_tokens(scene: Scene) -> None:
 async def test_a_minted_family_is_like_an_exchanged_one(scene: Scene) -> None:
     """Tokens minted for development can be refreshed."""
     pair = await scene.database.write(
-        lambda tx: issuing.mint_family(
+        lambda tx: authorizations.mint_family(
             tx,
             scene.keys,
             application_id=scene.application.application_id,
@@ -259,7 +259,7 @@ async def test_a_minted_family_is_like_an_exchanged_one(scene: Scene) -> None:
             lifetimes=Lifetimes(60, 60),
         )
     )
-    assert tokens.is_access_token(pair.access_token)
+    assert tokens.seller_of_access_token(pair.access_token) == scene.seller.seller_id
     assert pair.refresh_token is not None
     assert (await scene.answer(scene.refresh(pair.refresh_token)))["live_mode"] is False
 

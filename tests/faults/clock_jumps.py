@@ -10,7 +10,7 @@ from typing import Any
 
 from faults.in_process import InProcessService
 from oauth_scene import SECOND_MS
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.database import Transaction
 from service import KEYS, Device, Reply, order_body
@@ -139,7 +139,7 @@ async def _token(service: InProcessService, body: dict[str, Any]) -> Reply:
 
 async def _pair(service: InProcessService) -> Pair:
     async def work(tx: Transaction) -> Pair:
-        return await issuing.mint_family(
+        return await authorizations.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

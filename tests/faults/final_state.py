@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import webhooks_scene
 from faults.records import Records, Shown
-from paydesk.core import ids
 from paydesk.oauth import store as oauth
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
@@ -174,8 +173,7 @@ async def _read(tx: Transaction, records: Records) -> Facts:
         facts.deliveries[order_id, version, subscription_id] = status
     for family in records.families:
         token = family.newest_refresh_token
-        seller_id = ids.seller_of(token)
-        stands = await oauth.find_refresh_token(tx, seller_id, token) if seller_id is not None else None
+        stands = await oauth.find_refresh_token(tx, token)
         if stands is not None:
             revoked = stands.revoked_reason or ""
             facts.families[token] = FamilyFact(stands.generation, stands.newest_generation, revoked)

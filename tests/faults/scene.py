@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from faults.inbox import Inbox
 from oauth_scene import ALL_SCOPES, Scene, make_scene
 from paydesk.core.clock import SystemClock
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
@@ -95,7 +95,7 @@ async def _subscribe(database: Database, inbox: Inbox, scene: Scene, number: int
 async def _family(database: Database, scene: Scene, *, live: bool = False) -> Pair:
     now_ms = SystemClock().now_ms()
     return await database.write(
-        lambda tx: issuing.mint_family(
+        lambda tx: authorizations.mint_family(
             tx,
             KEYS,
             application_id=scene.application.application_id,

@@ -12,7 +12,7 @@ import pytest
 
 from faults.cluster import Cluster, cluster
 from oauth_scene import ALL_SCOPES
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Transaction
@@ -118,7 +118,7 @@ async def test_readyz_reports_the_clock_difference(nodes: Cluster, service: Serv
 
 async def _family(service: Service) -> Family:
     async def work(tx: Transaction) -> Pair:
-        return await issuing.mint_family(
+        return await authorizations.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

@@ -131,9 +131,9 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "A refresh token has one successor",
         "a replay within the grace period is refused",
-        "oauth/grants/refresh_token.py",
-        "        return await _retry(call, request, application, token)\n",
-        '        raise INVALID_GRANT.with_reason("used")\n',
+        "oauth/grants.py",
+        "            return await self._retry(token)\n",
+        '            raise INVALID_GRANT.with_reason("used")\n',
     ),
     (
         "Live and test never meet",

@@ -15,9 +15,9 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "PostgreSQL: a consent is given in a session that is not locked",
-        "oauth/pages/authorize.py",
-        "request.session_within(tx, locked=True)",
-        "request.session_within(tx)",
+        "oauth/pages/seller_request.py",
+        "self.session_within(tx, locked=True)",
+        "self.session_within(tx)",
         ENDS,
         "consent and postgres",
     ),

@@ -14,7 +14,7 @@ import pytest
 from conftest import first_and_others
 from cut_wire import Cut, CutWire
 from oauth_scene import ALL_SCOPES
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
@@ -221,7 +221,7 @@ async def test_a_refresh_whose_commit_is_lost(cut: tuple[Service, CutWire], how:
 
 async def _refresh_token(service: Service) -> str:
     pair = await service.database.write(
-        lambda tx: issuing.mint_family(
+        lambda tx: authorizations.mint_family(
             tx,
             KEYS,
             application_id=service.scene.application.application_id,

@@ -16,9 +16,9 @@ from nodes import two_nodes
 from oauth_scene import authorizations_of
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.device import gateway, missed_wakeups
-from paydesk.oauth import store
+from paydesk.oauth import authorizations, store
 from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers, withdrawal
+from paydesk.oauth.consent import sellers
 from paydesk.settings import Settings
 from paydesk.storage import postgres_notify
 from paydesk.storage.connect import open_database
@@ -197,7 +197,7 @@ async def _revoke(service: Service, what: str) -> None:
         case "authorization":
             for found in await service.database.read(lambda tx: authorizations_of(tx, service.seller_id)):
                 work = partial(
-                    withdrawal.withdraw,
+                    authorizations.withdraw,
                     seller_id=service.seller_id,
                     authorization_id=found.authorization_id,
                     now_ms=now_ms,

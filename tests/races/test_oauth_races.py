@@ -33,7 +33,7 @@ async def revoke(scene: Scene, refresh_token: str) -> None:
     """End the family of a refresh token, as an operator or a replay does."""
 
     async def work(tx: Transaction) -> None:
-        token = await store.find_refresh_token(tx, scene.seller.seller_id, refresh_token)
+        token = await store.find_refresh_token(tx, refresh_token)
         assert token is not None
         await store.revoke_family(
             tx, token.family.seller_id, token.family.family_id, scene.clock.now_ms(), "by the test"
@@ -68,7 +68,7 @@ async def while_it_is_committed(scene: Scene, work: Work[Any], refresh: dict[str
 async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Scene) -> None:
     """The UPDATE that claims the successor checks again when it gets the lock of the family."""
     refresh_token = (await scene.tokens())["refresh_token"]
-    token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
+    token = await scene.database.read(lambda tx: store.find_refresh_token(tx, refresh_token))
     assert token is not None
     family = token.family
     outcome = await while_it_is_committed(
@@ -84,7 +84,7 @@ async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Sce
 async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: Scene) -> None:
     """An expiry that another node records applies here, although this node's clock is behind."""
     refresh_token = (await scene.tokens())["refresh_token"]
-    token = await scene.database.read(lambda tx: store.find_refresh_token(tx, scene.seller.seller_id, refresh_token))
+    token = await scene.database.read(lambda tx: store.find_refresh_token(tx, refresh_token))
     assert token is not None
     family = token.family
     outcome = await while_it_is_committed(
@@ -183,5 +183,5 @@ async def test_concurrent_refreshes_of_two_generations_keep_one_family(scene: Sc
     assert {answer["refresh_token"] for answer in answers[:16]} == {second["refresh_token"]}
     assert len({answer["refresh_token"] for answer in answers[16:]}) == 1
     newest = answers[16]["refresh_token"]
-    assert tokens.is_refresh_token_or_code(newest)
+    assert tokens.seller_of_code(newest) == scene.seller.seller_id
     assert await scene.value("SELECT generation FROM refresh_tokens WHERE digest = $1", digest(newest)) == 3

@@ -68,7 +68,7 @@ async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
     """
 
     async def work(tx: Transaction) -> int:
-        token = await store.find_refresh_token(tx, scene.seller.seller_id, refresh_token)
+        token = await store.find_refresh_token(tx, refresh_token)
         assert token is not None
         of_successor = (await store.find_generations(tx, token.family, token.generation + 2)).get(token.generation + 2)
         if of_successor is None:

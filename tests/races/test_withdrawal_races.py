@@ -28,7 +28,6 @@ from paydesk.core.errors import Refusal
 from paydesk.invariants import check
 from paydesk.oauth import authorizations
 from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
@@ -65,7 +64,7 @@ async def granted(scene: Scene) -> list[str]:
 async def withdraw(scene: Scene, authorization_id: str) -> bool:
     """Withdraw, with the notification of its topics."""
     work = partial(
-        withdrawal.withdraw,
+        authorizations.withdraw,
         seller_id=scene.seller.seller_id,
         authorization_id=authorization_id,
         now_ms=scene.clock.now_ms(),
@@ -232,10 +231,9 @@ async def test_withdrawing_while_something_is_delivered(
         return web.Response()
 
     async def agree(tx: Transaction) -> str:
-        made = await authorizations.create(
+        return await authorizations.create(
             tx, seller_id=hooks.SELLER, application_id=hooks.APPLICATION, scope="read", now_ms=clock.now_ms()
         )
-        return made.authorization_id
 
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(hooks.receiver(answer))
@@ -252,7 +250,7 @@ async def test_withdrawing_while_something_is_delivered(
         running = [asyncio.create_task(worker.run(stop)) for worker in workers]
         await asyncio.wait_for(under_way.wait(), 20)
         work = partial(
-            withdrawal.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
+            authorizations.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
         )
         assert await nodes[-1].write(work)
         await hooks.until(lambda: bool(received), 20)

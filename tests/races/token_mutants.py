@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mutant import Mutant
 
-CODE_GRANT = "oauth/grants/authorization_code.py"
-REFRESH_GRANT = "oauth/grants/refresh_token.py"
+GRANTS = "oauth/grants.py"
 
 TOKEN = "tests/contract/test_oauth_token.py"
 TOKEN_ERRORS = "tests/contract/test_oauth_token_errors.py"
@@ -21,15 +20,17 @@ CLAIM = f"""
 # active -> expired"""
 
 OF_THE_CODE = """
-    issuing.check_client(code.authorization, application)
-    issuing.check_authorization(code.authorization, application)
-    _check_redirect_uri(request, code, application)
-    _check_verifier(request, code)"""
+        self._check_client(code)
+        check_authorization(code, self.application)
+        if request.redirect_uri != code.redirect_uri:
+            raise INVALID_GRANT.with_reason("redirect_uri differs")
+        self._check_redirect_uri()
+        _check_verifier(request.code_verifier, code.challenge)"""
 
 OF_ITS_TIME = """
-    refusal = await _refuse_used_or_expired(call, request.code, code)
-    if refusal is not None:
-        return refusal"""
+        refusal = await self._refuse_used_or_expired(code)
+        if refusal is not None:
+            return refusal"""
 
 TOKEN_MUTANTS = (
     Mutant(
@@ -44,25 +45,25 @@ TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
         "a code that comes again at once ends its tokens",
-        CODE_GRANT,
-        "    if call.now_ms < code.exchanged_ms + call.settings.code_repeat_seconds * 1000:\n",
-        "    if call.now_ms < code.exchanged_ms:\n",
+        GRANTS,
+        "code.exchanged_ms + self.code_repeat_seconds * 1000:\n",
+        "code.exchanged_ms:\n",
         TOKEN,
         "reused_within_10_s and sqlite",
     ),
     Mutant(
         "A code mints once",
         "a code that comes again later leaves its tokens alone",
-        CODE_GRANT,
-        '    if await store.revoke_family(call.tx, seller_id, code.family_id, call.now_ms, "code presented again"):\n',
-        "    if False:\n",
+        GRANTS,
+        "        await self._revoke(code, ",
+        "        (code, ",
         TOKEN,
         "reused_after_10_s and sqlite",
     ),
     Mutant(
         "A code mints once",
         "an exchange by another client ends the tokens of the code",
-        CODE_GRANT,
+        GRANTS,
         OF_THE_CODE + OF_ITS_TIME,
         OF_ITS_TIME + OF_THE_CODE,
         TOKEN,
@@ -71,8 +72,8 @@ TOKEN_MUTANTS = (
     Mutant(
         "A code is of use to its own application alone",
         "an exchange does not look whose the code is",
-        CODE_GRANT,
-        "    issuing.check_client(code.authorization, application)\n",
+        GRANTS,
+        "        self._check_client(code)\n",
         "",
         TOKEN_ERRORS,
         "exchange_is_refused and another and client and sqlite",
@@ -80,55 +81,53 @@ TOKEN_MUTANTS = (
     Mutant(
         "A code is of use to its own application alone",
         "an exchange takes any redirect_uri that is registered",
-        CODE_GRANT,
-        "    if request.redirect_uri != code.redirect_uri:\n",
-        "    if not code.redirect_uri:\n",
+        GRANTS,
+        "        if request.redirect_uri != code.redirect_uri:\n",
+        "        if not code.redirect_uri:\n",
         TOKEN_ERRORS,
         "of_two_addresses and sqlite",
     ),
     Mutant(
         "A code is of use to its own application alone",
         "an exchange takes a redirect_uri that is registered no more",
-        CODE_GRANT,
-        "    issuing.check_redirect_uri(request.redirect_uri, application)\n",
-        "",
+        GRANTS,
+        "        self._check_redirect_uri()\n        _check_verifier",
+        "        _check_verifier",
         TOKEN_ERRORS,
         "exchange_is_refused and registered and sqlite",
     ),
     Mutant(
         "A code is of use to its own application alone",
         "the verifier is not compared with the challenge",
-        CODE_GRANT,
-        "    elif not same(_challenge(request.code_verifier), code.challenge):\n",
-        "    elif not same(code.challenge, code.challenge):\n",
+        GRANTS,
+        "    elif not same(_challenge(verifier), challenge):\n",
+        "    elif not same(challenge, challenge):\n",
         TOKEN_ERRORS,
         "verifier_that_differs and sqlite",
     ),
     Mutant(
         "A code is of use to its own application alone",
         "a code with a challenge is exchanged without a verifier",
-        CODE_GRANT,
-        "    elif not request.code_verifier:\n"
-        '        raise INVALID_GRANT.with_reason("code_verifier is missing")\n'
-        "    elif",
-        "    elif request.code_verifier and",
+        GRANTS,
+        '    elif not verifier:\n        raise INVALID_GRANT.with_reason("code_verifier is missing")\n    elif',
+        "    elif verifier and",
         TOKEN_ERRORS,
         "exchange_is_refused and verifier and missing and sqlite",
     ),
     Mutant(
         "A code is of use to its own application alone",
         "a verifier is taken although there was no challenge",
-        CODE_GRANT,
-        "        if request.code_verifier:\n",
-        "        if request.code_verifier == code.redirect_uri:\n",
+        GRANTS,
+        "        if verifier:\n",
+        "        if not verifier.isascii():\n",
         TOKEN_ERRORS,
         "exchange_is_refused and without and challenge and sqlite",
     ),
     Mutant(
         "A refresh token is of use to its own application alone",
         "a refresh does not look whose the token is",
-        REFRESH_GRANT,
-        "    issuing.check_client(token.authorization, application)\n",
+        GRANTS,
+        "        self._check_client(token)\n",
         "",
         TOKEN_ERRORS,
         "refresh_is_refused and another and client and sqlite",
@@ -136,7 +135,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Tokens are issued only for the right secret",
         "any secret of a known client is taken",
-        "oauth/clients/applications.py",
+        "oauth/clients/authentication.py",
         "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]\n",
         "    matching = rows\n",
         TOKEN_ERRORS,
@@ -145,7 +144,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Tokens are issued only for the right secret",
         "a client that this node remembers is let in with any secret",
-        "oauth/clients/authentication_cache.py",
+        "oauth/clients/authentication.py",
         "        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):\n",
         "        if entry is None:\n",
         PROVEN,
@@ -154,7 +153,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "A refresh token has one successor",
         "what is two generations behind is a replay at once",
-        REFRESH_GRANT,
+        GRANTS,
         "second_successor.created_ms if second_successor else 0\n",
         "0\n",
         "tests/races/test_shared_token.py",
@@ -163,18 +162,18 @@ TOKEN_MUTANTS = (
     Mutant(
         "A refresh token has one successor",
         "a repeat is honest for half a minute alone",
-        REFRESH_GRANT,
-        "call.settings.refresh_repeat_seconds * 1000",
-        "call.settings.refresh_repeat_seconds * 500",
+        GRANTS,
+        "self.refresh_repeat_seconds * 1000",
+        "self.refresh_repeat_seconds * 500",
         TOKEN,
         "answered_for_a_minute and sqlite",
     ),
     Mutant(
         "A refresh token has one successor",
         "a retry after a lost answer is refused",
-        REFRESH_GRANT,
-        "        return await _retry(call, request, application, token)\n",
-        '        raise INVALID_GRANT.with_reason("used")\n',
+        GRANTS,
+        "            return await self._retry(token)\n",
+        '            raise INVALID_GRANT.with_reason("used")\n',
         "tests/races/test_lost_answers.py",
         "without_responses and sqlite",
     ),
@@ -190,36 +189,36 @@ TOKEN_MUTANTS = (
     Mutant(
         "A replayed refresh token ends its family",
         "a replay is refused and the family goes on",
-        REFRESH_GRANT,
-        '    if application.on_replay == "revoke":\n',
-        '    if application.on_replay == "end":\n',
+        GRANTS,
+        '        if self.application.on_replay == "revoke":\n',
+        '        if self.application.on_replay == "end":\n',
         TOKEN,
         "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
         "a used token can be retried without limit",
-        REFRESH_GRANT,
-        "    if token.newest_generation > token.generation + 1:\n",
-        "    if token.newest_generation < token.generation:\n",
+        GRANTS,
+        "        if token.newest_generation > token.generation + 1:\n",
+        "        if token.newest_generation < token.generation:\n",
         TOKEN,
         "a_replay_revokes and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
         "an application that is set to refuse loses its family all the same",
-        REFRESH_GRANT,
-        '    if application.on_replay == "revoke":\n',
-        "    if application.on_replay:\n",
+        GRANTS,
+        '        if self.application.on_replay == "revoke":\n',
+        "        if self.application.on_replay:\n",
         TOKEN,
         "only_refused_with and sqlite",
     ),
     Mutant(
         "A replayed refresh token ends its family",
         "the end of the family is undone with the refusal",
-        REFRESH_GRANT,
-        '    return INVALID_GRANT.with_reason("refresh token replayed")\n',
-        '    raise INVALID_GRANT.with_reason("refresh token replayed")\n',
+        GRANTS,
+        '        return INVALID_GRANT.with_reason("refresh token replayed")\n',
+        '        raise INVALID_GRANT.with_reason("refresh token replayed")\n',
         TOKEN,
         "a_replay_revokes and sqlite",
     ),
@@ -244,38 +243,38 @@ TOKEN_MUTANTS = (
     Mutant(
         "What was refused as expired stays so",
         "a code that was refused as expired is looked at by the clock alone",
-        CODE_GRANT,
-        "    if code.expired_ms is not None or call.now_ms >= code.expires_ms:\n",
-        "    if call.now_ms >= code.expires_ms:\n",
+        GRANTS,
+        "        if code.expired_ms is not None or self.now_ms >= code.expires_ms:\n",
+        "        if self.now_ms >= code.expires_ms:\n",
         TOKEN,
         "stays_expired and sqlite",
     ),
     Mutant(
         "What was refused as expired stays so",
         "the refusal of an expired refresh token is not written down",
-        REFRESH_GRANT,
-        '    return INVALID_GRANT.with_reason("refresh token expired") if recorded',
-        "    if recorded:\n"
-        '        raise INVALID_GRANT.with_reason("refresh token expired")\n'
-        '    return INVALID_GRANT.with_reason("") if recorded',
+        GRANTS,
+        '        return INVALID_GRANT.with_reason("refresh token expired") if recorded',
+        "        if recorded:\n"
+        '            raise INVALID_GRANT.with_reason("refresh token expired")\n'
+        '        return INVALID_GRANT.with_reason("") if recorded',
         TOKEN,
         "stays_expired and sqlite",
     ),
     Mutant(
         "A token has no more than was granted",
         "an exchange may ask for what the seller did not grant",
-        CODE_GRANT,
-        "narrow(code.authorization.scope, request.scope)",
-        "narrow(application.scopes, request.scope)",
+        GRANTS,
+        "narrow(code.scope, request.scope)",
+        "narrow(self.application.scopes, request.scope)",
         TOKEN_ERRORS,
         "exchange_is_refused and wider and sqlite",
     ),
     Mutant(
         "A token has no more than was granted",
         "a refresh may ask for what the seller did not grant",
-        REFRESH_GRANT,
-        "    scope = narrow(token.family.scope, request.scope)\n",
-        "    scope = narrow(application.scopes, request.scope)\n",
+        GRANTS,
+        "        scope = narrow(token.scope, request.scope)\n",
+        "        scope = narrow(self.application.scopes, request.scope)\n",
         TOKEN_ERRORS,
         "refresh_is_refused and wider and sqlite",
     ),
@@ -300,9 +299,9 @@ TOKEN_MUTANTS = (
     Mutant(
         "Live and test never meet",
         "a refresh changes the kind of its family's tokens",
-        REFRESH_GRANT,
-        "    _check_mode(request, token)\n",
-        "",
+        GRANTS,
+        "        if request.wants_test is not None and request.wants_test == token.live:\n",
+        "        if request.wants_test is not None and request.wants_test is None:\n",
         TOKEN_ERRORS,
         "refresh_is_refused and mode and sqlite",
     ),

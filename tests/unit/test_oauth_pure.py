@@ -13,6 +13,7 @@ from paydesk.core.errors import Refusal
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.response import schema_of
 from paydesk.oauth import scopes, tokens
+from paydesk.oauth.grants import narrow
 from paydesk.oauth.schemas import TokenAnswer, TokenRequest, token_answer
 from paydesk.oauth.scopes import SCOPES, ScopeError
 from paydesk.oauth.tokens import Generation, TokenFamily
@@ -48,11 +49,11 @@ def test_scopes_are_written_in_alphabetical_order(names: list[str]) -> None:
 def test_a_scope_string_is_exact_or_refused(text: str) -> None:
     """Only known names, each once, with single spaces: nothing is trimmed."""
     try:
-        parsed = scopes.parse(text)
+        written = scopes.canonical(text)
     except ScopeError:
         assert text.split(" ") != sorted(set(text.split(" ")) & set(SCOPES))
     else:
-        assert sorted(parsed) == sorted(text.split(" "))
+        assert written.split(" ") == sorted(text.split(" "))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_scope_string_is_exact_or_refused(text: str) -> None:
 def test_malformed_scopes_are_refused(text: str) -> None:
     """Repeated, unknown, or with an extra space."""
     with pytest.raises(ScopeError):
-        scopes.parse(text)
+        scopes.canonical(text)
 
 
 @given(some_scopes, some_scopes)
@@ -69,11 +70,11 @@ def test_a_scope_narrows_or_is_refused(granted: list[str], requested: list[str])
     """The same scopes or fewer, never more."""
     of_grant = scopes.canonical(" ".join(granted))
     if set(requested) <= set(granted):
-        assert scopes.narrow(of_grant, " ".join(requested)) == " ".join(sorted(requested))
+        assert narrow(of_grant, " ".join(requested)) == " ".join(sorted(requested))
     else:
         with pytest.raises(Refusal, match="scope is wider than granted"):
-            scopes.narrow(of_grant, " ".join(requested))
-    assert scopes.narrow(of_grant, None) == of_grant
+            narrow(of_grant, " ".join(requested))
+    assert narrow(of_grant, None) == of_grant
 
 
 @given(families, generations)
@@ -84,11 +85,10 @@ def test_tokens_have_their_format(family: TokenFamily, generation: Generation) -
     assert re.fullmatch(
         rf"{prefix}-{family.application_id}-[0-9]{{6}}-[0-9a-f]{{32}}-{family.seller_id}", pair.access_token
     )
-    assert tokens.is_access_token(pair.access_token)
+    assert tokens.seller_of_access_token(pair.access_token) == family.seller_id
     assert (pair.refresh_token is not None) == ("offline_access" in family.scope)
     if pair.refresh_token is not None:
-        assert tokens.is_refresh_token_or_code(pair.refresh_token)
-        assert pair.refresh_token.endswith(f"-{family.seller_id}")
+        assert tokens.seller_of_code(pair.refresh_token) == family.seller_id
     assert pair == tokens.derive(KEYS, family, generation)
     public_key = tokens.new_public_key(live=family.live)
     answer = token_answer(pair, generation.scope, public_key, generation.created_ms)
@@ -130,8 +130,8 @@ def test_codes_and_public_keys_have_their_format() -> None:
 )
 def test_other_formats_are_no_tokens(text: str) -> None:
     """Similar strings are not accepted."""
-    assert not tokens.is_access_token(text)
-    assert not tokens.is_refresh_token_or_code(text)
+    assert tokens.seller_of_access_token(text) is None
+    assert tokens.seller_of_code(text) is None
 
 
 def test_repr_shows_no_secrets() -> None:

@@ -18,7 +18,7 @@ import paydesk.web
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
 from paydesk.core.errors import Refusal
 from paydesk.http.error_responses import may_answer
-from paydesk.oauth.clients.application import Application
+from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.pages.operations import OPERATIONS
 from paydesk.web.language import LANGUAGES, choose, texts

@@ -11,7 +11,7 @@ from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.events import relay
 from paydesk.invariants import check
-from paydesk.oauth.consent import withdrawal
+from paydesk.oauth import authorizations
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database, Transaction
 from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, context_of, count, insert, names_of, sweep
@@ -231,7 +231,9 @@ async def _end(tx: Transaction, how: str, seller_id: int, now_ms: int) -> None:
         await tx.run("UPDATE token_families SET revoked_ms = $1, revoked_reason = 'test'", now_ms)
     elif how == "withdrawn":
         for found in await authorizations_of(tx, seller_id):
-            await withdrawal.withdraw(tx, seller_id=seller_id, authorization_id=found.authorization_id, now_ms=now_ms)
+            await authorizations.withdraw(
+                tx, seller_id=seller_id, authorization_id=found.authorization_id, now_ms=now_ms
+            )
 
 
 @pytest.mark.parametrize("how", ["expired", "revoked", "withdrawn"])

@@ -13,9 +13,9 @@ from paydesk.core import atomic_file
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.clients import applications
+from paydesk.oauth.clients import applications, authentication
 from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
@@ -98,12 +98,10 @@ class CredentialsFile:
         client_id, now_ms = self.demo.application.application_id, self.now_ms
 
         async def work(tx: Transaction) -> str:
-            if isinstance(previous, str):
-                try:
-                    if not isinstance(await applications.authenticate(tx, str(client_id), previous, now_ms), Refusal):
-                        return previous
-                except Refusal:
-                    pass
+            if isinstance(previous, str) and not isinstance(
+                await authentication.authenticate(tx, str(client_id), previous, now_ms), Refusal
+            ):
+                return previous
             _, secret = await applications.add_secret(tx, client_id, now_ms)
             return secret.reveal()
 
@@ -125,7 +123,7 @@ class CredentialsFile:
             return tokens
         lifetimes = Lifetimes(self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds)
         pair = await self.database.write(
-            lambda tx: issuing.mint_family(
+            lambda tx: authorizations.mint_family(
                 tx,
                 self.keys,
                 application_id=self.demo.application.application_id,

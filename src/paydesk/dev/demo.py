@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from paydesk.core.keys import Keys
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application
+from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
 from paydesk.storage.database import Transaction

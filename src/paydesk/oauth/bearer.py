@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.core import ids
 from paydesk.core.cache import LookupCache
 from paydesk.core.errors import FORBIDDEN, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import digest
@@ -139,7 +138,7 @@ class Bearers:
         return bearer.caller
 
     async def _look_up(self, token: str, key: bytes, now_ms: int) -> Bearer:
-        seller_id = ids.seller_of(token) if tokens.is_access_token(token) else None
+        seller_id = tokens.seller_of_access_token(token)
         row = await self._database.read(lambda tx: find(tx, seller_id, key)) if seller_id is not None else None
         if row is None:
             raise UNAUTHORIZED.with_reason("unknown token")

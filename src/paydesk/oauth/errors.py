@@ -1,6 +1,7 @@
-"""The errors of the token endpoints: one public sentence each; the exact reason goes to the log.
+"""The errors of the token endpoints and the sellers' pages: one public sentence each; the exact reason goes to the log.
 
-`OAUTH_ERRORS` has them in the order of the checks.
+`OAUTH_ERRORS` has those of the token endpoints in the order of the checks. The sentences that a seller reads are in
+`web/texts`.
 """
 
 from __future__ import annotations
@@ -44,3 +45,17 @@ OAUTH_ERRORS = (
 
 CLIENT_ERRORS = (LOCAL_RATE_LIMITED, INVALID_REQUEST, INVALID_CLIENT, TOKEN_FORBIDDEN)
 """The errors of an endpoint that authenticates a client and redeems nothing."""
+
+DOUBLED_PARAMETER = ErrorKind("doubled_parameter", 400, "A parameter was sent more than once.")
+UNKNOWN_APPLICATION = ErrorKind("unknown_application", 400, "client_id is missing or unknown.")
+UNREGISTERED_ADDRESS = ErrorKind(
+    "unregistered_address", 400, "redirect_uri is missing, or is not one of the application's registered addresses."
+)
+APPLICATION_SUSPENDED = ErrorKind("application_suspended", 403, "The operator has suspended this application.")
+SIGN_IN_FAILED = ErrorKind("sign_in_failed", 403, "The e-mail address or the password is wrong.")
+SELLER_SUSPENDED = ErrorKind("seller_suspended", 403, "The operator has suspended this seller.")
+SESSION_ENDED = ErrorKind("session_ended", 403, "The session is missing or has ended.")
+FORM_OUTDATED = ErrorKind("form_outdated", 403, "The form token is not valid for this browser.")
+REQUEST_DECIDED = ErrorKind("request_decided", 409, "This authorization request was decided already or has expired.")
+APPLICATION_CHANGED = ErrorKind("application_changed", 409, "The application has changed since the page was shown.")
+SIGN_IN_THROTTLED = ErrorKind("sign_in_throttled", 429, "Too many sign-in attempts. Try again later.")

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from paydesk.core import conflict_keys
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.oauth import presented, schemas
+from paydesk.oauth.bearer import AccessToken
 from paydesk.oauth.clients import authentication
-from paydesk.oauth.clients.application import Application
-from paydesk.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE
-from paydesk.oauth.grants import authorization_code, refresh_token
-from paydesk.oauth.schemas import PresentedToken, TokenRequest
+from paydesk.oauth.clients.authentication import Application
+from paydesk.oauth.errors import INVALID_REQUEST, TOKEN_FORBIDDEN
+from paydesk.oauth.grants import Redemption
+from paydesk.oauth.schemas import Credentials, Introspection, PresentedToken, TokenRequest
+from paydesk.oauth.scopes import shared
+from paydesk.oauth.store import RefreshToken
+from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Answer, Call
 
-
-class GrantType(Protocol):
-    """The interface of a grant type: a module of `grants`."""
-
-    def check_parameters(self, request: TokenRequest) -> None:
-        """Refuse a request without the parameters of this grant type, or with those of the other."""
-
-    async def redeem(self, call: Call, request: TokenRequest, application: Application) -> Answer | Refusal:
-        """Return the tokens."""
-
-
-GRANTS: dict[str, GrantType] = {"authorization_code": authorization_code, "refresh_token": refresh_token}
+GRANTS = {"authorization_code": Redemption.exchange, "refresh_token": Redemption.refresh}
 
 
 REDEEMED = {"code": conflict_keys.code, "refresh_token": conflict_keys.refresh_token}
@@ -40,11 +33,34 @@ def redeemed_credential(call: Call) -> tuple[ConflictKey, ...]:
 async def token(call: Call) -> Answer | Refusal:
     """Exchange a code for tokens, or refresh them (RFC 6749 sections 4.1.3 and 6)."""
     request = schemas.read(TokenRequest, call.body)
-    grant = GRANTS.get(request.grant_type)
-    if grant is None:
-        raise UNSUPPORTED_GRANT_TYPE.with_reason("grant_type is unknown")
-    grant.check_parameters(request)
-    return await authentication.as_client(call, request, lambda application: grant.redeem(call, request, application))
+    schemas.check_grant_type(request)
+    redeem, settings = GRANTS[request.grant_type], call.settings
+
+    async def work(application: Application) -> Answer | Refusal:
+        redemption = Redemption(
+            call.tx,
+            call.now_ms,
+            request,
+            application,
+            call.address,
+            call.keys,
+            Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds),
+            settings.code_repeat_seconds,
+            settings.refresh_repeat_seconds,
+        )
+        try:
+            pair = await redeem(redemption)
+        finally:
+            call.logged_seller_id, call.alert = redemption.seller_id, redemption.alert
+        if isinstance(pair, Refusal):
+            return pair
+        # Scopes that an operator has taken from the application are left out; the tokens keep them for the case that
+        # they are restored.
+        scope = shared(pair.generation.scope, application.scopes)
+        public_key = application.public_key(live=pair.family.live)
+        return Answer(200, schemas.token_answer(pair, scope, public_key, call.now_ms))
+
+    return await _as_client(call, request, work)
 
 
 def presented_token(call: Call) -> tuple[ConflictKey, ...]:
@@ -55,17 +71,28 @@ def presented_token(call: Call) -> tuple[ConflictKey, ...]:
 async def revoke(call: Call) -> Answer | Refusal:
     """Revoke a token of the calling application (RFC 7009)."""
     request = _presented(call)
-    return await authentication.as_client(
-        call, request, lambda application: presented.revoke(call, request.token, application)
-    )
+
+    async def work(application: Application) -> Answer:
+        found = await _find(call, request.token, application)
+        if found is not None:
+            await presented.revoke(call.tx, found, call.now_ms)
+        return Answer(200, {})
+
+    return await _as_client(call, request, work)
 
 
 async def introspect(call: Call) -> Answer | Refusal:
     """Describe a token of the calling application, if it is valid (RFC 7662)."""
     request = _presented(call)
-    return await authentication.as_client(
-        call, request, lambda application: presented.introspect(call, request.token, application)
-    )
+
+    async def work(application: Application) -> Answer:
+        found = await _find(call, request.token, application)
+        if found is None:
+            return Answer(200, Introspection(active=False))
+        issuer = call.settings.issuer
+        return Answer(200, await presented.introspect(call.tx, found, application, call.now_ms, issuer))
+
+    return await _as_client(call, request, work)
 
 
 def _presented(call: Call) -> PresentedToken:
@@ -73,3 +100,55 @@ def _presented(call: Call) -> PresentedToken:
     if not request.token:
         raise INVALID_REQUEST.with_reason("token is missing")
     return request
+
+
+async def _find(call: Call, token: str, application: Application) -> AccessToken | RefreshToken | None:
+    found = await presented.find(call.tx, token, application)
+    if found is not None:
+        call.logged_seller_id = found.seller_id
+    return found
+
+
+async def _as_client(
+    call: Call, credentials: Credentials, work: Callable[[Application], Awaitable[Answer | Refusal]]
+) -> Answer | Refusal:
+    """Authenticate the client and return the result of `work`.
+
+    A client in this node's cache is not looked up. If `work` then refuses without a write, the client is looked up and
+    `work` runs again, since the cached application may be outdated by seconds.
+    """
+    cache = call.shared.authentication_cache
+    client_id, client_secret = credentials.client_id, credentials.client_secret
+    cached = cache.find(client_id, client_secret, call.now_ms)
+    if cached is not None:
+        _count_request(call, cached)
+        writes = call.tx.writes
+        try:
+            return await work(cached)
+        except Refusal:
+            if call.tx.writes != writes:
+                raise
+    application = await authentication.authenticate(call.tx, client_id, client_secret, call.now_ms, cache)
+    if isinstance(application, Refusal):
+        _count_failure(call, client_id)
+        return application
+    _count_request(call, application)
+    if application.suspended_ms is not None:
+        raise TOKEN_FORBIDDEN.with_reason("application suspended")
+    return await work(application)
+
+
+def _count_failure(call: Call, client_id: str) -> None:
+    if not call.throttle_counted:
+        call.throttle_counted = True
+        call.shared.client_throttle.failed(authentication.number(client_id), call.address)
+
+
+def _count_request(call: Call, application: Application) -> None:
+    """Refuse a client that calls too often. A call counts once, however often its transaction is retried."""
+    if not call.throttle_counted:
+        call.throttle_counted = True
+        seconds = call.shared.client_throttle.succeeded(application.application_id, call.address)
+        if seconds is not None:
+            raise authentication.limited("client calls too often", seconds)
+    call.logged_application_id = application.application_id

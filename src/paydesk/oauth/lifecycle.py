@@ -7,6 +7,10 @@ nothing: it is refused, or has had its effect before.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+OnReplay = Literal["revoke", "refuse"]
+"""What a replayed refresh token does: revoke its family, or nothing. An operator chooses for each application."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +56,14 @@ class Move:
     """The reason of a refusal in the log."""
 
     def guard(self, table: str) -> str:
-        """Return the condition of the UPDATE of `table` that makes this move."""
-        parts = [
-            f"{column.partition('.')[2]} IS {'NOT ' if column in self.sources[0].filled else ''}NULL"
-            for column in COLUMNS
-            if column.startswith(f"{table}.") and self._is_common(column)
-        ]
+        """Return the condition of the UPDATE of `table` that makes this move: what all its sources have in common."""
+        columns = [column for column in COLUMNS if column.startswith(f"{table}.")]
+        empty = [column for column in columns if all(column in source.empty for source in self.sources)]
+        filled = [column for column in columns if all(column in source.filled for source in self.sources)]
+        parts = [f"{column.partition('.')[2]} IS NULL" for column in empty]
+        parts += [f"{column.partition('.')[2]} IS NOT NULL" for column in filled]
         assert parts, "an UPDATE without a condition"
         return " AND ".join(parts)
-
-    def _is_common(self, column: str) -> bool:
-        """Return whether the column is set in all sources, or NULL in all sources."""
-        return all(column in source.filled for source in self.sources) or all(
-            column in source.empty for source in self.sources
-        )
 
 
 _NOT_REVOKED = (ACTIVE, EXPIRED)

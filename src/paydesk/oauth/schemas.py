@@ -10,7 +10,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from paydesk.core import text
 from paydesk.core.response import Closed, Count, constant
 from paydesk.oauth import tokens
-from paydesk.oauth.errors import INVALID_REQUEST
+from paydesk.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE
+
+GRANT_TYPES = {
+    "authorization_code": (["code", "redirect_uri"], ["refresh_token"]),
+    "refresh_token": (["refresh_token"], ["code", "code_verifier"]),
+}
+"""The parameters that each grant type requires, and those that only the other one has."""
 
 
 def _digits(value: Any) -> Any:
@@ -54,10 +60,7 @@ def _one_of_two_grant_types(schema: dict[str, Any]) -> None:
             },
             "required": needed,
         }
-        for grant_type, needed, others in (
-            ("authorization_code", ["code", "redirect_uri"], ["refresh_token"]),
-            ("refresh_token", ["refresh_token"], ["code", "code_verifier"]),
-        )
+        for grant_type, (needed, others) in GRANT_TYPES.items()
     ]
 
 
@@ -83,7 +86,7 @@ class TokenRequest(Credentials):
 
     grant_type: Required = Field(
         description="`authorization_code` for the first tokens, `refresh_token` to renew them.",
-        json_schema_extra={"enum": ["authorization_code", "refresh_token"]},
+        json_schema_extra={"enum": list(GRANT_TYPES)},
     )
     code: Text = Field("", repr=False, description="Only with `authorization_code`, where it is required.")
     redirect_uri: Text = Field("", description="Required with `authorization_code`: the URI that the code was sent to.")
@@ -177,6 +180,19 @@ def read(model: type[Model], body: Any) -> Model:
         return model.model_validate(body)
     except ValidationError as error:
         raise INVALID_REQUEST.with_reason(_reason(error)) from None
+
+
+def check_grant_type(request: TokenRequest) -> None:
+    """Refuse an unknown grant type, and a request that lacks a parameter of its grant type or has the other's."""
+    if request.grant_type not in GRANT_TYPES:
+        raise UNSUPPORTED_GRANT_TYPE.with_reason("grant_type is unknown")
+    required, foreign = GRANT_TYPES[request.grant_type]
+    for name in required:
+        if not getattr(request, name):
+            raise INVALID_REQUEST.with_reason(f"{name} is missing")
+    for name in foreign:
+        if getattr(request, name):
+            raise INVALID_REQUEST.with_reason(f"{name} is of the other grant type")
 
 
 def token_answer(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> TokenAnswer:

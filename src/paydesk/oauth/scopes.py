@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from paydesk.oauth.errors import INVALID_SCOPE
-
 OFFLINE_ACCESS = "offline_access"
 READ = "read"
 WRITE = "write"
 SCOPES = (OFFLINE_ACCESS, READ, WRITE)
 PATTERN = "^({0})( ({0})){{0,2}}$".format("|".join(SCOPES))
-"""A list of these names; that each occurs once is checked by `parse`."""
+"""A list of these names; that each occurs once is checked by `canonical`."""
 
 
 class ScopeError(ValueError):
     """A scope string is malformed or names a scope that does not exist; the message says which."""
 
 
-def parse(text: str) -> frozenset[str]:
-    """Return the scopes in `text` (RFC 6749 section 3.3); an empty string is malformed. Raises `ScopeError`."""
+def canonical(text: str) -> str:
+    """Return the scopes in `text` (RFC 6749 section 3.3) in alphabetical order. Raises `ScopeError`."""
     names = text.split(" ")
     if "" in names:
         raise ScopeError("scope is empty or has an extra space")
@@ -27,29 +25,7 @@ def parse(text: str) -> frozenset[str]:
         raise ScopeError("scope is unknown")
     if len(set(names)) < len(names):
         raise ScopeError("a scope is repeated")
-    return frozenset(names)
-
-
-def canonical(text: str) -> str:
-    """Return the same scopes in alphabetical order. Raises `ScopeError`."""
-    scopes = parse(text)
-    return " ".join(name for name in SCOPES if name in scopes)
-
-
-def narrow(granted: str, requested: str | None) -> str:
-    """Return the requested scopes in alphabetical order; all granted ones if `requested` is None or empty.
-
-    Raises INVALID_SCOPE if `requested` is malformed or wider than `granted`.
-    """
-    if not requested:
-        return granted
-    try:
-        scope = canonical(requested)
-    except ScopeError as fault:
-        raise INVALID_SCOPE.with_reason(str(fault)) from None
-    if not includes(granted, *scope.split(" ")):
-        raise INVALID_SCOPE.with_reason("scope is wider than granted")
-    return scope
+    return " ".join(sorted(names))
 
 
 @lru_cache(64)

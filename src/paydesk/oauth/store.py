@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest
-from paydesk.oauth import lifecycle
-from paydesk.oauth.tokens import Generation, TokenFamily
-from paydesk.storage.database import Row, Transaction
+from paydesk.oauth import lifecycle, tokens
+from paydesk.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily
+from paydesk.storage.database import Transaction
 
 
-class AuthorizationState(msgspec.Struct, frozen=True):
-    """The authorization of a code or refresh token, with everything that forbids redeeming it."""
+class Credential(msgspec.Struct, frozen=True):
+    """What a code and a refresh token have in common: their authorization, with everything that forbids redeeming."""
 
     seller_id: int
     application_id: int
@@ -21,10 +22,9 @@ class AuthorizationState(msgspec.Struct, frozen=True):
     seller_suspended_ms: int | None
 
 
-class Code(msgspec.Struct, frozen=True):
+class Code(Credential, frozen=True):
     """The row of an authorization code."""
 
-    authorization: AuthorizationState
     redirect_uri: str
     challenge: str | None
     expires_ms: int
@@ -34,16 +34,15 @@ class Code(msgspec.Struct, frozen=True):
 
     def is_valid(self, now_ms: int) -> bool:
         """Return whether the code can be redeemed."""
-        authorization = self.authorization
-        ends = (self.exchanged_ms, self.expired_ms, authorization.withdrawn_ms, authorization.seller_suspended_ms)
+        ends = (self.exchanged_ms, self.expired_ms, self.withdrawn_ms, self.seller_suspended_ms)
         return now_ms < self.expires_ms and all(instant_ms is None for instant_ms in ends)
 
 
-class RefreshToken(msgspec.Struct, frozen=True):
+class RefreshToken(Credential, frozen=True):
     """The row of a refresh token, with its family and the newest generation of the family."""
 
-    authorization: AuthorizationState
-    family: TokenFamily
+    family_id: bytes
+    live: int
     generation: int
     expires_ms: int
     newest_generation: int
@@ -51,6 +50,11 @@ class RefreshToken(msgspec.Struct, frozen=True):
     revoked_ms: int | None
     revoked_reason: str | None
     created_ms: int
+
+    @property
+    def family(self) -> TokenFamily:
+        """The family of the token; its scope is that of the credential."""
+        return TokenFamily(self.seller_id, self.family_id, self.application_id, bool(self.live), self.scope)
 
     @property
     def used(self) -> bool:
@@ -61,11 +65,6 @@ class RefreshToken(msgspec.Struct, frozen=True):
         """Return whether an unused token has expired; a used one is a retry or a replay, whatever its age."""
         return self.expired_ms is not None or now_ms >= self.expires_ms
 
-
-# Inserts an authorization code.
-INSERT_CODE = """INSERT INTO codes
-    (seller_id, digest, authorization_id, application_id, redirect_uri, scope, challenge, created_ms, expires_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
 
 # Selects a code with its authorization and its seller.
 CODE = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
@@ -125,35 +124,11 @@ GENERATIONS = """SELECT generation, key_version, scope, created_ms, expires_ms, 
     WHERE seller_id = $1 AND family_id = $2 AND generation IN ($3, $4) ORDER BY generation"""
 
 
-async def add_code(
-    tx: Transaction,
-    code: str,
-    authorization: AuthorizationState,
-    *,
-    redirect_uri: str,
-    challenge: str | None,
-    now_ms: int,
-    expires_ms: int,
-) -> None:
-    """Store the digest of a code."""
-    await tx.run(
-        INSERT_CODE,
-        authorization.seller_id,
-        digest(code),
-        authorization.authorization_id,
-        authorization.application_id,
-        redirect_uri,
-        authorization.scope,
-        challenge,
-        now_ms,
-        expires_ms,
-    )
-
-
-async def find_code(tx: Transaction, seller_id: int, code: str) -> Code | None:
-    """Return the code, or None."""
-    row = await tx.one(CODE, seller_id, digest(code))
-    return Code(AuthorizationState(*row[:6]), *row[6:]) if row else None
+async def find_code(tx: Transaction, code: str) -> Code | None:
+    """Return the code, or None if it is unknown or malformed."""
+    seller_id = tokens.seller_of_code(code)
+    row = await tx.one(CODE, seller_id, digest(code)) if seller_id is not None else None
+    return Code(*row) if row else None
 
 
 async def claim_code(tx: Transaction, seller_id: int, code: str, family_id: bytes, now_ms: int) -> bool:
@@ -166,8 +141,23 @@ async def expire_code(tx: Transaction, seller_id: int, code: str, now_ms: int) -
     await tx.run(EXPIRE_CODE, seller_id, digest(code), now_ms)
 
 
-async def add_family(tx: Transaction, family: TokenFamily, authorization_id: str, now_ms: int) -> None:
-    """Store a new family at its first generation."""
+async def find_refresh_token(tx: Transaction, refresh_token: str) -> RefreshToken | None:
+    """Return the refresh token, or None if it is unknown or malformed; a code has the same format and is not found."""
+    seller_id = tokens.seller_of_code(refresh_token)
+    row = await tx.one(REFRESH_TOKEN, seller_id, digest(refresh_token)) if seller_id is not None else None
+    return RefreshToken(*row) if row else None
+
+
+async def find_generations(tx: Transaction, family: TokenFamily, number: int) -> dict[int, Generation]:
+    """Return the generations `number` and `number + 1` of a family, as far as they exist."""
+    rows = await tx.all(GENERATIONS, family.seller_id, family.family_id, number, number + 1)
+    return {row[0]: Generation(*row) for row in rows}
+
+
+async def begin_family(
+    tx: Transaction, keys: Keys, family: TokenFamily, authorization_id: str, now_ms: int, lifetimes: Lifetimes
+) -> Pair:
+    """Store a new family and issue the tokens of its first generation."""
     await tx.run(
         INSERT_FAMILY,
         family.seller_id,
@@ -178,11 +168,31 @@ async def add_family(tx: Transaction, family: TokenFamily, authorization_id: str
         family.scope,
         now_ms,
     )
+    return issue(tx, keys, family, 1, family.scope, now_ms, lifetimes)
 
 
 async def claim_successor(tx: Transaction, family: TokenFamily, generation: int) -> bool:
     """Claim the one successor of `generation`. Return False if it exists or the family has ended."""
     return bool(await tx.run(CLAIM_SUCCESSOR, family.seller_id, family.family_id, generation))
+
+
+def issue(
+    tx: Transaction, keys: Keys, family: TokenFamily, number: int, scope: str, now_ms: int, lifetimes: Lifetimes
+) -> Pair:
+    """Issue the tokens of generation `number`, which the caller has claimed; `scope` is the access token's.
+
+    Only their digests are stored.
+    """
+    seller_id, family_id, version = family.seller_id, family.family_id, keys.active
+    expires_ms = now_ms + lifetimes.access_token_seconds * 1000
+    pair = tokens.derive(keys, family, Generation(number, version, scope, now_ms, expires_ms))
+    access_digest = digest(pair.access_token)
+    tx.defer(INSERT_ACCESS_TOKEN, seller_id, access_digest, family_id, number, version, scope, now_ms, expires_ms)
+    if pair.refresh_token is not None:
+        expires_ms = now_ms + lifetimes.refresh_token_seconds * 1000
+        refresh_digest = digest(pair.refresh_token)
+        tx.defer(INSERT_REFRESH_TOKEN, seller_id, refresh_digest, family_id, number, version, now_ms, expires_ms)
+    return pair
 
 
 async def expire_family(tx: Transaction, family: TokenFamily, generation: int, now_ms: int) -> bool:
@@ -194,54 +204,3 @@ async def revoke_family(tx: Transaction, seller_id: int, family_id: bytes, now_m
     """Revoke a family with all its tokens. Return False if it was revoked before."""
     tx.notify(f"family:{family_id.hex()}")
     return bool(await tx.run(REVOKE_FAMILY, seller_id, family_id, now_ms, reason))
-
-
-def add_refresh_token(
-    tx: Transaction, family: TokenFamily, generation: Generation, refresh_token: str, expires_ms: int
-) -> None:
-    """Store the digest of a generation's refresh token."""
-    tx.defer(
-        INSERT_REFRESH_TOKEN,
-        family.seller_id,
-        digest(refresh_token),
-        family.family_id,
-        generation.number,
-        generation.key_version,
-        generation.created_ms,
-        expires_ms,
-    )
-
-
-def add_access_token(tx: Transaction, family: TokenFamily, generation: Generation, access_token: str) -> None:
-    """Store the digest of a generation's access token."""
-    tx.defer(
-        INSERT_ACCESS_TOKEN,
-        family.seller_id,
-        digest(access_token),
-        family.family_id,
-        generation.number,
-        generation.key_version,
-        generation.scope,
-        generation.created_ms,
-        generation.expires_ms,
-    )
-
-
-async def find_refresh_token(tx: Transaction, seller_id: int, refresh_token: str) -> RefreshToken | None:
-    """Return the refresh token, or None."""
-    row = await tx.one(REFRESH_TOKEN, seller_id, digest(refresh_token))
-    return _refresh_token(row) if row else None
-
-
-async def find_generations(tx: Transaction, family: TokenFamily, number: int) -> dict[int, Generation]:
-    """Return the generations `number` and `number + 1` of a family, as far as they exist."""
-    rows = await tx.all(GENERATIONS, family.seller_id, family.family_id, number, number + 1)
-    return {row[0]: Generation(*row) for row in rows}
-
-
-def _refresh_token(row: Row) -> RefreshToken:
-    authorization = AuthorizationState(*row[:6])
-    family = TokenFamily(
-        authorization.seller_id, row[6], authorization.application_id, bool(row[7]), authorization.scope
-    )
-    return RefreshToken(authorization, family, *row[8:])

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import msgspec
 
+from paydesk.core import ids
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.secrets import digest, new_hex
 from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
@@ -51,8 +52,7 @@ class Generation(msgspec.Struct, frozen=True):
     """The digest of its access token, if that was issued before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetimes:
+class Lifetimes(msgspec.Struct, frozen=True):
     """The lifetimes of tokens from their creation."""
 
     access_token_seconds: int
@@ -71,27 +71,35 @@ class Pair:
 
 def derive(keys: Keys, family: TokenFamily, generation: Generation) -> Pair:
     """Return the tokens of a generation, the same every time. Raises `KeyMissing`, also if the key differs."""
-    access_token, version = _access_token(keys, family, generation), generation.key_version
+    version, seller_id, application_id = generation.key_version, family.seller_id, str(family.application_id)
+    mode = "live" if family.live else "test"
+    parts = (application_id, mode, family.family_id, str(generation.number))
+    secret = keys.derive(version, "access_token", *parts)[:16].hex()
+    hour = _month_day_hour(generation.created_ms // HOUR_MS)
+    access_token = f"{prefix(live=family.live)}-{application_id}-{hour}-{secret}-{seller_id}"
     if generation.digest is not None and generation.digest != digest(access_token):
         raise KeyMissing(
             version, f"this node's server key of version {version} is not the one that the token was derived from"
         )
-    return Pair(
-        family,
-        generation,
-        access_token,
-        _refresh_token(keys, family, generation) if includes(family.scope, OFFLINE_ACCESS) else None,
-    )
+    refresh_token = None
+    if includes(family.scope, OFFLINE_ACCESS):
+        refresh_token = f"TG-{keys.derive(version, 'refresh_token', *parts)[:20].hex()}-{seller_id}"
+    return Pair(family, generation, access_token, refresh_token)
 
 
-def is_access_token(text: str) -> bool:
-    """Return whether `text` has the format of an access token."""
-    return _ACCESS_TOKEN.fullmatch(text) is not None
+@lru_cache(16)
+def _month_day_hour(hours: int) -> str:
+    return f"{datetime.fromtimestamp(hours * 3600, UTC):%m%d%H}"
 
 
-def is_refresh_token_or_code(text: str) -> bool:
-    """Return whether `text` has the format that refresh tokens and codes share."""
-    return _REFRESH_TOKEN.fullmatch(text) is not None
+def seller_of_access_token(text: str) -> int | None:
+    """Return the seller in an access token, or None if it is malformed. It selects the rows to search."""
+    return ids.seller_of(text) if _ACCESS_TOKEN.fullmatch(text) else None
+
+
+def seller_of_code(text: str) -> int | None:
+    """Return the seller in a refresh token or code, which have the same format, or None if it is malformed."""
+    return ids.seller_of(text) if _REFRESH_TOKEN.fullmatch(text) else None
 
 
 def new_code(seller_id: int) -> str:
@@ -117,25 +125,3 @@ def new_family_id() -> bytes:
 def prefix(*, live: bool) -> str:
     """Return the prefix of access tokens and public keys in live or test mode."""
     return "APP_USR" if live else "TEST"
-
-
-def _access_token(keys: Keys, family: TokenFamily, generation: Generation) -> str:
-    secret = _derived(keys, "access_token", family, generation)[:16].hex()
-    hour = _month_day_hour(generation.created_ms // HOUR_MS)
-    return f"{prefix(live=family.live)}-{family.application_id}-{hour}-{secret}-{family.seller_id}"
-
-
-@lru_cache(16)
-def _month_day_hour(hours: int) -> str:
-    return f"{datetime.fromtimestamp(hours * 3600, UTC):%m%d%H}"
-
-
-def _refresh_token(keys: Keys, family: TokenFamily, generation: Generation) -> str:
-    return f"TG-{_derived(keys, 'refresh_token', family, generation)[:20].hex()}-{family.seller_id}"
-
-
-def _derived(keys: Keys, kind: str, family: TokenFamily, generation: Generation) -> bytes:
-    mode = "live" if family.live else "test"
-    return keys.derive(
-        generation.key_version, kind, str(family.application_id), mode, family.family_id, str(generation.number)
-    )

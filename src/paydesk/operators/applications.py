@@ -9,7 +9,9 @@ from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import MINIMUM_PROPERTIES
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application, ApplicationSecret, OnReplay
+from paydesk.oauth.clients.applications import ApplicationSecret
+from paydesk.oauth.clients.authentication import Application
+from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS

@@ -13,7 +13,6 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth import authorizations
-from paydesk.oauth.consent import withdrawal
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
@@ -49,7 +48,9 @@ async def withdraw(call: Call) -> Answer:
     found = await authorizations.get(call.tx, seller_id, authorization_id)
     if found is None:
         raise AUTHORIZATION_NOT_FOUND.with_reason("unknown authorization")
-    if await withdrawal.withdraw(call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms):
+    if await authorizations.withdraw(
+        call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms
+    ):
         before = {
             "client_id": str(found.application_id),
             "scope": found.scope,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES
 from paydesk.core.response import Closed, Time
-from paydesk.oauth import issuing
+from paydesk.oauth import authorizations
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
@@ -55,7 +55,7 @@ async def create(call: Call) -> Answer:
     if not set(scope.split()) <= set(application.scopes.split()):
         raise PROPERTY_VALUE.with_reason("scope too wide", "'$.scope' - must be within the application's scopes")
     expires_ms = call.now_ms + call.settings.code_lifetime_seconds * 1000
-    code = await issuing.mint_code(
+    code = await authorizations.mint_code(
         call.tx,
         application_id=application.application_id,
         seller_id=body.user_id,

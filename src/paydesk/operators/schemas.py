@@ -13,7 +13,7 @@ from paydesk.core.money import CURRENCIES
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
-from paydesk.oauth.clients.application import OnReplay
+from paydesk.oauth.lifecycle import OnReplay
 from paydesk.sandbox.terminals import scripts as virtual_scripts
 from paydesk.terminals.schemas import SettableMode
 from paydesk.webhooks.schemas import ACTIONS_OF

@@ -9,7 +9,7 @@ from msgspec import Meta
 from paydesk.core.errors import MINIMUM_PROPERTIES, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth import authorizations
-from paydesk.oauth.consent import passwords, sellers, sessions, withdrawal
+from paydesk.oauth.consent import passwords, sellers, sessions
 from paydesk.oauth.consent.sellers import Seller
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
@@ -148,7 +148,7 @@ async def resume(call: Call) -> Answer:
 
 async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> list[str]:
     """Withdraw every authorization of the seller; return their ids as the operator interface writes them."""
-    ended = await withdrawal.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
+    ended = await authorizations.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
     return [f"{authorization_id}-{seller.seller_id}" for authorization_id in ended]
 
 

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import hmac
 import json
-from typing import Any
-
-import msgspec
+from dataclasses import dataclass
 
 from paydesk.core import ids
-from paydesk.core.errors import Refusal
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.oauth import tokens
-from paydesk.oauth.clients.application import Application, ApplicationSecret, OnReplay
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
-from paydesk.oauth.errors import INVALID_CLIENT
-from paydesk.storage.database import Row, Transaction
+from paydesk.oauth.clients import authentication
+from paydesk.oauth.clients.authentication import Application
+from paydesk.oauth.lifecycle import OnReplay
+from paydesk.storage.database import Transaction
 
-_uris = msgspec.json.Decoder(tuple[str, ...]).decode
-_UNKNOWN_CLIENT_DIGEST = digest("secret of no client")
+
+@dataclass(frozen=True, slots=True)
+class ApplicationSecret:
+    """The metadata of a client secret; the secret itself is not stored."""
+
+    secret_id: str
+    created_ms: int
+    expires_ms: int | None
 
 
 _COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, public_key_live, public_key_test,
     suspended_ms, created_ms"""
 
 # Inserts an application.
-INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, $9)"
+INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 
 # Selects one application.
 GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
@@ -65,17 +67,6 @@ DELETE_EXPIRED_SECRETS = """DELETE FROM application_secrets
 EXPIRE_SECRET = """UPDATE application_secrets SET expires_ms = $3
     WHERE application_id = $1 AND secret_id = $2 AND (expires_ms IS NULL OR expires_ms > $3)"""
 
-# A secret refused as expired stays expired, also if the clock is set back.
-SECRET_EXPIRED = """UPDATE application_secrets SET expired_ms = $3
-    WHERE application_id = $1 AND secret_id = $2 AND expired_ms IS NULL"""
-
-# Selects an application with all its secrets, one row each; one row without a secret if it has none.
-WITH_SECRETS = """SELECT a.application_id, a.name, a.redirect_uris, a.scopes, a.pkce_required, a.on_replay,
-        a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
-        s.secret_id, s.digest, s.expires_ms, s.expired_ms
-    FROM applications a LEFT JOIN application_secrets s ON s.application_id = a.application_id
-    WHERE a.application_id = $1"""
-
 
 async def create(
     tx: Transaction,
@@ -88,54 +79,35 @@ async def create(
     on_replay: OnReplay = "revoke",
 ) -> tuple[Application, Secret]:
     """Create an application with its first secret, of which only the digest is stored."""
-    application = Application(
-        application_id=ids.application_number(),
-        name=name,
-        redirect_uris=redirect_uris,
-        scopes=scopes,
-        pkce_required=pkce_required,
-        on_replay=on_replay,
-        public_key_live=tokens.new_public_key(live=True),
-        public_key_test=tokens.new_public_key(live=False),
-        suspended_ms=None,
-        created_ms=now_ms,
-    )
-    await tx.run(
-        INSERT,
-        application.application_id,
-        name,
-        json.dumps(redirect_uris),
-        scopes,
-        int(pkce_required),
-        on_replay,
-        application.public_key_live,
-        application.public_key_test,
-        now_ms,
-    )
-    _, secret = await add_secret(tx, application.application_id, now_ms)
-    return application, secret
+    application_id = ids.application_number()
+    public_keys = tokens.new_public_key(live=True), tokens.new_public_key(live=False)
+    settable = name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay
+    row = (application_id, *settable, *public_keys, None, now_ms)
+    await tx.run(INSERT, *row)
+    _, secret = await add_secret(tx, application_id, now_ms)
+    return Application.of(row), secret
 
 
 async def get(tx: Transaction, application_id: int) -> Application | None:
     """Return the application, or None."""
     row = await tx.one(GET, application_id)
-    return _application(row) if row else None
+    return Application.of(row) if row else None
 
 
 async def find(tx: Transaction, client_id: str) -> Application | None:
     """Return the application of a `client_id` from a request, or None."""
-    return await get(tx, number(client_id))
+    return await get(tx, authentication.number(client_id))
 
 
 async def lock(tx: Transaction, application_id: int) -> Application | None:
     """Return the application, locked until the commit, or None."""
     row = await tx.one(LOCK, application_id)
-    return _application(row) if row else None
+    return Application.of(row) if row else None
 
 
 async def find_all(tx: Transaction) -> list[Application]:
     """Return all applications, the oldest first."""
-    return [_application(row) for row in await tx.all(LIST)]
+    return [Application.of(row) for row in await tx.all(LIST)]
 
 
 async def change(
@@ -194,44 +166,3 @@ async def remove_secret(tx: Transaction, application_id: int, secret_id: str) ->
 async def delete_expired_secrets(tx: Transaction, application_id: int, now_ms: int) -> None:
     """Delete the application's expired secrets."""
     await tx.run(DELETE_EXPIRED_SECRETS, application_id, now_ms)
-
-
-async def authenticate(
-    tx: Transaction, client_id: str, client_secret: str, now_ms: int, cache: AuthenticationCache | None = None
-) -> Application | Refusal:
-    """Return the application with these credentials and store it in `cache`.
-
-    Raises INVALID_CLIENT, or returns it if the expiry of the secret was recorded and must be committed. Neither the
-    answer nor its time shows whether the application or the secret is wrong.
-    """
-    given, changes = digest(client_secret), cache.changes if cache is not None else 0
-    rows = await tx.all(WITH_SECRETS, number(client_id))
-    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]
-    if not rows:
-        hmac.compare_digest(given, _UNKNOWN_CLIENT_DIGEST)
-        raise INVALID_CLIENT.with_reason("unknown client")
-    if not matching or matching[0][11] is None:
-        raise INVALID_CLIENT.with_reason("secret differs")
-    application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
-    if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
-        application = _application(matching[0])
-        if cache is not None:
-            cache.store(client_id, application, given, expires_ms, changes=changes)
-        return application
-    if expired_ms is None:
-        tx.notify("applications")
-    await tx.run(SECRET_EXPIRED, application_id, secret_id, now_ms)
-    return INVALID_CLIENT.with_reason("secret expired")
-
-
-def number(client_id: str) -> int:
-    """Return the number of a `client_id`, or -1 if it is malformed: the look-up takes the same time then."""
-    canonical = client_id.isascii() and client_id.isdigit() and 0 < len(client_id) <= 18 and client_id[0] != "0"
-    return int(client_id) if canonical else -1
-
-
-def _application(row: Row) -> Application:
-    values: list[Any] = list(row[:10])
-    values[2] = _uris(values[2])
-    values[4] = bool(values[4])
-    return Application(*values)

@@ -1,96 +1,212 @@
-"""Client authentication at the token endpoints, by the credentials in the body (RFC 6749 section 2.3.1)."""
+"""Client authentication at the token endpoints, by the credentials in the body (RFC 6749 section 2.3.1).
+
+A client is looked up with its secrets, unless this node's cache has it: the cache only admits, and a miss leads to the
+look-up. A throttle limits the failures and the request rate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import hmac
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from paydesk.core.cache import LookupCache
 from paydesk.core.errors import Refusal
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.application import Application
-from paydesk.oauth.clients.authentication_cache import AuthenticationCache
-from paydesk.oauth.clients.throttle import ClientThrottle
-from paydesk.oauth.errors import LOCAL_RATE_LIMITED, TOKEN_FORBIDDEN
-from paydesk.oauth.schemas import Credentials
-from paydesk.operation import Answer, Call
+from paydesk.core.rates import Buckets, Monotonic, network
+from paydesk.core.recent_addresses import RecentAddresses
+from paydesk.core.secrets import digest
+from paydesk.core.signals import Signals
+from paydesk.core.throttle_log import ThrottleLog
+from paydesk.oauth.errors import INVALID_CLIENT, LOCAL_RATE_LIMITED
+from paydesk.oauth.lifecycle import OnReplay
+from paydesk.storage.database import Row, Transaction
 
-Work = Callable[[Application], Awaitable[Answer | Refusal]]
+ENTRIES_MAX = 1_000
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
+
+_UNKNOWN_CLIENT_DIGEST = digest("secret of no client")
+_uris = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def client_named_in(document: Mapping[str, Any]) -> int | None:
-    """Return the number of the body's `client_id`, whether or not the rest is valid; None if it has none."""
-    value = document.get("client_id")
-    if type(value) is int:
-        value = str(value)
-    return applications.number(value) if isinstance(value, str) and value else None
+class Application(msgspec.Struct, frozen=True):
+    """An application. `scopes`, in alphabetical order, are the most it may request, and the default of a request."""
+
+    application_id: int
+    name: str
+    redirect_uris: tuple[str, ...]
+    scopes: str
+    pkce_required: bool
+    on_replay: OnReplay
+    public_key_live: str
+    public_key_test: str
+    suspended_ms: int | None
+    created_ms: int
+
+    @classmethod
+    def of(cls, row: Row) -> Application:
+        """Return the application of a row that begins with its columns."""
+        values: list[Any] = list(row[:10])
+        values[2], values[4] = _uris(values[2]), bool(values[4])
+        return cls(*values)
+
+    def public_key(self, *, live: bool) -> str:
+        """Return the public key for live or test mode."""
+        return self.public_key_live if live else self.public_key_test
+
+
+# Selects an application with all its secrets, one row each; one row without a secret if it has none.
+WITH_SECRETS = """SELECT a.application_id, a.name, a.redirect_uris, a.scopes, a.pkce_required, a.on_replay,
+        a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
+        s.secret_id, s.digest, s.expires_ms, s.expired_ms
+    FROM applications a LEFT JOIN application_secrets s ON s.application_id = a.application_id
+    WHERE a.application_id = $1"""
+
+# A secret refused as expired stays expired, also if the clock is set back.
+SECRET_EXPIRED = """UPDATE application_secrets SET expired_ms = $3
+    WHERE application_id = $1 AND secret_id = $2 AND expired_ms IS NULL"""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An application and the digest of the secret that it authenticated with; the secret is valid to `expires_ms`."""
+
+    application: Application
+    secret_digest: bytes
+    expires_ms: int | None
+
+
+class AuthenticationCache(LookupCache[str, Entry]):
+    """The applications that authenticated on this node within `cache_seconds`, each with the secret last used."""
+
+    def __init__(self, signals: Signals, cache_seconds: float) -> None:
+        super().__init__(cache_seconds, ENTRIES_MAX, signals)
+        self.clear_on("applications")
+
+    def find(self, client_id: str, client_secret: str, now_ms: int) -> Application | None:
+        """Return the application if these credentials were valid within `cache_seconds`, else None."""
+        entry = self.get(client_id)
+        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):
+            return None
+        return entry.application if entry.expires_ms is None or now_ms < entry.expires_ms else None
+
+
+async def authenticate(
+    tx: Transaction, client_id: str, client_secret: str, now_ms: int, cache: AuthenticationCache | None = None
+) -> Application | Refusal:
+    """Return the application with these credentials, or INVALID_CLIENT. Unless it is suspended, store it in `cache`.
+
+    The refusal is returned, since the expiry of a secret is recorded and must be committed. Neither the answer nor its
+    time shows whether the application or the secret is wrong.
+    """
+    given, changes = digest(client_secret), cache.changes if cache is not None else 0
+    rows = await tx.all(WITH_SECRETS, number(client_id))
+    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]
+    if not rows:
+        hmac.compare_digest(given, _UNKNOWN_CLIENT_DIGEST)
+        return INVALID_CLIENT.with_reason("unknown client")
+    if not matching or matching[0][11] is None:
+        return INVALID_CLIENT.with_reason("secret differs")
+    application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
+    if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
+        application = Application.of(matching[0])
+        if cache is not None and application.suspended_ms is None:
+            cache.store(client_id, Entry(application, given, expires_ms), changes=changes)
+        return application
+    if expired_ms is None:
+        tx.notify("applications")
+    await tx.run(SECRET_EXPIRED, application_id, secret_id, now_ms)
+    return INVALID_CLIENT.with_reason("secret expired")
+
+
+def number(client_id: str) -> int:
+    """Return the number of a `client_id`, or -1 if it is malformed: the look-up takes the same time then."""
+    canonical = client_id.isascii() and client_id.isdigit() and 0 < len(client_id) <= 18 and client_id[0] != "0"
+    return int(client_id) if canonical else -1
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRates:
+    """Failed authentications per minute, and requests of an authenticated client; 0 means no limit."""
+
+    pair_per_minute: int = 10
+    """For one client_id from one address."""
+    address_per_minute: int = 100
+    requests_per_second: int = 50
+    requests_burst: int = 100
+    known_hours: int = 24
+
+
+class ClientThrottle:
+    """Limits failed authentications by (client_id, address) and by address, and the request rate by client.
+
+    Each node counts for itself, by the monotonic clock. From an address where a client authenticated recently it is
+    never refused for failures: its client_id is public, so anyone can cause them. The nodes share these addresses.
+    """
+
+    def __init__(
+        self,
+        rates: ClientRates,
+        signals: Signals | None = None,
+        log: ThrottleLog | None = None,
+        *,
+        monotonic: Monotonic = time.monotonic_ns,
+    ) -> None:
+        self._log = log or ThrottleLog()
+        self._pairs: Buckets[tuple[int, str]] = Buckets(rates.pair_per_minute, MINUTE_SECONDS, monotonic=monotonic)
+        self._addresses: Buckets[str] = Buckets(rates.address_per_minute, MINUTE_SECONDS, monotonic=monotonic)
+        self._clients: Buckets[int] = Buckets(
+            rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
+        )
+        self._recent = RecentAddresses("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._counts_failures = rates.pair_per_minute > 0 or rates.address_per_minute > 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no failures are counted, so that no client can be refused."""
+        return not self._pairs and not self._addresses
+
+    def refusal(self, client: int, address: str) -> int | None:
+        """Return the seconds until this client may authenticate from this address, or None if it may now."""
+        origin = network(address)
+        seconds = max(self._pairs.wait((client, origin)), self._addresses.wait(origin))
+        if not seconds or self._recent.has(str(client), origin):
+            return None
+        self._log.note("client_failures", address=origin)
+        return seconds
+
+    def failed(self, client: int, address: str) -> None:
+        """Count a failure: an unknown client or a wrong secret."""
+        origin = network(address)
+        self._pairs.charge((client, origin))
+        self._addresses.charge(origin)
+
+    def succeeded(self, client: int, address: str) -> int | None:
+        """Count a request of the authenticated client; return the seconds to wait if it exceeds its rate, or None."""
+        if self._counts_failures:
+            self._recent.add(str(client), network(address))
+        seconds = self._clients.take(client)
+        if seconds:
+            self._log.note("client_requests", address=network(address))
+        return seconds or None
 
 
 def check_throttled(throttle: ClientThrottle, document: Mapping[str, Any], address: str) -> None:
-    """Refuse a client with too many failures from this address, before any other check of the body."""
+    """Refuse a client with too many failures from this address, before any other check of the body.
+
+    The client is the one that the body names, whether or not the rest is valid.
+    """
     if throttle.is_idle:
         return
-    client = client_named_in(document)
-    seconds = throttle.refusal(client, address) if client is not None else None
+    value = document.get("client_id")
+    client_id = str(value) if type(value) is int else value
+    seconds = throttle.refusal(number(client_id), address) if isinstance(client_id, str) and client_id else None
     if seconds is not None:
-        raise _limited("too many failed authentications", seconds)
+        raise limited("too many failed authentications", seconds)
 
 
-async def as_client(call: Call, credentials: Credentials, work: Work) -> Answer | Refusal:
-    """Authenticate the client and return the result of `work`.
-
-    A client in this node's cache is not looked up. If `work` then refuses without a write, the client is looked up and
-    `work` runs again, since the cached application may be outdated by seconds.
-    """
-    cache = call.shared.authentication_cache
-    client_id, client_secret = credentials.client_id, credentials.client_secret
-    cached = cache.find(client_id, client_secret, call.now_ms)
-    if cached is not None:
-        _count_request(call, cached)
-        call.logged_application_id = cached.application_id
-        writes = call.tx.writes
-        try:
-            return await work(cached)
-        except Refusal:
-            if call.tx.writes != writes:
-                raise
-    application = await _authenticate(call, credentials, cache)
-    if isinstance(application, Refusal):
-        return application
-    _count_request(call, application)
-    call.logged_application_id = application.application_id
-    if application.suspended_ms is not None:
-        raise TOKEN_FORBIDDEN.with_reason("application suspended")
-    return await work(application)
-
-
-async def _authenticate(call: Call, credentials: Credentials, cache: AuthenticationCache) -> Application | Refusal:
-    """Return the application, or return or raise the refusal; a failure is counted."""
-    client_id = credentials.client_id
-    try:
-        application = await applications.authenticate(call.tx, client_id, credentials.client_secret, call.now_ms, cache)
-    except Refusal:
-        _count_failure(call, client_id)
-        raise
-    if isinstance(application, Refusal):
-        _count_failure(call, client_id)
-    return application
-
-
-def _count_failure(call: Call, client_id: str) -> None:
-    if not call.throttle_counted:
-        call.throttle_counted = True
-        call.shared.client_throttle.failed(applications.number(client_id), call.address)
-
-
-def _count_request(call: Call, application: Application) -> None:
-    """Refuse a client that calls too often. A call counts once, however often its transaction is retried."""
-    if call.throttle_counted:
-        return
-    call.throttle_counted = True
-    seconds = call.shared.client_throttle.succeeded(application.application_id, call.address)
-    if seconds is not None:
-        raise _limited("client calls too often", seconds)
-
-
-def _limited(reason: str, seconds: int) -> Refusal:
+def limited(reason: str, seconds: int) -> Refusal:
+    """Return the refusal of a request that may be repeated after `seconds`."""
     return LOCAL_RATE_LIMITED.with_reason(reason, headers=(("retry-after", str(seconds)),))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paydesk.core import card_numbers
 from paydesk.core.text import has_forbidden
 from paydesk.oauth import scopes
-from paydesk.oauth.clients.application import Application
-from paydesk.oauth.consent.errors import (
+from paydesk.oauth.clients.authentication import Application
+from paydesk.oauth.errors import (
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
     UNKNOWN_APPLICATION,
@@ -22,6 +22,7 @@ from paydesk.oauth.scopes import ScopeError
 PATH = "/authorization"
 STATE_CHARACTERS_MAX = 2048
 S256 = "S256"
+INVALID = "invalid_request"
 
 _UNESCAPED = "!$'()*,-./:;?@_~"
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -49,75 +50,11 @@ class AuthorizationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A check of authorization requests: the error and description sent to the application, and the condition."""
+class Fault:
+    """What is wrong with an authorization request: the error and description sent to the application."""
 
     error: str
     description: str
-    finds: Callable[[AuthorizationRequest, Application], bool]
-
-
-CHECKS = (
-    Check(
-        "invalid_request",
-        f"state is longer than {STATE_CHARACTERS_MAX} characters.",
-        lambda request, _: len(request.state) > STATE_CHARACTERS_MAX,
-    ),
-    Check(
-        "invalid_request",
-        "state has control characters or invisible characters, or is not UTF-8.",
-        lambda request, _: has_forbidden(request.state) or _SURROGATE.search(request.state) is not None,
-    ),
-    Check("invalid_request", "response_type is missing.", lambda request, _: not request.response_type),
-    Check(
-        "invalid_request",
-        "code_challenge and code_challenge_method go together.",
-        lambda request, _: bool(request.code_challenge) != bool(request.code_challenge_method),
-    ),
-    Check(
-        "invalid_request",
-        "code_challenge is missing: this application must use PKCE.",
-        lambda request, application: application.pkce_required and not request.code_challenge,
-    ),
-    Check(
-        "invalid_request",
-        "code_challenge_method must be S256.",
-        lambda request, _: request.code_challenge_method.upper() not in ("", S256),
-    ),
-    Check(
-        "invalid_request",
-        "code_challenge must be 43 characters of base64url.",
-        lambda request, _: bool(request.code_challenge) and _CHALLENGE.fullmatch(request.code_challenge) is None,
-    ),
-    Check(
-        "invalid_request",
-        "code_challenge must not contain a card number.",
-        lambda request, _: card_numbers.carries(request.code_challenge),
-    ),
-    Check(
-        "unsupported_response_type", "response_type must be code.", lambda request, _: request.response_type != "code"
-    ),
-    Check(
-        "invalid_scope",
-        "scope is malformed, repeated or unknown. Scopes: offline_access, read, write.",
-        lambda request, application: scope(request, application) is None,
-    ),
-    Check(
-        "invalid_scope",
-        "scope is wider than this application may ask for.",
-        lambda request, application: (
-            not scopes.includes(application.scopes, *(scope(request, application) or "").split())
-        ),
-    ),
-)
-"""In the order in which they are made; the application gets the first that fails."""
-
-CARD_NUMBER_AS_STATE = Check(
-    "invalid_request",
-    "state must not contain a card number. Use a random value of letters and digits.",
-    lambda request, _: card_numbers.carried_by_reference(request.state),
-)
-"""Made last, if the setting `card_numbers_refused_in_references` is on."""
 
 
 def read(query_string: str) -> AuthorizationRequest:
@@ -147,10 +84,44 @@ def check_client(request: AuthorizationRequest, application: Application | None)
 
 def find_fault(
     request: AuthorizationRequest, application: Application, *, references_checked: bool = False
-) -> Check | None:
-    """Return the first of the `CHECKS` that fails, or None."""
-    checks = (*CHECKS, CARD_NUMBER_AS_STATE) if references_checked else CHECKS
-    return next((check for check in checks if check.finds(request, application)), None)
+) -> Fault | None:
+    """Return the first fault of the request, or None. `references_checked`: the state is checked for card numbers."""
+    fault = next(_faults(request, application), None)
+    if fault is None and references_checked and card_numbers.carried_by_reference(request.state):
+        return Fault(INVALID, "state must not contain a card number. Use a random value of letters and digits.")
+    return fault
+
+
+def _faults(request: AuthorizationRequest, application: Application) -> Iterator[Fault]:
+    """Yield the faults of the request in the order in which they are checked."""
+    if len(request.state) > STATE_CHARACTERS_MAX:
+        yield Fault(INVALID, f"state is longer than {STATE_CHARACTERS_MAX} characters.")
+    if has_forbidden(request.state) or _SURROGATE.search(request.state):
+        yield Fault(INVALID, "state has control characters or invisible characters, or is not UTF-8.")
+    if not request.response_type:
+        yield Fault(INVALID, "response_type is missing.")
+    yield from _challenge_faults(request, application)
+    if request.response_type != "code":
+        yield Fault("unsupported_response_type", "response_type must be code.")
+    requested = scope(request, application)
+    if requested is None:
+        yield Fault("invalid_scope", "scope is malformed, repeated or unknown. Scopes: offline_access, read, write.")
+    elif not scopes.includes(application.scopes, *requested.split()):
+        yield Fault("invalid_scope", "scope is wider than this application may ask for.")
+
+
+def _challenge_faults(request: AuthorizationRequest, application: Application) -> Iterator[Fault]:
+    challenge, method = request.code_challenge, request.code_challenge_method
+    if bool(challenge) != bool(method):
+        yield Fault(INVALID, "code_challenge and code_challenge_method go together.")
+    if application.pkce_required and not challenge:
+        yield Fault(INVALID, "code_challenge is missing: this application must use PKCE.")
+    if method.upper() not in ("", S256):
+        yield Fault(INVALID, "code_challenge_method must be S256.")
+    if challenge and _CHALLENGE.fullmatch(challenge) is None:
+        yield Fault(INVALID, "code_challenge must be 43 characters of base64url.")
+    if card_numbers.carries(challenge):
+        yield Fault(INVALID, "code_challenge must not contain a card number.")
 
 
 def scope(request: AuthorizationRequest, application: Application) -> str | None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest, new_hex
-from paydesk.oauth import issuing, store, tokens
+from paydesk.oauth import authorizations, store, tokens
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.consent.authorization import AuthorizationRequest
-from paydesk.oauth.consent.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.oauth.consent.sessions import Session
+from paydesk.oauth.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.storage.database import Transaction
 
 
@@ -53,19 +53,9 @@ async def create(
 ) -> str:
     """Store the request of a consent page; return the token, 256 random bits, for the page's form."""
     request_token = new_hex(256)
-    await tx.run(
-        INSERT,
-        session.seller_id,
-        digest(request_token),
-        session.digest,
-        int(request.client_id),
-        request.redirect_uri,
-        scope,
-        request.code_challenge or None,
-        request.state or None,
-        now_ms,
-        expires_ms,
-    )
+    key = (session.seller_id, digest(request_token), session.digest)
+    asked = (int(request.client_id), request.redirect_uri, scope, request.code_challenge or None, request.state or None)
+    await tx.run(INSERT, *key, *asked, now_ms, expires_ms)
     return request_token
 
 
@@ -84,56 +74,55 @@ async def decide(
     A refusal is returned, to be committed: it decides the request. The same decision again gets the same result, until
     the code is redeemed or expires.
     """
-    key = (session.seller_id, digest(request_token), session.digest)
-    row = await tx.one(DECIDE, *key, now_ms)
+    seller_id = session.seller_id
+    key = (seller_id, digest(request_token), session.digest)
+    row, is_first = await tx.one(DECIDE, *key, now_ms), True
     if row is None:
         if await tx.run(EXPIRE, *key, now_ms):
             return REQUEST_DECIDED.with_reason("expired")
-        return await _repeat(tx, keys, key, request_token, agreed=agreed, now_ms=now_ms)
+        row, is_first = await tx.one(DECIDED, *key), False
+    if row is None:
+        return REQUEST_DECIDED.with_reason("unknown, of another session or expired")
     application_id, redirect_uri, scope, challenge, state = row
     refusal = await _check_again(tx, application_id, redirect_uri, scope, challenge)
     if refusal is not None:
         return refusal
+    if not is_first:
+        before = await _decided_before(tx, keys, seller_id, request_token, agreed=agreed, now_ms=now_ms)
+        return before if isinstance(before, Refusal) else Decision(redirect_uri, state, before)
     if not agreed:
         return Decision(redirect_uri, state, None)
-    code = await issuing.mint_code(
+    code = await authorizations.mint_code(
         tx,
         application_id=application_id,
-        seller_id=session.seller_id,
+        seller_id=seller_id,
         redirect_uri=redirect_uri,
         scope=scope,
         challenge=challenge,
         now_ms=now_ms,
         expires_ms=code_expires_ms,
-        code=tokens.code_of(keys, keys.active, session.seller_id, request_token),
+        code=tokens.code_of(keys, keys.active, seller_id, request_token),
     )
     return Decision(redirect_uri, state, code)
 
 
-async def _repeat(
-    tx: Transaction, keys: Keys, key: tuple[int, bytes, bytes], request_token: str, *, agreed: bool, now_ms: int
-) -> Decision | Refusal:
-    """Return the result of the same decision before; refuse a different one, or a code that is no longer valid."""
-    row = await tx.one(DECIDED, *key)
-    if row is None:
-        return REQUEST_DECIDED.with_reason("unknown, of another session or expired")
-    *parameters, state = row
-    refusal = await _check_again(tx, *parameters)
-    if refusal is not None:
-        return refusal
-    created = await _find_code(tx, keys, key[0], request_token)
+async def _decided_before(
+    tx: Transaction, keys: Keys, seller_id: int, request_token: str, *, agreed: bool, now_ms: int
+) -> str | Refusal | None:
+    """Return the code of the same decision before, if it created one; refuse a different decision and an ended code."""
+    created = await _find_code(tx, keys, seller_id, request_token)
     if (created is not None) != agreed:
         return REQUEST_DECIDED.with_reason("decided otherwise")
     if created is not None and not created[1].is_valid(now_ms):
         return REQUEST_DECIDED.with_reason("the code was redeemed or has expired")
-    return Decision(parameters[1], state, created[0] if created is not None else None)
+    return created[0] if created is not None else None
 
 
 async def _find_code(tx: Transaction, keys: Keys, seller_id: int, request_token: str) -> tuple[str, store.Code] | None:
     """Return the code that agreeing created, under whichever server key was active then, with its row."""
     for version in reversed(keys.versions):
         code = tokens.code_of(keys, version, seller_id, request_token)
-        found = await store.find_code(tx, seller_id, code)
+        found = await store.find_code(tx, code)
         if found is not None:
             return code, found
     return None

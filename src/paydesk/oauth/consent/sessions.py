@@ -53,8 +53,10 @@ END = "UPDATE seller_sessions SET ended_ms = $3 WHERE seller_id = $1 AND digest 
 END_ALL = "UPDATE seller_sessions SET ended_ms = $2 WHERE seller_id = $1 AND ended_ms IS NULL"
 
 
-async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: int, expires_ms: int) -> str | None:
-    """Begin a session and return its cookie: 256 random bits and the seller's id.
+async def begin(
+    tx: Transaction, *, seller_id: int, password_hash: str, now_ms: int, expires_ms: int, previous_cookie: str = ""
+) -> str | None:
+    """Begin a session, end the browser's previous one, and return the cookie: 256 random bits and the seller's id.
 
     Returns None if the seller was suspended or got another password since `password_hash` was verified.
     """
@@ -62,20 +64,19 @@ async def begin(tx: Transaction, *, seller_id: int, password_hash: str, now_ms: 
         return None
     cookie = f"{new_hex(256)}-{seller_id}"
     await tx.run(INSERT, seller_id, digest(cookie), now_ms, expires_ms)
+    await end(tx, previous_cookie, now_ms)
     return cookie
 
 
-async def current(
-    tx: Transaction, cookie: str | None, now_ms: int, *, idle_ms: int, locked: bool = False
-) -> Session | None:
+async def current(tx: Transaction, cookie: str, now_ms: int, *, idle_ms: int, locked: bool = False) -> Session | None:
     """Return the valid session of this cookie and record its use; None if it is unknown, ended or expired.
 
     A session expires at its fixed time and after `idle_ms` without use; the first refusal as expired is recorded.
     `locked`: no other transaction ends the session before the commit, so that an action that it permits is committed
     before the session's end or not at all.
     """
-    seller_id = ids.seller_of(cookie) if cookie else None
-    if cookie is None or seller_id is None:
+    seller_id = ids.seller_of(cookie)
+    if seller_id is None:
         return None
     key = seller_id, digest(cookie)
     row = await tx.one(LOCK if locked else GET, *key)

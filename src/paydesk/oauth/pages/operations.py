@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.core.errors import FORBIDDEN
+from pydantic import BaseModel
+
+from paydesk.core.errors import FORBIDDEN, ErrorKind
 from paydesk.oauth.consent.authorization import PATH
-from paydesk.oauth.consent.errors import (
+from paydesk.oauth.errors import (
     APPLICATION_CHANGED,
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
@@ -50,6 +52,12 @@ def _page(method: str, path: str, name: str, summary: str, handler: Handler, **m
     return Operation(method, path, name, summary, "page", handler, transaction="none", media_type=html.HTML, **more)
 
 
+def _form(
+    path: str, name: str, summary: str, handler: Handler, body: type[BaseModel], errors: tuple[ErrorKind, ...]
+) -> Operation:
+    return _page("POST", path, name, summary, handler, status=303, body=body, errors=(FORBIDDEN, *errors))
+
+
 OPERATIONS: tuple[Operation, ...] = (
     _page(
         "GET",
@@ -66,37 +74,24 @@ OPERATIONS: tuple[Operation, ...] = (
             " `error_description`, `state` and `iss`."
         ),
     ),
-    _page(
-        "POST",
+    _form(
         PATH,
         "decide_authorization",
         "Decide about an authorization request",
         authorize.decide,
-        status=303,
-        body=Consent,
-        errors=(FORBIDDEN, SESSION_ENDED, FORM_OUTDATED, REQUEST_DECIDED, APPLICATION_CHANGED),
+        Consent,
+        (SESSION_ENDED, FORM_OUTDATED, REQUEST_DECIDED, APPLICATION_CHANGED),
     ),
     _page("GET", "/sign-in", "sign_in_page", "Show the sign-in form", sign_in.show, further_statuses=(303,)),
-    _page(
-        "POST",
+    _form(
         "/sign-in",
         "sign_in",
         "Sign a seller in",
         sign_in.sign_in,
-        status=303,
-        body=SignIn,
-        errors=(FORBIDDEN, FORM_OUTDATED, SIGN_IN_THROTTLED, SIGN_IN_FAILED, SELLER_SUSPENDED),
+        SignIn,
+        (FORM_OUTDATED, SIGN_IN_THROTTLED, SIGN_IN_FAILED, SELLER_SUSPENDED),
     ),
-    _page(
-        "POST",
-        "/sign-out",
-        "sign_out",
-        "Sign the seller out",
-        sign_in.sign_out,
-        status=303,
-        body=SignOut,
-        errors=(FORBIDDEN, FORM_OUTDATED, SESSION_ENDED),
-    ),
+    _form("/sign-out", "sign_out", "Sign the seller out", sign_in.sign_out, SignOut, (FORM_OUTDATED, SESSION_ENDED)),
     _page(
         "GET",
         APPLICATIONS_PATH,
@@ -104,15 +99,13 @@ OPERATIONS: tuple[Operation, ...] = (
         "List the applications that the seller has authorized",
         applications.show,
     ),
-    _page(
-        "POST",
+    _form(
         f"{APPLICATIONS_PATH}/withdraw",
         "withdraw_authorization",
         "Withdraw an authorization",
         applications.withdraw,
-        status=303,
-        body=Withdrawal,
-        errors=(FORBIDDEN, SESSION_ENDED, FORM_OUTDATED),
+        Withdrawal,
+        (SESSION_ENDED, FORM_OUTDATED),
     ),
     *(
         html.asset_operation("page", html.ASSETS_PATH, name, html.asset(name), kind)

@@ -8,24 +8,30 @@ from functools import partial
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.throttle import FAILURES_PER_ALERT
 from paydesk.oauth.consent import authorization, sellers, sessions
-from paydesk.oauth.consent.errors import (
+from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
+from paydesk.oauth.consent.sellers import Seller
+from paydesk.oauth.consent.throttle import FAILURES_PER_ALERT
+from paydesk.oauth.errors import (
     FORM_OUTDATED,
     SELLER_SUSPENDED,
     SESSION_ENDED,
     SIGN_IN_FAILED,
     SIGN_IN_THROTTLED,
 )
-from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.oauth.consent.sellers import Seller
 from paydesk.oauth.pages.forms import SignIn, SignOut
-from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH, SESSION, SellerRequest, safe_return_to
+from paydesk.oauth.pages.seller_request import (
+    ANONYMOUS,
+    APPLICATIONS_PATH,
+    SESSION,
+    SellerRequest,
+    form_outdated,
+    safe_return_to,
+)
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Transaction
+from paydesk.storage.database import Database
 from paydesk.web import html
-from paydesk.web.browser import ANONYMOUS
 
 HOUR_MS = 3_600_000
 SIGN_IN, SIGN_OUT = "sign-in", "sign-out"
@@ -70,9 +76,9 @@ def form(
 async def show(call: Call) -> Answer:
     """`GET /sign-in`: the form, for a seller who reloads the page of a refused sign-in."""
     request = SellerRequest.of(call)
-    if await request.session() is not None:
-        return html.redirect(APPLICATIONS_PATH)
-    return form(request, APPLICATIONS_PATH)
+    session = await request.session(call.database)
+    call.logged_seller_id = request.seller_id
+    return form(request, APPLICATIONS_PATH) if session is None else html.redirect(APPLICATIONS_PATH)
 
 
 async def sign_in(call: Call) -> Answer:
@@ -81,45 +87,57 @@ async def sign_in(call: Call) -> Answer:
     assert isinstance(sent, SignIn)
     request.check_origin()
     return_to, email = safe_return_to(sent.return_to), sent.email.strip().lower()
-    refuse = partial(form, request, return_to, application=await application_name(call, return_to))
+    refuse = partial(form, request, return_to, application=await _application_name(call.database, return_to))
     if not request.is_form_token_valid(SIGN_IN, sent.form_token, ANONYMOUS):
         return refuse(refusal=FORM_OUTDATED.with_reason("form token or its cookie is invalid"))
-    cookie = await _authenticate(request, email, sent.password)
+    cookie = await _authenticate(call, request, email, sent.password)
     if isinstance(cookie, Refusal):
         return refuse(refusal=cookie, email=email)
     return html.redirect(return_to, request.signed_in_headers(cookie, email))
 
 
-async def _authenticate(request: SellerRequest, email: str, password: str) -> str | Refusal:
+async def _authenticate(call: Call, request: SellerRequest, email: str, password: str) -> str | Refusal:
     """Return the cookie of a new session if the password is right. Only then may it raise SELLER_SUSPENDED."""
-    call, known_browser = request.call, request.is_known_browser(email)
+    database, address, known_browser = call.database, call.address, request.is_known_browser(email)
     throttle = call.shared.sign_in_throttle
-    seconds = throttle.refusal(email, call.address, known_browser=known_browser)
+    seconds = throttle.refusal(email, address, known_browser=known_browser)
     if seconds is not None:
         return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})
-    seller, password_hash = await call.database.read(partial(_find_seller, email=email))
-    known_origin = throttle.is_known_origin(email, call.address, known_browser=known_browser)
+    found = await database.read(partial(sellers.find_by_email, email=email))
+    seller, password_hash = found or (None, None)
+    known_origin = throttle.is_known_origin(email, address, known_browser=known_browser)
     if not await verify_password(password_hash, password, known_origin=known_origin):
-        if throttle.failed(email, call.address, known_browser=known_browser):
-            call.alert = _alert(call, seller)
+        if throttle.failed(email, address, known_browser=known_browser):
+            call.alert = _alert(address, seller)
         return SIGN_IN_FAILED.with_reason("password differs" if seller else "unknown e-mail address")
     assert seller is not None, "no password is right without a seller"
     assert password_hash is not None, "a seller has a password hash"
-    throttle.succeeded(email, call.address, known_browser=known_browser)
-    call.logged_seller_id = seller.seller_id
+    throttle.succeeded(email, address, known_browser=known_browser)
+    call.logged_seller_id = seller_id = seller.seller_id
     if seller.suspended_ms is not None:
         raise SELLER_SUSPENDED.with_reason("seller suspended")
-    cookie = await call.database.write(
-        partial(_begin_session, request=request, seller=seller, password_hash=password_hash)
+    cookie = await database.write(
+        partial(
+            sessions.begin,
+            seller_id=seller_id,
+            password_hash=password_hash,
+            now_ms=call.now_ms,
+            expires_ms=call.now_ms + call.settings.session_hours * HOUR_MS,
+            previous_cookie=request.session_cookie,
+        )
     )
     if cookie is None:
         # The password or the seller was changed during the verification: start over with the new row.
-        return await _authenticate(request, email, password)
-    await _rehash(call, seller, password_hash, password)
+        return await _authenticate(call, request, email, password)
+    if needs_rehash(password_hash):
+        # If the hashing queue is full, the next sign-in does it.
+        with suppress(Refusal):
+            new = await hash_password(password)
+            await database.write(partial(sellers.replace_hash, seller_id=seller_id, old=password_hash, new=new))
     return cookie
 
 
-def _alert(call: Call, seller: Seller | None) -> OperatorEvent:
+def _alert(address: str, seller: Seller | None) -> OperatorEvent:
     """Return the event of failed sign-ins, without an unknown e-mail address: it may be a password."""
     seller_id = None if seller is None else seller.seller_id
     return OperatorEvent(
@@ -127,17 +145,8 @@ def _alert(call: Call, seller: Seller | None) -> OperatorEvent:
         "unknown_email" if seller_id is None else str(seller_id),
         f"{FAILURES_PER_ALERT} sign-ins with one e-mail address failed from one address within an hour.",
         seller_id,
-        {"address": call.address, "failures": FAILURES_PER_ALERT},
+        {"address": address, "failures": FAILURES_PER_ALERT},
     )
-
-
-async def _rehash(call: Call, seller: Seller, password_hash: str, password: str) -> None:
-    """Replace a hash made with outdated parameters; if the hashing queue is full, the next sign-in does it."""
-    if not needs_rehash(password_hash):
-        return
-    with suppress(Refusal):
-        new = await hash_password(password)
-        await call.database.write(partial(sellers.replace_hash, seller_id=seller.seller_id, old=password_hash, new=new))
 
 
 async def sign_out(call: Call) -> Answer:
@@ -146,55 +155,39 @@ async def sign_out(call: Call) -> Answer:
     assert isinstance(sent, SignOut)
     request.check_origin()
     cookie, return_to = request.session_cookie, safe_return_to(sent.return_to)
-    if cookie is not None:
+    if cookie:
         if not request.is_form_token_valid(SIGN_OUT, sent.form_token, SESSION):
-            raise with_retry_link(FORM_OUTDATED.with_reason("form token is not of this session"), return_to)
-        everywhere = bool(sent.everywhere)
-        if not await call.database.write(partial(_end, request=request, cookie=cookie, everywhere=everywhere)):
+            raise _with_retry_link(form_outdated(), return_to)
+        end_session = partial(sessions.end, cookie=cookie, now_ms=call.now_ms)
+        if sent.everywhere:
+            idle_ms = request.session_idle_ms
+            end_session = partial(sessions.end_everywhere, cookie=cookie, now_ms=call.now_ms, idle_ms=idle_ms)
+        if await call.database.write(end_session):
+            call.logged_seller_id = ids.seller_of(cookie) or 0
+        elif sent.everywhere:
             return form(request, return_to, refusal=SESSION_ENDED.with_reason("no valid session"))
     return html.redirect(return_to, (request.set_cookie(SESSION, "", 0),))
 
 
-async def application_name(call: Call, return_to: str) -> str:
+async def refused(request: SellerRequest, database: Database, refusal: Refusal, return_to: str) -> Answer:
+    """Return the sign-in page if the session has ended; raise any other refusal with a link to its page."""
+    if refusal.kind is SESSION_ENDED:
+        application = await _application_name(database, return_to)
+        return form(request, return_to, application=application, refusal=refusal)
+    raise _with_retry_link(refusal, return_to)
+
+
+async def _application_name(database: Database, return_to: str) -> str:
     """Return the name of the application in an authorization request's path, or an empty string."""
+    if return_to == APPLICATIONS_PATH:
+        return ""
     try:
-        authorization_request = authorization.read(return_to.partition("?")[2])
+        client_id = authorization.read(return_to.partition("?")[2]).client_id
     except Refusal:
         return ""
-    application = await call.database.read(partial(applications.find, client_id=authorization_request.client_id))
+    application = await database.read(partial(applications.find, client_id=client_id))
     return application.name if application is not None else ""
 
 
-def with_retry_link(refusal: Refusal, path: str) -> Refusal:
-    """Return the refusal with a link to `path` on its error page."""
+def _with_retry_link(refusal: Refusal, path: str) -> Refusal:
     return Refusal(refusal.kind, refusal.reason, extra={html.AGAIN: path})
-
-
-async def _find_seller(tx: Transaction, email: str) -> tuple[Seller, str] | tuple[None, None]:
-    return await sellers.find_by_email(tx, email) or (None, None)
-
-
-async def _end(tx: Transaction, request: SellerRequest, cookie: str, *, everywhere: bool) -> bool:
-    """End the session, or all of the seller's. False if all should end and this session is not valid."""
-    now_ms = request.call.now_ms
-    if everywhere:
-        is_ended = await sessions.end_everywhere(tx, cookie, now_ms, idle_ms=request.session_idle_ms)
-    else:
-        is_ended = await sessions.end(tx, cookie, now_ms)
-    if is_ended:
-        request.call.logged_seller_id = ids.seller_of(cookie) or 0
-    return is_ended or not everywhere
-
-
-async def _begin_session(tx: Transaction, request: SellerRequest, seller: Seller, password_hash: str) -> str | None:
-    now_ms = request.call.now_ms
-    cookie = await sessions.begin(
-        tx,
-        seller_id=seller.seller_id,
-        password_hash=password_hash,
-        now_ms=now_ms,
-        expires_ms=now_ms + request.call.settings.session_hours * HOUR_MS,
-    )
-    if cookie is not None and request.session_cookie is not None:
-        await sessions.end(tx, request.session_cookie, now_ms)
-    return cookie

@@ -1,8 +1,8 @@
-"""Limits on failed authentications of clients and sellers, and on the request rate of a client.
+"""Limits on failed sign-ins of sellers.
 
-Each node counts for itself, by the monotonic clock; the addresses of successful authentications are shared among the
-nodes, so that an attacker's failures don't lock out a client or seller at a known address. E-mail addresses are kept as
-digests, whether a seller has them or not, so nothing here reveals which exist.
+Each node counts for itself, by the monotonic clock; the addresses of successful sign-ins are shared among the nodes, so
+that an attacker's failures don't lock out a seller at a known address. E-mail addresses are kept as digests, whether a
+seller has them or not, so nothing here reveals which exist.
 """
 
 from __future__ import annotations
@@ -16,75 +16,9 @@ from paydesk.core.secrets import digest
 from paydesk.core.signals import Signals
 from paydesk.core.throttle_log import ThrottleLog
 
-MINUTE_SECONDS, HOUR_SECONDS = 60, 3600
+HOUR_SECONDS = 3600
 FAILURES_PER_ALERT = 5
 """Operators are alerted at every fifth failure with one e-mail address from one address within an hour."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientRates:
-    """Failed authentications per minute, and requests of an authenticated client; 0 means no limit."""
-
-    pair_per_minute: int = 10
-    """For one client_id from one address."""
-    address_per_minute: int = 100
-    requests_per_second: int = 50
-    requests_burst: int = 100
-    known_hours: int = 24
-
-
-class ClientThrottle:
-    """Limits failed authentications by (client_id, address) and by address, and the request rate by client.
-
-    From an address where a client authenticated recently it is never refused for failures: its client_id is public, so
-    anyone can cause them.
-    """
-
-    def __init__(
-        self,
-        rates: ClientRates,
-        signals: Signals | None = None,
-        log: ThrottleLog | None = None,
-        *,
-        monotonic: Monotonic = time.monotonic_ns,
-    ) -> None:
-        self._log = log or ThrottleLog()
-        self._pairs: Buckets[tuple[int, str]] = Buckets(rates.pair_per_minute, MINUTE_SECONDS, monotonic=monotonic)
-        self._addresses: Buckets[str] = Buckets(rates.address_per_minute, MINUTE_SECONDS, monotonic=monotonic)
-        self._clients: Buckets[int] = Buckets(
-            rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
-        )
-        self._recent = RecentAddresses("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
-        self._counts_failures = rates.pair_per_minute > 0 or rates.address_per_minute > 0
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether no failures are counted, so that no client can be refused."""
-        return not self._pairs and not self._addresses
-
-    def refusal(self, client: int, address: str) -> int | None:
-        """Return the seconds until this client may authenticate from this address, or None if it may now."""
-        origin = network(address)
-        seconds = max(self._pairs.wait((client, origin)), self._addresses.wait(origin))
-        if not seconds or self._recent.has(str(client), origin):
-            return None
-        self._log.note("client_failures", address=origin)
-        return seconds
-
-    def failed(self, client: int, address: str) -> None:
-        """Count a failure: an unknown client or a wrong secret."""
-        origin = network(address)
-        self._pairs.charge((client, origin))
-        self._addresses.charge(origin)
-
-    def succeeded(self, client: int, address: str) -> int | None:
-        """Count a request of the authenticated client; return the seconds to wait if it exceeds its rate, or None."""
-        if self._counts_failures:
-            self._recent.add(str(client), network(address))
-        seconds = self._clients.take(client)
-        if seconds:
-            self._log.note("client_requests", address=network(address))
-        return seconds or None
 
 
 @dataclass(frozen=True, slots=True)
