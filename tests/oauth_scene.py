@@ -57,10 +57,10 @@ class Scene:
     @property
     def shared(self) -> Shared:
         """Return the shared objects of the calls; without a cache of its own the scene remembers no client."""
-        cache = self.authentication_cache
-        if cache is None:
-            cache = AuthenticationCache(self.database.signals, 0)
         if self._shared is None:
+            cache = self.authentication_cache
+            if cache is None:
+                cache = AuthenticationCache(self.database.signals, 0)
             self._shared = make_shared(self.database, authentication_cache=cache)
         return replace(self._shared, settings=self.settings, database=self.database, keys=self.keys, clock=self.clock)
 

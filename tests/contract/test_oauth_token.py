@@ -9,9 +9,12 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, make_scene
 from paydesk.core.keys import KeyMissing, Keys
-from paydesk.oauth import authorizations, tokens
+from paydesk.oauth import authorizations, handlers, tokens
 from paydesk.oauth.tokens import Lifetimes
+from paydesk.operation import Call, Caller
+from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database
+from paydesk.storage.postgres_transaction import PostgresTransaction
 
 
 @pytest.fixture
@@ -274,3 +277,18 @@ async def test_no_credential_is_stored_in_clear(scene: Scene) -> None:
     kept = repr([tuple(row) for row in rows])
     for secret in (code, body["access_token"], body["refresh_token"], scene.secret):
         assert secret not in kept
+
+
+async def test_an_abandoned_attempt_leaves_the_call_alone(scene: Scene) -> None:
+    """PostgreSQL's driver closes a suspended attempt only after another one of the same call has ended."""
+    body = scene.refresh((await scene.tokens())["refresh_token"])
+    call = Call(shared=scene.shared, caller=Caller(0), now_ms=scene.clock.now_ms(), request_id="", body=body)
+    call.begin(PostgresTransaction())
+    abandoned = handlers.token(call).__await__()
+    lookup = next(abandoned)
+    statement = abandoned.send(await scene.database.read(lambda tx: tx.all(lookup.sql, *lookup.args)))
+    assert "refresh_tokens" in statement.sql
+    event = OperatorEvent("refresh_token_replayed", "of the other attempt", "It was reused.")
+    call.alert, call.logged_seller_id = event, scene.seller.seller_id
+    abandoned.close()
+    assert (call.alert, call.logged_seller_id) == (event, scene.seller.seller_id)

@@ -43,6 +43,15 @@ def test_links_resolve(page: Path) -> None:
         assert not anchor or anchor in _anchors(target), link
 
 
+@pytest.mark.parametrize("page", [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_named_sources_exist(page: Path) -> None:
+    """Every source file that the page names with its folder."""
+    named = re.findall(r"`((?:\w+/)+\w+\.py)\b", page.read_text())
+    assert [
+        name for name in named if not any((folder / name).exists() for folder in (ROOT, ROOT / "src/paydesk"))
+    ] == []
+
+
 def test_every_picture_is_shown_and_small() -> None:
     """Every picture exists, has a text, is used and is below 100 kB."""
     shown = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable
 
 import pytest
 
 from paydesk.storage.database import Database, Transaction, WorkError
-from paydesk.storage.deferred import Deferred, refuse_same_row
+from paydesk.storage.deferred import Deferred, DeferredStatements, refuse_same_row
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
 MOVE = "UPDATE terminal_owners SET seller_id = $2 WHERE terminal_id = $1"
@@ -136,3 +137,22 @@ def test_statements_that_may_touch_one_row(
         assert refused
     else:
         assert not refused
+
+
+def test_thousands_of_inserts_are_deferred_in_no_time() -> None:
+    """Withdrawing all authorizations of a seller defers some for each, on the event loop."""
+    deferred, before = DeferredStatements(), time.process_time()
+    for number in range(20_000):
+        deferred.add(ADD, (f"A__{number}", 1), "")
+    assert time.process_time() - before < 1
+    with pytest.raises(WorkError):
+        deferred.add(MOVE, ("A__1", 2), "")
+    assert len(deferred) == 20_000
+
+
+def test_an_insert_after_a_change_is_compared() -> None:
+    """It may be of the row that the change touches."""
+    deferred = DeferredStatements()
+    deferred.add(MOVE, ("A__1", 2), "")
+    with pytest.raises(WorkError):
+        deferred.add(ADD, ("A__1", 1), "")

@@ -20,8 +20,6 @@ from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Answer, Call
 
 GRANTS = {"authorization_code": Redemption.exchange, "refresh_token": Redemption.refresh}
-
-
 REDEEMED = {"code": conflict_keys.code, "refresh_token": conflict_keys.refresh_token}
 
 
@@ -50,8 +48,10 @@ async def token(call: Call) -> Answer | Refusal:
         )
         try:
             pair = await redeem(redemption)
-        finally:
-            call.logged_seller_id, call.alert = redemption.seller_id, redemption.alert
+        except Exception:  # not `finally`: an attempt that the driver abandons is closed after the one that replaced it
+            call.logged_seller_id = redemption.seller_id
+            raise
+        call.logged_seller_id, call.alert = redemption.seller_id, redemption.alert
         if isinstance(pair, Refusal):
             return pair
         # Scopes that an operator has taken from the application are left out; the tokens keep them for the case that

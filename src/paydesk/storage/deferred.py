@@ -23,6 +23,23 @@ class Deferred(NamedTuple):
     notify: str
 
 
+class DeferredStatements(list[Deferred]):
+    """The deferred statements of a unit of work, in their order."""
+
+    __slots__ = ("_only_inserts",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._only_inserts = True
+
+    def add(self, sql: str, args: tuple[Any, ...], notify: str) -> None:
+        """Append a statement. Raises `WorkError` as `refuse_same_row` does."""
+        self._only_inserts = self._only_inserts and _is_insert(sql)
+        if not self._only_inserts:  # A unit may have thousands of INSERTs, so these are not compared with each other.
+            refuse_same_row(self, sql, args)
+        self.append(Deferred(sql, args, notify))
+
+
 def refuse_same_row(deferred: Iterable[Deferred], sql: str, args: tuple[Any, ...]) -> None:
     """Raise `WorkError` if the statement may touch a row that a deferred one of its unit touches.
 
@@ -35,6 +52,12 @@ def refuse_same_row(deferred: Iterable[Deferred], sql: str, args: tuple[Any, ...
                 "A unit of work deferred two statements that may touch one row: run one of them with `tx.run`, or make"
                 f" them one. {without_comments(sql).strip()}"
             )
+
+
+@lru_cache(maxsize=2048)
+def _is_insert(sql: str) -> bool:
+    target = _TARGET.match(without_comments(sql))
+    return target is not None and target["verb"][0] in "Ii"
 
 
 @lru_cache(maxsize=2048)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Generator
 from typing import Any, TypeVar
 
 from paydesk.storage.database import Row, Work, WorkError
-from paydesk.storage.deferred import Deferred, refuse_same_row
+from paydesk.storage.deferred import DeferredStatements
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_one, execute_together
 from paydesk.storage.statements import only_reads
@@ -39,7 +39,7 @@ class PostgresTransaction:
         self.only_read = only_read
         self.writes = 0
         self.topics: list[str] = []
-        self.deferred: list[Deferred] = []
+        self.deferred = DeferredStatements()
 
     def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
         """Return the first row, or None."""
@@ -59,9 +59,8 @@ class PostgresTransaction:
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """Run the statement before the commit."""
         self._check(sql)
-        refuse_same_row(self.deferred, sql, args)
+        self.deferred.add(sql, args, notify)
         self.writes += 1
-        self.deferred.append(Deferred(sql, args, notify))
 
     def notify(self, topic: str) -> None:
         """Notify the topic after the commit."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import apsw
 
 from paydesk.storage.database import Row, Unavailable, Work, WorkError
-from paydesk.storage.deferred import Deferred, refuse_same_row
+from paydesk.storage.deferred import DeferredStatements
 from paydesk.storage.sqlite_file import OUT_OF_SERVICE
 from paydesk.storage.statements import for_sqlite, is_about_rows
 from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
@@ -28,7 +28,7 @@ class SqliteTransaction:
         self.ended = False
         self.failed = False
         self.topics: list[str] = []
-        self.deferred: list[Deferred] = []
+        self.deferred = DeferredStatements()
 
     def _rows(self, sql: str, args: tuple[Any, ...]) -> list[Any]:
         if self.ended:
@@ -58,8 +58,7 @@ class SqliteTransaction:
         """Run the statement before the commit: as late as on PostgreSQL, though SQLite gains nothing by it."""
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
-        refuse_same_row(self.deferred, sql, args)
-        self.deferred.append(Deferred(sql, args, notify))
+        self.deferred.add(sql, args, notify)
 
     def finish(self) -> None:
         """Run the deferred statements."""
