@@ -29,18 +29,12 @@ from paydesk.http.openapi_components import (
 from paydesk.http.retired import Retired
 from paydesk.http.surfaces import JSON, POLICIES, listed
 from paydesk.operation import Operation, Query
-from paydesk.settings import Settings
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
-def document(
-    operations: Iterable[Operation], retired: Iterable[Retired] = (), *, settings: Settings | None = None
-) -> Json:
-    """Return the OpenAPI 3.1 document of these operations, in their order, and of retired ones.
-
-    It has a server address only if `public_url` is set.
-    """
+def document(operations: Iterable[Operation], retired: Iterable[Retired] = ()) -> Json:
+    """Return the OpenAPI 3.1 document of these operations, in their order, and of retired ones."""
     rows = tuple(operations)
     references, schemas = _components(rows)
     shared = _Shared(schemas, rows)
@@ -49,7 +43,7 @@ def document(
         paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
     for earlier in retired:
         paths.setdefault(earlier.path, {})[earlier.method.lower()] = _retired(earlier)
-    described: Json = {
+    return {
         "openapi": "3.1.0",
         "info": {
             "title": "Paydesk",
@@ -66,9 +60,6 @@ def document(
             "examples": shared.examples,
         },
     }
-    if settings is not None and settings.public_url:
-        described["servers"] = [{"url": settings.public_url}]
-    return described
 
 
 def as_json(described: Json, *, indent: int | None = None) -> str:
