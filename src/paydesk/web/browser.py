@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from paydesk.core.errors import FORBIDDEN
 from paydesk.core.secrets import new_hex
 from paydesk.operation import Answer, Call
-from paydesk.web import html, language, templates
+from paydesk.web import html, language
 from paydesk.web.language import Texts
 
 ANONYMOUS = "paydesk_visit"
@@ -27,7 +27,7 @@ Header = tuple[str, str]
 class BrowserRequest:
     """A call with its parsed cookies and the texts in the language that the browser prefers."""
 
-    package: ClassVar[str] = templates.SHARED
+    package: ClassVar[str] = html.SHARED
     """The package with the templates of its pages."""
 
     call: Call
