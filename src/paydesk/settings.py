@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
 
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
+from paydesk.core.model import property_fault, rule
 
 PREFIX = "PAYDESK_"
 CLIENT_VARIABLES = frozenset({"PAYDESK_CREDENTIALS", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN", "PAYDESK_SETTINGS"})
@@ -23,16 +23,16 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise PydanticCustomError("address", "must be an IP address") from None
+        raise property_fault("must be an IP address") from None
 
 
-def _expiration(text: str) -> str:
-    seconds = seconds_of(text)
-    if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
-        raise PydanticCustomError("expiration", "must be a duration from PT30S to PT3H")
-    return text
-
-
+Expiration = Annotated[
+    str,
+    rule(
+        "must be a duration from PT30S to PT3H",
+        lambda text: EXPIRATION_SECONDS_MIN <= (seconds_of(text) or 0) <= EXPIRATION_SECONDS_MAX,
+    ),
+]
 # The upper bound keeps sums of instants within a database integer.
 Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Field(gt=0, le=65_535)]
@@ -120,7 +120,7 @@ class Settings(BaseModel):
     """Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: no limit."""
     known_address_hours: Limit = Field(24, le=8760)
     """An address is known to a seller or client this long after an authentication. 0: never."""
-    order_expiration_default: Annotated[str, AfterValidator(_expiration)] = "PT15M"
+    order_expiration_default: Expiration = "PT15M"
     """`expiration_time` of orders without one."""
     order_amount_minor_min: Positive = 1
     """Smallest amount of an order, in minor units."""

@@ -91,7 +91,8 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
     """Return the page of a refusal, in the language that the request's `headers` prefer."""
     words = texts(choose(headers.get("accept-language", "")))
     code = refusal.kind.code
-    name = code if f"error.{code}.title" in words else _GENERAL[refusal.kind.status >= 500]
+    general = "internal_error" if refusal.kind.status >= 500 else "bad_request"
+    name = code if f"error.{code}.title" in words else general
     values = {"minutes": 0, **refusal.extra}
     return page(
         "error.html",
@@ -102,9 +103,6 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
         again=values.get(AGAIN),
         refusal=refusal,
     )
-
-
-_GENERAL = {False: "bad_request", True: "internal_error"}
 
 
 @cache
