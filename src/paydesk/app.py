@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import urllib.parse
-from collections.abc import Awaitable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from starlette.routing import Route, Router
 
@@ -62,7 +62,7 @@ def create_shared(
         bearers=Bearers(bounded, cache_seconds),
         device_bearers=DeviceBearers(bounded, cache_seconds),
         operator_bearers=OperatorBearers(bounded),
-        bearer_rates=_bearer_rates(settings, throttle_log),
+        bearer_rates=BearerRates(settings, throttle_log),
         client_throttle=_client_throttle(settings, database.signals, throttle_log),
         sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log),
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
@@ -77,12 +77,14 @@ def create_shared(
 def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
     """Return the ASGI application of the `surfaces`, with the development operations only in development."""
     settings = shared.settings
-    served = [row for row in OPERATIONS if row.surface in surfaces and (shared.development or not row.development)]
-    paths = _by_path(served)
+    paths: dict[str, list[Operation]] = {}
+    for row in OPERATIONS:
+        if row.surface in surfaces and (shared.development or not row.development):
+            paths.setdefault(row.path, []).append(row)
     routes = [Route(path, PathEndpoint(paths[path], shared)) for path in sorted(paths, key=_route_order)]
     if "application" in surfaces:
-        routes += [Route(path, RetiredEndpoint(settings)) for path in retired.PATHS]
-    return Router(routes, redirect_slashes=False, default=NotFound(settings))
+        routes += [Route(path, Refusing(settings, retired.refusal)) for path in retired.PATHS]
+    return Router(routes, redirect_slashes=False, default=Refusing(settings, _not_found))
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
@@ -100,57 +102,45 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquir
 
 
 class Refusing:
-    """Answers requests that reach no operation."""
+    """Answers requests that reach no operation with the `refusal` of their method and path, and logs them.
 
-    def __init__(self, settings: Settings) -> None:
+    The answer has the format of `policy`, or of the path.
+    """
+
+    def __init__(
+        self, settings: Settings, refusal: Callable[[str, str], Refusal], policy: SurfacePolicy | None = None
+    ) -> None:
+        self._refusal, self._policy = refusal, policy
         self._trusted_proxies = settings.trusted_proxies
         self._references_checked = settings.card_numbers_refused_in_references
 
-    async def refuse(self, scope: Scope, send: Send, refusal: Refusal, policy: SurfacePolicy | None = None) -> None:
-        """Answer with the refusal, in the format of the policy or of the path, and log the request."""
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Answer with the refusal."""
         started, request = time.perf_counter(), Request(scope)
+        refusal = self._refusal(request.method, request.path)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
-        reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
+        reply = refused(refusal, self._policy or policy_of_path(request.path), request.headers)
         await send_reply(scope, send, reply, identity)
         address = request.client_address(self._trusted_proxies)
         request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
 
 
-class PathEndpoint(Refusing):
+class PathEndpoint:
     """The operations of one path, by method."""
 
     def __init__(self, operations: Iterable[Operation], shared: Shared) -> None:
-        super().__init__(shared.settings)
         self._endpoints = {operation.method: Endpoint(operation, shared) for operation in operations}
-        self._allow = ", ".join(sorted(self._endpoints))
+        allow = ("allow", ", ".join(sorted(self._endpoints)))
         policies = (endpoint.policy for endpoint in self._endpoints.values())
-        self._page_policy = next((policy for policy in policies if policy.error_page is not None), None)
+        self._not_allowed = Refusing(
+            shared.settings,
+            lambda method, _: METHOD_NOT_ALLOWED.with_reason(f"no {method} operation", headers=(allow,)),
+            next((policy for policy in policies if policy.error_page is not None), None),
+        )
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request to the endpoint of its method."""
-        endpoint = self._endpoints.get(scope["method"])
-        if endpoint is not None:
-            return endpoint(scope, receive, send)
-        refusal = METHOD_NOT_ALLOWED.with_reason(f"no {scope['method']} operation", headers=(("allow", self._allow),))
-        return self.refuse(scope, send, refusal, self._page_policy)
-
-
-class RetiredEndpoint(Refusing):
-    """A path of the earlier API: 410 for every method."""
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Answer 410 with the successor."""
-        del receive
-        return self.refuse(scope, send, retired.refusal(scope["method"], scope["path"]))
-
-
-class NotFound(Refusing):
-    """Answers 404 for an unknown path."""
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Answer `not_found`."""
-        del receive
-        return self.refuse(scope, send, NOT_FOUND.with_reason("unknown path"))
+        return self._endpoints.get(scope["method"], self._not_allowed)(scope, receive, send)
 
 
 def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> ClientThrottle:
@@ -174,22 +164,8 @@ def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog) ->
     return SignInThrottle(rates, signals, log)
 
 
-def _bearer_rates(settings: Settings, log: ThrottleLog) -> BearerRates:
-    return BearerRates(
-        requests_per_second=settings.token_requests_per_second,
-        requests_burst=settings.token_requests_burst,
-        device_requests_per_second=settings.device_requests_per_second,
-        device_requests_burst=settings.device_requests_burst,
-        failures_per_minute=settings.bearer_failures_per_minute,
-        log=log,
-    )
-
-
-def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
-    paths: dict[str, list[Operation]] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, []).append(operation)
-    return paths
+def _not_found(_method: str, _path: str) -> Refusal:
+    return NOT_FOUND.with_reason("unknown path")
 
 
 def _route_order(path: str) -> int:

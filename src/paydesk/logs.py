@@ -36,7 +36,6 @@ def configure(
     request_log.configure(enabled=level == "info", json_stream=None if as_text else stream, process=process)
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
             *([] if process is None else [_with_process(process)]),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import shlex
 import urllib.parse
 from contextlib import closing
@@ -19,6 +18,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
+from paydesk.http.request import is_loopback
 from paydesk.listeners import Listeners
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
@@ -93,7 +93,8 @@ def check_settings(settings: Settings) -> None:
             "public_url is not set: `serve` needs the URL that clients use. Set PAYDESK_PUBLIC_URL=https://…"
         )
     address = urllib.parse.urlsplit(settings.public_url)
-    if address.scheme == "http" and not _is_loopback(address.hostname or ""):
+    host = address.hostname or ""
+    if address.scheme == "http" and host != "localhost" and not is_loopback(host):
         raise StartRefused(
             f"public_url is {settings.public_url}: access tokens and passwords would be sent unencrypted. Put a"
             " TLS proxy in front of the service and set PAYDESK_PUBLIC_URL=https://…"
@@ -104,13 +105,6 @@ def check_settings(settings: Settings) -> None:
         )
     if settings.listen == settings.operator_listen:
         raise StartRefused("listen and operator_listen are the same: operators need a separate listener.")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_files(settings: Settings) -> None:

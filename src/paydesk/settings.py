@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
 
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
+from paydesk.core.model import property_fault, rule
 
 PREFIX = "PAYDESK_"
 CLIENT_VARIABLES = frozenset({"PAYDESK_CREDENTIALS", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN", "PAYDESK_SETTINGS"})
@@ -23,16 +23,16 @@ def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise PydanticCustomError("address", "must be an IP address") from None
+        raise property_fault("must be an IP address") from None
 
 
-def _expiration(text: str) -> str:
-    seconds = seconds_of(text)
-    if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
-        raise PydanticCustomError("expiration", "must be a duration from PT30S to PT3H")
-    return text
-
-
+Expiration = Annotated[
+    str,
+    rule(
+        "must be a duration from PT30S to PT3H",
+        lambda text: EXPIRATION_SECONDS_MIN <= (seconds_of(text) or 0) <= EXPIRATION_SECONDS_MAX,
+    ),
+]
 # The upper bound keeps sums of instants within a database integer.
 Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
 Port = Annotated[int, Field(gt=0, le=65_535)]
@@ -49,186 +49,160 @@ class SettingsError(Exception):
 class Settings(BaseModel):
     """All settings. A field `x` is `PAYDESK_X` in the environment and `x` in the TOML file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    database_url: str = Field(
-        "sqlite:paydesk.db",
-        pattern=r"^(sqlite:.+|postgres(ql)?://.+)$",
-        description="`sqlite:FILE`, or `postgresql://user:password@host/name`.",
-    )
-    database_connections_max: Positive = Field(20, description="PostgreSQL connections; one more is for LISTEN.")
-    database_timeout_seconds: Positive = Field(15, description="Timeout of one round trip to PostgreSQL.")
-    clock_difference_seconds_max: Annotated[int, Field(gt=0, le=300)] = Field(
-        30,
-        description="A node whose clock differs more from PostgreSQL's is not ready and makes no time-based decision.",
-    )
-    keys_file: str = Field("paydesk.keys.json", description="File of the server keys, mode 0600.")
-    public_url: str | None = Field(
-        None, pattern=r"^https?://[^/?#@]+$", description="URL that clients use; required by `serve`."
-    )
-    host_names: tuple[str, ...] = Field(
-        (), description="Host names accepted besides that of `public_url`, comma-separated; any other gets 421."
-    )
-    listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$", description="Address `serve` listens on.")
-    operator_listen: str = Field(
-        "127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$", description="Address `serve` listens on for operators."
-    )
-    trusted_proxies: tuple[Annotated[str, AfterValidator(_address)], ...] = Field(
-        (), description="Addresses of proxies whose X-Forwarded-For is used, comma-separated."
-    )
-    log_format: Literal["auto", "json", "text"] = Field(
-        "auto", description="`json`, `text`, or `auto`: text on a terminal, otherwise JSON."
-    )
-    log_level: Literal["info", "warning"] = Field(
-        "info", description="`warning` logs only warnings and errors; of requests only those with a 5xx status."
-    )
-    access_token_lifetime_seconds: Positive = Field(15_552_000, description="`expires_in` of an access token.")
-    refresh_token_lifetime_seconds: Positive = Field(15_552_000, description="Lifetime of an unused refresh token.")
-    code_lifetime_seconds: Positive = Field(600, le=600, description="Lifetime of an authorization code.")
-    refresh_repeat_seconds: Positive = Field(
-        60,
-        le=86_400,
-        description="Grace period: a used refresh token returns the same tokens until this long after its successor was"
-        " refreshed.",
-    )
-    code_repeat_seconds: Positive = Field(
-        10, description="A code presented again within this time counts as a network retry and revokes nothing."
-    )
-    session_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
-        12, description="Lifetime of a seller's browser session from sign-in."
-    )
-    session_idle_minutes: Annotated[int, Field(ge=5, le=525_600)] = Field(
-        30, description="A seller's browser session ends after this time without use, accurate to the minute."
-    )
-    consent_minutes: Annotated[int, Field(gt=0, le=1440)] = Field(
-        30, description="A seller must answer the consent page within this time."
-    )
-    bearer_cache_seconds: float = Field(
-        5, ge=0, le=5, description="Cache time of a valid bearer token or client secret."
-    )
-    client_requests_per_second: Limit = Field(50, description="Token endpoint requests of one client. 0: no limit.")
-    client_requests_burst: Positive = Field(100, description="Number of these requests allowed at once.")
-    client_failures_per_minute: Limit = Field(
-        10, description="Failed authentications of a client_id from one address. 0: no limit."
-    )
-    client_failures_per_minute_address: Limit = Field(
-        100, description="Failed client authentications from one address. 0: no limit."
-    )
-    token_requests_per_second: Limit = Field(200, description="Requests with one access token. 0: no limit.")
-    token_requests_burst: Positive = Field(400, description="Number of these requests allowed at once.")
-    device_requests_per_second: Limit = Field(20, description="Requests with one device token. 0: no limit.")
-    device_requests_burst: Positive = Field(40, description="Number of these requests allowed at once.")
-    bearer_failures_per_minute: Limit = Field(300, description="Unknown bearer tokens from one address. 0: no limit.")
-    sign_in_failures_per_hour: Limit = Field(
-        30,
-        description="Failed sign-ins with one e-mail from one address; a seller's known browsers have the same limit of"
-        " their own. 0: no limit.",
-    )
-    sign_in_failures_per_hour_address: Limit = Field(
-        300, description="Failed sign-ins from one address that is new to the seller. 0: no limit."
-    )
-    sign_in_failures_per_hour_email: Limit = Field(
-        100, description="Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: no limit."
-    )
-    known_address_hours: Limit = Field(
-        24,
-        le=8760,
-        description="An address is known to a seller or client this long after an authentication. 0: never.",
-    )
-    order_expiration_default: Annotated[str, AfterValidator(_expiration)] = Field(
-        "PT15M", description="`expiration_time` of orders without one."
-    )
-    order_amount_minor_min: Positive = Field(1, description="Smallest amount of an order, in minor units.")
-    card_numbers_refused_in_references: bool = Field(
-        False,
-        description="Whether to refuse identifiers of applications and terminals that look like a card number. About 1"
-        " in 20 numeric identifiers of 16 digits does; UUIDs never do.",
-    )
-    order_statuses: Literal["plain", "extended"] = Field(
-        "plain",
-        description="`extended` reports an expired order as `expired` and one with an unknown outcome as"
-        " `action_required`, in responses, searches and webhooks. Use the same value on all nodes.",
-    )
-    grant_seconds: Positive = Field(
-        60, description="A terminal may send a payment to the acquirer within this time after the authorization permit."
-    )
-    unknown_after_seconds: Positive = Field(
-        40, description="Without a result this long after the authorization permit: `check_on_terminal` and an inquiry."
-    )
-    inquiry_pause_seconds: tuple[Positive, ...] = Field(
-        (10, 30, 60, 120, 300, 600),
-        min_length=1,
-        description="Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first"
-        " inquiry is made at once.",
-    )
-    inquiry_not_found_seconds: Positive = Field(
-        600, description="If the acquirer does not find a payment for this time, it is reversed and the order fails."
-    )
-    reversal_pause_seconds: tuple[Positive, ...] = Field(
-        (10, 30, 60, 120, 300, 600),
-        min_length=1,
-        description="Pauses between attempts to reverse a late approval, comma-separated; the last one repeats.",
-    )
-    acquirer_silent_seconds: Positive = Field(
-        3600, description="Operators are alerted once of an inquiry, reversal or refund that is open for this time."
-    )
-    resolve_after_seconds: Positive = Field(
-        600, description="An operator may resolve an order with an unknown outcome, or a reversal, after this time."
-    )
-    cancel_silence_seconds: Positive = Field(
-        30, description="An order is canceled if its terminal does not answer a cancel request within this time."
-    )
-    offer_again_seconds: Positive = Field(10, description="An unacknowledged order is offered again after this time.")
-    results_per_lease_max: Positive = Field(20, description="Results that a terminal may report for one lease.")
-    refund_answer_seconds: Positive = Field(
-        5, description="A refund that the acquirer has not decided after this time gets the response `processing`."
-    )
-    refund_unsent_hours: Annotated[int, Field(gt=0, le=8760)] = Field(
-        24, description="A refund that cannot be sent to the acquirer for this time fails and can be requested again."
-    )
-    webhook_timeout_seconds: Positive = Field(22, description="Timeout of a delivery, from DNS lookup to last byte.")
-    webhook_retry_seconds: tuple[Positive, ...] = Field(
-        (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400),
-        description="Pauses between the attempts of a delivery, comma-separated.",
-    )
-    webhook_ports: tuple[Port, ...] = Field((443, 8443), description="Ports allowed in a webhook URL.")
-    webhook_concurrency_max: Positive = Field(64, description="Concurrent deliveries of a node.")
-    idempotency_keep_days: Days = Field(30, description="Retention of idempotency keys of creates and cancels.")
-    tokens_keep_days: Days = Field(30, description="Retention of codes, tokens and terminal sessions after their end.")
-    deliveries_keep_days: Days = Field(30, description="Retention of deliveries and their attempts after their end.")
-    events_keep_days: Days = Field(30, description="Retention of events at `GET /v1/events`.")
-    acquirer: Literal["none", "simulator"] = Field(
-        "none", description="Acquirer of live orders; `simulator` only in dev."
-    )
-    simulator_script: str = Field(
-        "", max_length=2000, description="Rules of the simulator besides cards and amounts: see `docs/simulator.md`."
-    )
-    simulator_seed: int = Field(0, ge=0, le=2**63 - 1, description="Seed for the simulator's random choices.")
-    connections_max: Positive = Field(
-        5000, description="Open connections; a further one evicts the longest idle one or gets 503."
-    )
-    connections_per_address_max: Limit = Field(
-        0,
-        description="Open connections of one address; a further one evicts an idle one of that address or gets 503."
-        " 0: no limit.",
-    )
-    requests_max: Positive = Field(
-        1000, description="Concurrent requests in the database, per listener; a further one gets 503 at once."
-    )
-    head_timeout_seconds: Positive = Field(5, description="Time to receive a request's head.")
-    body_timeout_seconds: Positive = Field(5, description="Time to receive a request's body.")
-    drain_seconds: float = Field(
-        0, ge=0, le=300, description="After SIGTERM `/readyz` returns 503 for this time before the listeners close."
-    )
-    write_timeout_seconds: Positive = Field(
-        10, description="A client must read 4 KiB of its pending responses within this time, or is disconnected."
-    )
-    keep_alive_seconds: Positive = Field(75, description="Lifetime of an idle connection.")
+    database_url: str = Field("sqlite:paydesk.db", pattern=r"^(sqlite:.+|postgres(ql)?://.+)$")
+    """`sqlite:FILE`, or `postgresql://user:password@host/name`."""
+    database_connections_max: Positive = 20
+    """PostgreSQL connections; one more is for LISTEN."""
+    database_timeout_seconds: Positive = 15
+    """Timeout of one round trip to PostgreSQL."""
+    clock_difference_seconds_max: Annotated[int, Field(gt=0, le=300)] = 30
+    """A node whose clock differs more from PostgreSQL's is not ready and makes no time-based decision."""
+    keys_file: str = "paydesk.keys.json"
+    """File of the server keys, mode 0600."""
+    public_url: str | None = Field(None, pattern=r"^https?://[^/?#@]+$")
+    """URL that clients use; required by `serve`."""
+    host_names: tuple[str, ...] = ()
+    """Host names accepted besides that of `public_url`, comma-separated; any other gets 421."""
+    listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$")
+    """Address `serve` listens on."""
+    operator_listen: str = Field("127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$")
+    """Address `serve` listens on for operators."""
+    trusted_proxies: tuple[Annotated[str, AfterValidator(_address)], ...] = ()
+    """Addresses of proxies whose X-Forwarded-For is used, comma-separated."""
+    log_format: Literal["auto", "json", "text"] = "auto"
+    """`json`, `text`, or `auto`: text on a terminal, otherwise JSON."""
+    log_level: Literal["info", "warning"] = "info"
+    """`warning` logs only warnings and errors; of requests only those with a 5xx status."""
+    access_token_lifetime_seconds: Positive = 15_552_000
+    """`expires_in` of an access token."""
+    refresh_token_lifetime_seconds: Positive = 15_552_000
+    """Lifetime of an unused refresh token."""
+    code_lifetime_seconds: Positive = Field(600, le=600)
+    """Lifetime of an authorization code."""
+    refresh_repeat_seconds: Positive = Field(60, le=86_400)
+    """Grace period: a used refresh token returns the same tokens until this long after its successor was refreshed."""
+    code_repeat_seconds: Positive = 10
+    """A code presented again within this time counts as a network retry and revokes nothing."""
+    session_hours: Annotated[int, Field(gt=0, le=8760)] = 12
+    """Lifetime of a seller's browser session from sign-in."""
+    session_idle_minutes: Annotated[int, Field(ge=5, le=525_600)] = 30
+    """A seller's browser session ends after this time without use, accurate to the minute."""
+    consent_minutes: Annotated[int, Field(gt=0, le=1440)] = 30
+    """A seller must answer the consent page within this time."""
+    bearer_cache_seconds: float = Field(5, ge=0, le=5)
+    """Cache time of a valid bearer token or client secret."""
+    client_requests_per_second: Limit = 50
+    """Token endpoint requests of one client. 0: no limit."""
+    client_requests_burst: Positive = 100
+    """Number of these requests allowed at once."""
+    client_failures_per_minute: Limit = 10
+    """Failed authentications of a client_id from one address. 0: no limit."""
+    client_failures_per_minute_address: Limit = 100
+    """Failed client authentications from one address. 0: no limit."""
+    token_requests_per_second: Limit = 200
+    """Requests with one access token. 0: no limit."""
+    token_requests_burst: Positive = 400
+    """Number of these requests allowed at once."""
+    device_requests_per_second: Limit = 20
+    """Requests with one device token. 0: no limit."""
+    device_requests_burst: Positive = 40
+    """Number of these requests allowed at once."""
+    bearer_failures_per_minute: Limit = 300
+    """Unknown bearer tokens from one address. 0: no limit."""
+    sign_in_failures_per_hour: Limit = 30
+    """Failed sign-ins with one e-mail from one address; a seller's known browsers have the same limit of their own.
+    0: no limit."""
+    sign_in_failures_per_hour_address: Limit = 300
+    """Failed sign-ins from one address that is new to the seller. 0: no limit."""
+    sign_in_failures_per_hour_email: Limit = 100
+    """Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: no limit."""
+    known_address_hours: Limit = Field(24, le=8760)
+    """An address is known to a seller or client this long after an authentication. 0: never."""
+    order_expiration_default: Expiration = "PT15M"
+    """`expiration_time` of orders without one."""
+    order_amount_minor_min: Positive = 1
+    """Smallest amount of an order, in minor units."""
+    card_numbers_refused_in_references: bool = False
+    """Whether to refuse identifiers of applications and terminals that look like a card number. About 1 in 20
+    numeric identifiers of 16 digits does; UUIDs never do."""
+    order_statuses: Literal["plain", "extended"] = "plain"
+    """`extended` reports an expired order as `expired` and one with an unknown outcome as `action_required`, in
+    responses, searches and webhooks. Use the same value on all nodes."""
+    grant_seconds: Positive = 60
+    """A terminal may send a payment to the acquirer within this time after the authorization permit."""
+    unknown_after_seconds: Positive = 40
+    """Without a result this long after the authorization permit: `check_on_terminal` and an inquiry."""
+    inquiry_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
+    """Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first inquiry is
+    made at once."""
+    inquiry_not_found_seconds: Positive = 600
+    """If the acquirer does not find a payment for this time, it is reversed and the order fails."""
+    reversal_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
+    """Pauses between attempts to reverse a late approval, comma-separated; the last one repeats."""
+    acquirer_silent_seconds: Positive = 3600
+    """Operators are alerted once of an inquiry, reversal or refund that is open for this time."""
+    resolve_after_seconds: Positive = 600
+    """An operator may resolve an order with an unknown outcome, or a reversal, after this time."""
+    cancel_silence_seconds: Positive = 30
+    """An order is canceled if its terminal does not answer a cancel request within this time."""
+    offer_again_seconds: Positive = 10
+    """An unacknowledged order is offered again after this time."""
+    results_per_lease_max: Positive = 20
+    """Results that a terminal may report for one lease."""
+    refund_answer_seconds: Positive = 5
+    """A refund that the acquirer has not decided after this time gets the response `processing`."""
+    refund_unsent_hours: Annotated[int, Field(gt=0, le=8760)] = 24
+    """A refund that cannot be sent to the acquirer for this time fails and can be requested again."""
+    webhook_timeout_seconds: Positive = 22
+    """Timeout of a delivery, from DNS lookup to last byte."""
+    webhook_retry_seconds: tuple[Positive, ...] = (15, 60, 300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 86_400)
+    """Pauses between the attempts of a delivery, comma-separated."""
+    webhook_ports: tuple[Port, ...] = (443, 8443)
+    """Ports allowed in a webhook URL."""
+    webhook_concurrency_max: Positive = 64
+    """Concurrent deliveries of a node."""
+    idempotency_keep_days: Days = 30
+    """Retention of idempotency keys of creates and cancels."""
+    tokens_keep_days: Days = 30
+    """Retention of codes, tokens and terminal sessions after their end."""
+    deliveries_keep_days: Days = 30
+    """Retention of deliveries and their attempts after their end."""
+    events_keep_days: Days = 30
+    """Retention of events at `GET /v1/events`."""
+    acquirer: Literal["none", "simulator"] = "none"
+    """Acquirer of live orders; `simulator` only in dev."""
+    simulator_script: str = Field("", max_length=2000)
+    """Rules of the simulator besides cards and amounts: see `docs/simulator.md`."""
+    simulator_seed: int = Field(0, ge=0, le=2**63 - 1)
+    """Seed for the simulator's random choices."""
+    connections_max: Positive = 5000
+    """Open connections; a further one evicts the longest idle one or gets 503."""
+    connections_per_address_max: Limit = 0
+    """Open connections of one address; a further one evicts an idle one of that address or gets 503. 0: no limit."""
+    requests_max: Positive = 1000
+    """Concurrent requests in the database, per listener; a further one gets 503 at once."""
+    head_timeout_seconds: Positive = 5
+    """Time to receive a request's head."""
+    body_timeout_seconds: Positive = 5
+    """Time to receive a request's body."""
+    drain_seconds: float = Field(0, ge=0, le=300)
+    """After SIGTERM `/readyz` returns 503 for this time before the listeners close."""
+    write_timeout_seconds: Positive = 10
+    """A client must read 4 KiB of its pending responses within this time, or is disconnected."""
+    keep_alive_seconds: Positive = 75
+    """Lifetime of an idle connection."""
 
     @property
     def issuer(self) -> str:
         """Return the URL of the issuer of tokens and of the pages."""
         return self.public_url or f"http://{self.listen}"
+
+
+def description(name: str) -> str:
+    """Return the description of a setting as one line."""
+    return " ".join((Settings.model_fields[name].description or "").split())
 
 
 THROTTLES = (
@@ -265,7 +239,6 @@ def load(environment: Mapping[str, str] = os.environ, file: Path | None = None, 
             given[name] = tuple(part.strip() for part in text.split(",") if part.strip()) if name in _LISTS else text
             origin[name] = variable
     given.update(overrides)
-    _refuse_unknown(given, origin)
     try:
         return Settings(**given)
     except ValidationError as error:
@@ -283,20 +256,12 @@ def _from_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not TOML: {error}") from None
 
 
-def _refuse_unknown(given: Mapping[str, Any], origin: Mapping[str, str]) -> None:
-    unknown = [name for name in given if name not in Settings.model_fields]
-    if unknown:
-        raise SettingsError("\n".join(_unknown(name, origin.get(name, name)) for name in unknown))
-
-
-def _unknown(name: str, where: str) -> str:
-    close = difflib.get_close_matches(name, Settings.model_fields, 1)
-    return f"{where}: unknown setting" + (f"; did you mean {close[0]}?" if close else "")
-
-
 def _explained(fault: Any, origin: Mapping[str, str]) -> str:
     name = str(fault["loc"][0])
-    expected = Settings.model_fields[name].description or ""
+    where = origin.get(name, name)
+    if name not in Settings.model_fields:
+        close = difflib.get_close_matches(name, Settings.model_fields, 1)
+        return f"{where}: unknown setting" + (f"; did you mean {close[0]}?" if close else "")
     got = "***" if name == "database_url" else repr(fault["input"])
     message = fault["msg"][:1].lower() + fault["msg"][1:]
-    return f"{origin.get(name, name)}: {message} (got {got}). {expected}"
+    return f"{where}: {message} (got {got}). {description(name)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 
@@ -69,12 +70,6 @@ async def supervise(worker: Worker, context: WorkerContext, stop: asyncio.Event)
             log.exception("worker_failed", worker=worker.name)
         if loop.time() - started > BACKOFF_RESET_SECONDS:
             pause = PAUSE_SECONDS_MIN
-        await _pause(pause, stop)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), pause)
         pause = min(pause * 2, PAUSE_SECONDS_MAX)
-
-
-async def _pause(seconds: float, stop: asyncio.Event) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), seconds)
-    except TimeoutError:
-        return

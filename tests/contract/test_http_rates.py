@@ -13,6 +13,7 @@ import structlog
 
 from accounts import other_seller, with_scope
 from hand_clock import HandClock
+from paydesk.core.throttle_log import ThrottleLog
 from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth import bearer
 from paydesk.settings import Settings
@@ -48,14 +49,12 @@ async def open_desk(database: Database, **rates: int) -> AsyncIterator[Desk]:
     """A desk until the block ends."""
     hand = HandClock()
     chosen: dict[str, Any] = {
-        "requests_per_second": 10,
-        "requests_burst": 5,
-        "device_requests_per_second": 20,
-        "device_requests_burst": 40,
-        "failures_per_minute": 6,
+        "token_requests_per_second": 10,
+        "token_requests_burst": 5,
+        "bearer_failures_per_minute": 6,
         **rates,
     }
-    rates_by_hand = BearerRates(**chosen, monotonic=hand)
+    rates_by_hand = BearerRates(Settings(**chosen), ThrottleLog(), monotonic=hand)
     settings = Settings(trusted_proxies=("127.0.0.1",))
     async with running(database, settings=settings, workers=False, bearer_rates=rates_by_hand) as service:
         yield Desk(service, hand)
@@ -199,7 +198,7 @@ async def test_a_rate_limited_poll_does_not_end_another(database: Database) -> N
 
 async def test_zero_turns_the_limit_off(database: Database) -> None:
     """Any number of calls, good ones and guesses."""
-    rates = {"requests_per_second": 0, "device_requests_per_second": 0, "failures_per_minute": 0}
+    rates = {"token_requests_per_second": 0, "device_requests_per_second": 0, "bearer_failures_per_minute": 0}
     async with open_desk(database, **rates) as desk:
         device = await desk.service.device(await desk.service.terminal())
         assert [(await device.next(0)).status for _ in range(50)] == [204] * 50

@@ -13,10 +13,9 @@ import pytest
 import structlog
 
 from paydesk import logs
-from paydesk.core.errors import NOT_FOUND, SERVICE_UNAVAILABLE, Refusal
+from paydesk.core.errors import NOT_FOUND, NOT_READY, SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.redaction import redacted
 from paydesk.core.secrets import Secret
-from paydesk.health.errors import NOT_READY
 from paydesk.http import request_log
 
 HEX32, HEX40 = "fbad3ab32ad4f89bf1c385141ba5626a", "6500883a5f70750001bc46d26500883a5f707500"

@@ -52,7 +52,7 @@ class Refusal(Exception):
     details: tuple[str, ...] = ()
     message: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    faults: tuple[Fault, ...] = field(default=())
+    faults: tuple[Fault, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further members of the response body."""
     credential_was_valid: bool = False
@@ -110,6 +110,7 @@ SERVICE_UNAVAILABLE = ErrorKind(
     "The database is unavailable. The request may or may not have been applied; retry it, with the same"
     " X-Idempotency-Key if it had one.",
 )
+NOT_READY = ErrorKind("not_ready", 503, "This node is not ready for traffic.")
 
 BODY_FAULTS = (
     REQUIRED_PROPERTIES,

@@ -96,10 +96,8 @@ class Buckets(Generic[K]):
 class Tally(Generic[K]):
     """Counts events per key in windows of `seconds`, which begin with the first event."""
 
-    def __init__(
-        self, seconds: int, *, entries_max: int = ENTRIES_MAX, monotonic: Monotonic = time.monotonic_ns
-    ) -> None:
-        self._window_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic
+    def __init__(self, seconds: int, monotonic: Monotonic) -> None:
+        self._window_ns, self._monotonic = seconds * SECOND_NS, monotonic
         self._counts: OrderedDict[K, tuple[int, int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -111,7 +109,7 @@ class Tally(Generic[K]):
         end, count = self._counts.pop(key, (0, 0))
         if end <= now:
             end, count = now + self._window_ns, 0
-        if len(self._counts) >= self._entries_max:
+        if len(self._counts) >= ENTRIES_MAX:
             self._counts.popitem(last=False)
         self._counts[key] = end, count + 1
         return count + 1

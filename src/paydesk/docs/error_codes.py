@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from paydesk.api import OPERATIONS
 from paydesk.core.errors import GONE, ErrorKind
 from paydesk.docs.tables import table
-from paydesk.http.advice import advice
+from paydesk.http.advice import ADVICE
 from paydesk.http.openapi import errors_in_order, path_template
 from paydesk.http.openapi_components import SURFACES
 from paydesk.http.retired import DESCRIBED, Retired
@@ -57,7 +57,10 @@ def _glossary(rows: Sequence[Operation]) -> Iterator[str]:
     kinds = {GONE, *(kind for row in rows for kind in errors_in_order(row))}
     yield from table(
         ("HTTP", "Code", "Message", "What to do"),
-        ((kind.status, f"`{kind.code}`", kind.message, advice(kind)) for kind in sorted(kinds, key=_by_status)),
+        (
+            (kind.status, f"`{kind.code}`", kind.message, ADVICE.get(kind.code, ""))
+            for kind in sorted(kinds, key=_by_status)
+        ),
     )
 
 

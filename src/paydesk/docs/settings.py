@@ -10,7 +10,7 @@ from paydesk.oauth.consent.passwords import THREADS
 from paydesk.oauth.consent.sessions import USE_EVERY_MS
 from paydesk.oauth.pages.applications import LISTED_MAX
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
-from paydesk.settings import PREFIX, THROTTLES, Settings
+from paydesk.settings import PREFIX, THROTTLES, Settings, description
 
 _FIELDS = Settings.model_fields
 
@@ -86,7 +86,7 @@ def page() -> str:
             *table(
                 ("Setting", "Variable", "Default", "Description"),
                 (
-                    (f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(field.default), field.description or "")
+                    (f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(field.default), description(name))
                     for name, field in Settings.model_fields.items()
                 ),
             ),
@@ -100,7 +100,7 @@ def page_of_limits() -> str:
     bursts = ("client_requests_burst", "token_requests_burst", "device_requests_burst")
     listed = {*THROTTLES, *bursts, "known_address_hours"}
     rows = (
-        (f"`{name}`", _default(field.default), str(field.description))
+        (f"`{name}`", _default(field.default), description(name))
         for name, field in Settings.model_fields.items()
         if name in listed
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 
 from paydesk.events.store import Feed
 
@@ -22,10 +21,8 @@ def decode(text: str, feed: Feed) -> int | None:
     if len(text) > CHARACTERS_MAX:
         return None
     try:
-        decoded = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
+        number = int(base64.urlsafe_b64decode(f"{text}==").decode().rpartition(".")[2])
+    except ValueError:
         return None
-    number = decoded.rpartition(".")[2]
-    if not (number.isascii() and number.isdigit()) or encode(feed, int(number)) != text:
-        return None
-    return int(number)
+    # Other spellings of the same cursor, and of the number, are refused.
+    return number if number >= 0 and encode(feed, number) == text else None

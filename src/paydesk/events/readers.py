@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from paydesk.core.errors import TOO_MANY_REQUESTS
@@ -30,8 +30,8 @@ def topics(feed: Feed) -> tuple[str, str]:
 class Readers:
     """The feeds that clients read on other nodes, and the number of waiting requests of each token here."""
 
-    def __init__(self, signals: Signals, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._signals, self._monotonic = signals, monotonic
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
         self._until: dict[str, float] = {}
         self._waiting: Counter[bytes] = Counter()
         signals.listen("reads:", self._remote_read)
@@ -63,7 +63,7 @@ class Readers:
         name = topic.removeprefix("reads:")
         if self._until.pop(name, None) is None and len(self._until) >= FEEDS_MAX:
             del self._until[next(iter(self._until))]
-        self._until[name] = self._monotonic() + INTEREST_SECONDS
+        self._until[name] = time.monotonic() + INTEREST_SECONDS
 
     def _local_event(self, topic: str) -> None:
         if not self._until:
@@ -72,7 +72,7 @@ class Readers:
         until = self._until.get(name)
         if until is None:
             return
-        if until > self._monotonic():
+        if until > time.monotonic():
             self._signals.publish((f"remote-events:{name}",))
         else:
             del self._until[name]

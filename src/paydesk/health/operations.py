@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from paydesk.core.errors import NOT_READY
 from paydesk.core.response import Closed, constant
-from paydesk.health.errors import NOT_READY
 from paydesk.operation import Answer, Call, Handled, Operation
 
 NO_STORE = (("cache-control", "no-store"),)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from paydesk.core.clock import Clock
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import NOT_READY, Refusal
 from paydesk.core.keys import Keys
 from paydesk.health import store
 from paydesk.health.clock import ClockNotTrusted
-from paydesk.health.errors import NOT_READY
 from paydesk.storage.database import Database, DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.storage.migrate import behind
 

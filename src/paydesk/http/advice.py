@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import ErrorKind
-
 ADVICE = {
     # The tokens
     "invalid_client": "Check client_id and client_secret. After a rotation, use the new secret.",
@@ -98,8 +96,3 @@ ADVICE = {
     "external_pos_id_taken": "Use the existing point of sale, or another external_pos_id.",
     "pos_taken": "Send another pos_id, or none to create a point of sale; or set the other terminal to STANDALONE.",
 }
-
-
-def advice(kind: ErrorKind) -> str:
-    """Return what the client does about this error; empty for a code without advice."""
-    return ADVICE.get(kind.code, "")

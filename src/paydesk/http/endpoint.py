@@ -53,7 +53,7 @@ class Endpoint:
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._own_headers = [header.name.lower() for header in operation.headers]
         self._path = PathRules(operation)
-        self._conflict_keys = operation.conflict_keys or _no_keys
+        self._conflict_keys = operation.conflict_keys or (lambda _: ())
         handler = operation.handler
         self._three_phase: ThreePhaseRunner | None = None
         if isinstance(handler, ThreePhase):
@@ -152,7 +152,7 @@ class Endpoint:
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
         """Authenticate the bearer and check its rate limit, its scope and `X-Test-Token`."""
-        operation, token = self.operation, None
+        operation, scope, token = self.operation, self.operation.scope, None
         try:
             token = request.bearer()
             caller = await authenticate(token, now_ms)
@@ -161,8 +161,9 @@ class Endpoint:
         request.caller = caller
         if self._check_rate is not None:
             self._check_rate(caller)
-        if operation.scope is not None:
-            _check_scope(operation.scope, caller)
+        if scope is not None:
+            if scope not in caller.scopes:
+                raise errors.INSUFFICIENT_SCOPE.with_reason(f"lacks {scope}", f"the token lacks the scope {scope}")
             if operation.refuses_test_header:
                 request.check_test_header(live=caller.live)
         return caller
@@ -229,12 +230,3 @@ class Endpoint:
 
     def _outcome(self, outcome: Any) -> Reply:
         return refused(outcome, self.policy) if isinstance(outcome, Refusal) else answered(outcome, self.policy)
-
-
-def _no_keys(_: Call) -> tuple[ConflictKey, ...]:
-    return ()
-
-
-def _check_scope(scope: str, caller: Caller) -> None:
-    if scope not in caller.scopes:
-        raise errors.INSUFFICIENT_SCOPE.with_reason(f"lacks {scope}", f"the token lacks the scope {scope}")

@@ -29,27 +29,21 @@ from paydesk.http.openapi_components import (
 from paydesk.http.retired import Retired
 from paydesk.http.surfaces import JSON, POLICIES, listed
 from paydesk.operation import Operation, Query
-from paydesk.settings import Settings
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
-def document(
-    operations: Iterable[Operation], retired: Iterable[Retired] = (), *, settings: Settings | None = None
-) -> Json:
-    """Return the OpenAPI 3.1 document of these operations, in their order, and of retired ones.
-
-    It has a server address only if `public_url` is set.
-    """
+def document(operations: Iterable[Operation], retired: Iterable[Retired] = ()) -> Json:
+    """Return the OpenAPI 3.1 document of these operations, in their order, and of retired ones."""
     rows = tuple(operations)
     references, schemas = _components(rows)
-    shared = _Shared(schemas, rows)
+    shared = _Shared(rows)
     paths: dict[str, Json] = {}
     for row in rows:
         paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
     for earlier in retired:
         paths.setdefault(earlier.path, {})[earlier.method.lower()] = _retired(earlier)
-    described: Json = {
+    return {
         "openapi": "3.1.0",
         "info": {
             "title": "Paydesk",
@@ -62,13 +56,10 @@ def document(
         "components": {
             "securitySchemes": dict(SECURITY_SCHEMES),
             "headers": HEADERS,
-            "schemas": shared.schemas | ERROR_SCHEMAS,
+            "schemas": schemas | ERROR_SCHEMAS,
             "examples": shared.examples,
         },
     }
-    if settings is not None and settings.public_url:
-        described["servers"] = [{"url": settings.public_url}]
-    return described
 
 
 def as_json(described: Json, *, indent: int | None = None) -> str:
@@ -121,16 +112,15 @@ def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json],
     by_key, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
     )
-    return {model: by_key[model, "validation"] for model in models}, fields.with_text_rule(
-        fields.plain(schema.get("$defs", {}))
-    )
+    references = {model: by_key[model, "validation"] for model in models}
+    return references, fields.with_text_rule(fields.plain(schema.get("$defs", {})))
 
 
 class _Shared:
-    """What several operations refer to: schemas, the examples of errors, and the other operations."""
+    """What several operations refer to: the other operations, and the examples of errors."""
 
-    def __init__(self, schemas: Json, rows: Sequence[Operation]) -> None:
-        self.schemas, self.rows = schemas, rows
+    def __init__(self, rows: Sequence[Operation]) -> None:
+        self.rows = rows
         self.examples: dict[str, Json] = {}
 
     def error(self, row: Operation, kind: ErrorKind) -> Json:
@@ -138,13 +128,9 @@ class _Shared:
         example = {"summary": kind.message, "value": error_example(row, kind)}
         is_listed = POLICIES[row.surface].error_body is listed
         prefix = kind.code if is_listed else f"{row.surface}_{kind.code}"
-        name = next(name for name in _numbered(prefix) if self.examples.setdefault(name, example) == example)
+        names = (prefix if number == 1 else f"{prefix}_{number}" for number in count(1))
+        name = next(name for name in names if self.examples.setdefault(name, example) == example)
         return {"$ref": f"#/components/examples/{name}"}
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}_{number}" for number in count(2))
 
 
 def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: _Shared) -> Json:
@@ -183,9 +169,11 @@ def _retired(row: Retired) -> Json:
             }
         },
     }
-    names = _PARAMETER.findall(row.path)
-    schemas = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
-    return described | ({"parameters": schemas} if schemas else {})
+    if names := _PARAMETER.findall(row.path):
+        described["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+    return described
 
 
 def _parameters(row: Operation) -> list[Json]:
@@ -245,9 +233,8 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
     if 300 <= status < 400:
         success["headers"]["location"] = _header("Location")
     elif status != 204:
-        any_body: Json = {} if row.media_type == "application/json" else {"type": "string"}
-        schema = any_body if row.answer is None else answer_schema(row)
-        media: Json = {"schema": schema}
+        is_text = row.answer is None and row.media_type != JSON
+        media: Json = {"schema": {"type": "string"} if is_text else answer_schema(row)}
         if row.example is not None:
             media["example"] = msgspec.to_builtins(row.example)
         success["content"] = {row.media_type: media}

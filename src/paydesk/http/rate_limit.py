@@ -10,6 +10,7 @@ from paydesk.core.rates import Buckets, Monotonic, network
 from paydesk.core.secrets import digest
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.operation import Caller
+from paydesk.settings import Settings
 
 MINUTE_SECONDS = 60
 RETRY_AFTER_SECONDS_MAX = 5
@@ -24,25 +25,17 @@ class BearerRates:
     `check_application` and `check_device` count a token's request and raise `too_many_requests`; None if they are off.
     """
 
-    def __init__(
-        self,
-        *,
-        requests_per_second: int,
-        requests_burst: int,
-        device_requests_per_second: int,
-        device_requests_burst: int,
-        failures_per_minute: int,
-        log: ThrottleLog | None = None,
-        monotonic: Monotonic = time.monotonic_ns,
-    ) -> None:
-        self._log = log or ThrottleLog()
-        self._requests: Buckets[bytes] = Buckets(requests_per_second, burst=requests_burst, monotonic=monotonic)
-        self._device_requests: Buckets[bytes] = Buckets(
-            device_requests_per_second, burst=device_requests_burst, monotonic=monotonic
+    def __init__(self, settings: Settings, log: ThrottleLog, monotonic: Monotonic = time.monotonic_ns) -> None:
+        self._log = log
+        per_second, burst = settings.token_requests_per_second, settings.token_requests_burst
+        self._requests: Buckets[bytes] = Buckets(per_second, burst=burst, monotonic=monotonic)
+        device_per_second, burst = settings.device_requests_per_second, settings.device_requests_burst
+        self._device_requests: Buckets[bytes] = Buckets(device_per_second, burst=burst, monotonic=monotonic)
+        self._failures: Buckets[tuple[str, bytes]] = Buckets(
+            settings.bearer_failures_per_minute, MINUTE_SECONDS, monotonic=monotonic
         )
-        self._failures: Buckets[tuple[str, bytes]] = Buckets(failures_per_minute, MINUTE_SECONDS, monotonic=monotonic)
-        self.check_application: CheckRate | None = self._check if requests_per_second else None
-        self.check_device: CheckRate | None = self._check_device if device_requests_per_second else None
+        self.check_application: CheckRate | None = self._check if per_second else None
+        self.check_device: CheckRate | None = self._check_device if device_per_second else None
 
     def _check(self, caller: Caller) -> None:
         seconds = self._requests.take(caller.token_digest)

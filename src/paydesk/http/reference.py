@@ -17,14 +17,12 @@ import msgspec
 
 from paydesk import __version__
 from paydesk.http import fields, openapi
-from paydesk.http.advice import advice
+from paydesk.http.advice import ADVICE
 from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.http.retired import DESCRIBED
 from paydesk.http.surfaces import JSON, POLICIES
 from paydesk.operation import Answer, Call, Handler, Operation
-from paydesk.web import templates
-from paydesk.web.html import ASSETS_PATH as PAGES_ASSETS_PATH
-from paydesk.web.html import asset_operation
+from paydesk.web import html
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -43,7 +41,6 @@ PAGE_HEADERS = (
     ("cache-control", "no-cache"),
 )
 _CODE = re.compile("`([^`]+)`")
-HTML = "text/html; charset=utf-8"
 
 
 def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
@@ -51,18 +48,13 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
     described = tuple(operations)
 
     @cache
-    def everything() -> tuple[Operation, ...]:
-        return (*described, *served)
-
-    @cache
     def document() -> Answer:
-        return Answer(
-            200, openapi.as_json(openapi.document(everything(), DESCRIBED)).encode(), (("cache-control", "no-cache"),)
-        )
+        text = openapi.as_json(openapi.document((*described, *served), DESCRIBED))
+        return Answer(200, text.encode(), (("cache-control", "no-cache"),))
 
     @cache
     def page() -> Answer:
-        return Answer(200, render(everything()).encode(), PAGE_HEADERS, HTML)
+        return Answer(200, render((*described, *served)).encode(), PAGE_HEADERS, html.HTML)
 
     async def show_document(_: Call) -> Answer:
         return document()
@@ -72,16 +64,16 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
     served = (
         _row("/openapi.json", "openapi", "Get the OpenAPI 3.1 document", show_document),
-        _row("/docs", "docs", "Show the API reference", show_page, HTML),
-        *(asset_operation("public", ASSETS_PATH, name, _content(name), kind) for name, kind in ASSETS.items()),
+        _row("/docs", "docs", "Show the API reference", show_page, html.HTML),
+        *(html.asset_operation("public", ASSETS_PATH, name, _content(name), kind) for name, kind in ASSETS.items()),
     )
     return served
 
 
 def render(operations: Iterable[Operation]) -> str:
     """Render the reference as one HTML page, without the operations for its assets."""
-    listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, PAGES_ASSETS_PATH))]
-    environment = templates.environment("paydesk.http")
+    listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, html.ASSETS_PATH))]
+    environment = html.environment("paydesk.http")
     environment.filters |= {"pretty": _pretty, "marked": _marked}
     groups = [
         (name, text, [row for row in listed if row.surface == name])
@@ -97,7 +89,7 @@ def render(operations: Iterable[Operation]) -> str:
         curl=curl,
         errors=openapi.errors_in_order,
         error_example=openapi.error_example,
-        advice=advice,
+        advice=ADVICE,
         idempotency_key=IDEMPOTENCY_KEY,
         asset_version={name: sha256(_content(name)).hexdigest()[:12] for name in ASSETS},
     )

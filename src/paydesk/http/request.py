@@ -135,7 +135,7 @@ class Request:
         origin = self.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != self.headers.get("host"):
             raise FORBIDDEN.with_reason("foreign origin", message="Pages of other origins may not use this.")
-        if loopback_only and not _is_loopback(self.address):
+        if loopback_only and not is_loopback(self.address):
             raise FORBIDDEN.with_reason("not from loopback", message="This is open on loopback only.")
 
     def check_test_header(self, *, live: bool) -> None:
@@ -232,7 +232,8 @@ def host_name(host: str) -> str:
     return name.partition(":")[0]
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Return whether the text is a loopback IP address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

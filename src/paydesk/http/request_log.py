@@ -17,9 +17,8 @@ import structlog
 
 from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import NOT_READY, Refusal
 from paydesk.core.redaction import carries_secret, redacted
-from paydesk.health.errors import NOT_READY
 
 PATH_CHARACTERS_MAX = 200
 UNQUOTED_MAX = 3

@@ -20,13 +20,7 @@ class Retired:
     method: str
     path: str
     name: str
-    successor_method: str
-    successor_path: str
-
-    @property
-    def successor(self) -> str:
-        """Return the successor's method and path."""
-        return f"{self.successor_method} {self.successor_path}"
+    successor: str
 
     @property
     def message(self) -> str:
@@ -35,55 +29,41 @@ class Retired:
 
 
 EARLIER = "/point/integration-api"
+DEVICE = f"{EARLIER}/devices/{{device_id}}"
+INTENTS = f"{EARLIER}/payment-intents"
 REFUNDS = "/v1/payments/{payment_id}/refunds"
+REFUND = "POST /v1/orders/{order_id}/refund"
 
 RETIRED = (
-    Retired("GET", f"{EARLIER}/devices", "retired_list_devices", "GET", "/terminals/v1/list"),
-    Retired("PATCH", f"{EARLIER}/devices/{{device_id}}", "retired_setup_device", "PATCH", "/terminals/v1/setup"),
-    Retired(
-        "POST",
-        f"{EARLIER}/devices/{{device_id}}/payment-intents",
-        "retired_create_payment_intent",
-        "POST",
-        "/v1/orders",
-    ),
-    Retired("GET", f"{EARLIER}/payment-intents/events", "retired_list_payment_intents", "GET", "/v1/orders"),
-    Retired(
-        "GET",
-        f"{EARLIER}/payment-intents/{{payment_intent_id}}",
-        "retired_get_payment_intent",
-        "GET",
-        "/v1/orders/{order_id}",
-    ),
+    Retired("GET", f"{EARLIER}/devices", "retired_list_devices", "GET /terminals/v1/list"),
+    Retired("PATCH", DEVICE, "retired_setup_device", "PATCH /terminals/v1/setup"),
+    Retired("POST", f"{DEVICE}/payment-intents", "retired_create_payment_intent", "POST /v1/orders"),
+    Retired("GET", f"{INTENTS}/events", "retired_list_payment_intents", "GET /v1/orders"),
+    Retired("GET", f"{INTENTS}/{{payment_intent_id}}", "retired_get_payment_intent", "GET /v1/orders/{order_id}"),
     Retired(
         "DELETE",
-        f"{EARLIER}/devices/{{device_id}}/payment-intents/{{payment_intent_id}}",
+        f"{DEVICE}/payment-intents/{{payment_intent_id}}",
         "retired_cancel_payment_intent",
-        "POST",
-        "/v1/orders/{order_id}/cancel",
+        "POST /v1/orders/{order_id}/cancel",
     ),
-    Retired("POST", REFUNDS, "retired_refund_payment", "POST", "/v1/orders/{order_id}/refund"),
-    Retired("*", REFUNDS, "retired_refunds", "POST", "/v1/orders/{order_id}/refund"),
-    Retired("*", f"{EARLIER}/{{rest:path}}", "retired_point_integration", "GET", "/docs"),
-    Retired("*", EARLIER, "retired_point_integration_api", "GET", "/docs"),
+    Retired("POST", REFUNDS, "retired_refund_payment", REFUND),
+    Retired("*", REFUNDS, "retired_refunds", REFUND),
+    Retired("*", f"{EARLIER}/{{rest:path}}", "retired_point_integration", "GET /docs"),
+    Retired("*", EARLIER, "retired_point_integration_api", "GET /docs"),
 )
 PATHS = tuple(dict.fromkeys(row.path for row in RETIRED))
 DESCRIBED = tuple(row for row in RETIRED if row.method != "*")
 """The rows that OpenAPI and the docs describe."""
 
 _PARAMETER = re.compile(r"\{\w+\}")
-_PATTERNS = tuple((row, re.compile(_PARAMETER.sub("[^/]+", row.path.replace("{rest:path}", ".*")))) for row in RETIRED)
-
-
-def find(method: str, path: str) -> Retired | None:
-    """Return the earlier operation of this method and path, or None."""
-    found = (row for row, pattern in _PATTERNS if row.method in (method, "*") and pattern.fullmatch(path))
-    return next(found, None)
+_PATTERNS = tuple(
+    (row, re.compile(f"{_PARAMETER.sub('[^/]+', row.path.replace('{rest:path}', '.*'))}$")) for row in RETIRED
+)
+"""Each matches what the router's does, a path with a final line break included."""
 
 
 def refusal(method: str, path: str) -> Refusal:
     """Return the refusal of a request to an earlier path."""
-    row = find(method, path)
-    assert row is not None, f"{path} is not an earlier path"
-    link = ("link", f'<{row.successor_path}>; rel="successor-version"')
+    row = next(row for row, pattern in _PATTERNS if row.method in (method, "*") and pattern.match(path))
+    link = ("link", f'<{row.successor.partition(" ")[2]}>; rel="successor-version"')
     return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(link,))

@@ -41,7 +41,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
         super().__init__(config)
-        self.limits = limits
+        self.limits, self.accepting = limits, asyncio.Event()
         self._next_tick: asyncio.Future[None] | None = None
 
     @contextlib.contextmanager
@@ -92,6 +92,7 @@ class _Server(uvicorn.Server):
         )
         self.listeners = [Listener(one, make_protocol, self.limits.accepts_per_turn) for one in sockets or []]
         self.started = True
+        self.accepting.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept the backlog, stop accepting, and wait at most `DRAIN_SECONDS` for running requests."""
@@ -175,9 +176,7 @@ async def serve(
 
 
 async def _watch(server: _Server, ready: Callable[[], None], stop: asyncio.Event) -> None:
-    # uvicorn sets a flag, not an event.
-    while not server.started:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    await server.accepting.wait()
     ready()
     while not stop.is_set():
         await server.sweep()

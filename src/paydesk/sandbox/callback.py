@@ -7,7 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 
-from paydesk.web.templates import environment
+from paydesk.web.html import environment
 
 PARAMETERS = ("code", "state", "scope", "iss", "error", "error_description")
 

@@ -1,4 +1,4 @@
-"""HTML pages and redirects as answers, with the headers that all of them have."""
+"""HTML pages and redirects as answers, their Jinja environment, and the headers that all of them have."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paydesk.core.errors import Refusal
 from paydesk.operation import Answer, Call, Operation, Surface
-from paydesk.web import templates
 from paydesk.web.language import Texts, choose, texts
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+SHARED = "paydesk.web"
+"""The package with the templates that all pages share."""
 HTML = "text/html; charset=utf-8"
 ASSETS_PATH = "/pages/assets/"
 ASSET_SECONDS = 365 * 24 * 3600
@@ -33,11 +37,25 @@ _PRINTABLE = "!#$%&'()*+,-./:;=?@[]_~"
 Headers = tuple[tuple[str, str], ...]
 
 
+@cache
+def environment(package: str = SHARED) -> Environment:
+    """Return the environment that finds the `templates` of `package` and then the shared ones; it escapes values."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, SHARED))]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def page(
     template: str,
     words: Texts,
     *,
-    package: str = templates.SHARED,
+    package: str = SHARED,
     status: int = 200,
     headers: Headers = (),
     leads_away: bool = False,
@@ -52,7 +70,7 @@ def page(
     authorization request and its redirect URI may have it: an application that opened a popup could no longer access
     it, and the popup would lose its `window.opener`.
     """
-    body = templates.environment(package).get_template(template).render(t=words, asset=asset_path, **values)
+    body = environment(package).get_template(template).render(t=words, asset=asset_path, **values)
     own = (
         ("content-security-policy", POLICY if leads_away else f"{POLICY}; form-action 'self'"),
         ("content-language", words.language),
@@ -73,7 +91,8 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
     """Return the page of a refusal, in the language that the request's `headers` prefer."""
     words = texts(choose(headers.get("accept-language", "")))
     code = refusal.kind.code
-    name = code if f"error.{code}.title" in words else _GENERAL[refusal.kind.status >= 500]
+    general = "internal_error" if refusal.kind.status >= 500 else "bad_request"
+    name = code if f"error.{code}.title" in words else general
     values = {"minutes": 0, **refusal.extra}
     return page(
         "error.html",
@@ -84,9 +103,6 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
         again=values.get(AGAIN),
         refusal=refusal,
     )
-
-
-_GENERAL = {False: "bad_request", True: "internal_error"}
 
 
 @cache

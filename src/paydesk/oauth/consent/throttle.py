@@ -53,7 +53,7 @@ class SignInThrottle:
         self._browsers: Buckets[str] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic=monotonic)
+        self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic)
         self._recent = RecentAddresses("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
 
     def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
