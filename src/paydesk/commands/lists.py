@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import operator_service
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, show_list
+from paydesk.commands.client import Service
+from paydesk.commands.command import command
+from paydesk.commands.options import After, Limit, OfSeller, show_list
 
 Row = Mapping[str, Any]
 
@@ -132,21 +133,21 @@ LISTS = {
 
 def add_list(app: typer.Typer, noun: str, flatten: Callable[[Row], Row] = lambda row: row) -> None:
     """Add the command `list` to a group. `flatten` prepares a row for display without `--json`."""
-    command = LISTS[noun]
+    listed = LISTS[noun]
 
-    def list_(*, as_json: bool, credentials: Any, **query: Any) -> None:
-        answer = operator_service(credentials).get(f"/operator/v1/{noun}", query)
+    def list_(service: Service, *, as_json: bool, **query: Any) -> None:
+        answer = service.get(f"/operator/v1/{noun}", query)
         rows = answer["data"] if as_json else list(map(flatten, answer["data"]))
-        show_list({**answer, "data": rows}, command.columns, as_json=as_json)
+        show_list({**answer, "data": rows}, listed.columns, as_json=as_json)
 
-    options: dict[str, tuple[Any, Any]] = {name: (kind, None) for name, kind in command.filters.items()}
-    options |= {"limit": (Limit, command.limit), "after": (After, None)}
-    options |= {"as_json": (AsJson, False), "credentials": (CredentialsFile, None)}
-    signature = inspect.Signature(
+    options: dict[str, tuple[Any, Any]] = {"service": (Service, None)}
+    options |= {name: (kind, None) for name, kind in listed.filters.items()}
+    options |= {"limit": (Limit, listed.limit), "after": (After, None), "as_json": (bool, False)}
+    list_.__doc__ = listed.help
+    list_.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # instead of `**query`
         [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for name, (kind, default) in options.items()
         ]
     )
-    list_.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options from it
-    app.command("list", help=command.help, epilog=examples(*command.examples))(list_)
+    command(app, "list", *listed.examples)(list_)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import operator_service, segment
+from paydesk.commands.client import Answer, Service, operator_service, segment
+from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
 from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
@@ -64,17 +65,15 @@ def create(
 add_list(app, "operators")
 
 
-@app.command("revoke", epilog=examples("paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3"))
+@command(app, "revoke", "paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3")
 def revoke(
+    service: Service,
     operator_id: Annotated[
         str, typer.Argument(metavar="OPERATOR_ID", help="The operator, see `paydesk operators list`.")
     ],
-    *,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Revoke an operator's token at once, also your own. For owners only."""
-    show(operator_service(credentials).post(f"{PATH}/{segment(operator_id)}/revoke", {}), as_json=as_json)
+    return service.post(f"{PATH}/{segment(operator_id)}/revoke")
 
 
 def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:

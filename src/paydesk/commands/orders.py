@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import operator_service, segment
+from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
 from paydesk.commands.lists import LISTS, add_list
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, group, show, show_list
+from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
 
 app = group("Orders, with their history and notifications.")
 deliveries = group("Deliveries of notifications.")
@@ -40,29 +41,29 @@ def _flat(order: Mapping[str, Any]) -> dict[str, Any]:
 add_list(app, "orders", _flat)
 
 
-@app.command("search", epilog=examples("paydesk orders search ext_ref_1234"))
+@command(app, "search", "paydesk orders search ext_ref_1234")
 def search(
+    service: Service,
     reference: Annotated[str, typer.Argument(help="The order's external_reference.")],
     seller: OfSeller = None,
-    *,
     limit: Limit = 50,
     after: After = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
+    *,
+    as_json: bool,
 ) -> None:
     """Find orders by external_reference; exits 1 if there are none."""
     query = {"external_reference": reference, "seller": seller, "limit": limit, "after": after}
-    answer = operator_service(credentials).get("/operator/v1/orders", query)
+    answer = service.get("/operator/v1/orders", query)
     rows = answer["data"] if as_json else list(map(_flat, answer["data"]))
     show_list({**answer, "data": rows}, LISTS["orders"].columns, as_json=as_json)
     if not rows:
         raise Failure(f"No order has the reference {reference}.")
 
 
-@app.command("get", epilog=examples("paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json"))
-def get(order_id: OrderId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "get", "paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json")
+def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
     """Show an order with all its status changes and notifications."""
-    order = operator_service(credentials).get(f"/operator/v1/orders/{segment(order_id)}")
+    order = service.get(f"/operator/v1/orders/{segment(order_id)}")
     if as_json:
         show(order, as_json=True)
         return
@@ -76,23 +77,21 @@ def get(order_id: OrderId, *, as_json: AsJson = False, credentials: CredentialsF
         show_list({"data": order["deliveries"]}, LISTS["deliveries"].columns, as_json=False)
 
 
-@app.command(
+@command(
+    app,
     "resolve",
-    epilog=examples(
-        "paydesk orders resolve ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'"
-    ),
+    "paydesk orders resolve ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'",
 )
 def resolve_order(
+    service: Service,
     order_id: OrderId,
     *,
     outcome: Annotated[str, typer.Option(help="approved or declined.")],
     reason: Reason,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Set the outcome of an order that has been at `check_on_terminal` for at least ten minutes."""
     path = f"/operator/v1/orders/{segment(order_id)}/resolve"
-    show(operator_service(credentials).post(path, {"outcome": outcome, "reason": reason}), as_json=as_json)
+    return service.post(path, {"outcome": outcome, "reason": reason})
 
 
 for noun, commands in (
@@ -105,22 +104,20 @@ for noun, commands in (
     add_list(commands, noun)
 
 
-@reversals.command(
+@command(
+    reversals,
     "resolve",
-    epilog=examples(
-        "paydesk reversals resolve 01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'"
-    ),
+    "paydesk reversals resolve 01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'",
 )
 def resolve_reversal(
+    service: Service,
     reversal_id: Annotated[str, typer.Argument(help="The reversal's id.")],
     *,
     outcome: Annotated[
         str, typer.Option(help="reversed: reversed by other means; or not_found: there is no payment to reverse.")
     ],
     reason: Reason,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Set the outcome of a reversal that the acquirer has not confirmed ten minutes after the late approval."""
     path = f"/operator/v1/reversals/{segment(reversal_id)}/resolve"
-    show(operator_service(credentials).post(path, {"outcome": outcome, "reason": reason}), as_json=as_json)
+    return service.post(path, {"outcome": outcome, "reason": reason})
