@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -175,13 +174,10 @@ async def _start_terminals(fleet: Fleet, context: WorkerContext, output: str, re
 
 
 async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None:
-    mint = partial(
-        terminals.mint_token,
-        seller_id=terminal.seller_id,
-        terminal_id=terminal.terminal_id,
-        now_ms=context.clock.now_ms(),
+    now_ms = context.clock.now_ms()
+    token = await context.database.write(
+        lambda tx: terminals.mint_token(tx, terminal.seller_id, terminal.terminal_id, now_ms)
     )
-    token = await context.database.write(mint)
     await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT)
 
 

@@ -108,12 +108,8 @@ def _payment(call: Call, request: AcquirerRequest) -> Payment:
 def _answer(payment: Payment, outcome: Outcome) -> AcquirerAnswer:
     match outcome:
         case Approved():
-            return AcquirerAnswer(
-                "approved",
-                amount=decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals),
-                authorization_code=outcome.authorization_code or "",
-                reference_id=outcome.reference_id,
-            )
+            amount = decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals)
+            return AcquirerAnswer("approved", None, amount, outcome.authorization_code or "", outcome.reference_id)
         case Declined():
             return AcquirerAnswer("declined", outcome.detail)
         case NotSent():

@@ -67,13 +67,10 @@ class Reporter:
             self._warn("report_conflicted", entry, code=reply.code)
         await self._journal.forget(entry.lease_id)
         if reply.body.get("print") is True:
-            await self._print(entry)
+            # The order has ended and nothing depends on this step.
+            with contextlib.suppress(ServiceUnavailable, SessionEnded):
+                await self._client.progress(entry.lease_id, _PRINTING_SEQ, "printing")
         return True
-
-    async def _print(self, entry: Entry) -> None:
-        # The order has ended and nothing depends on this step.
-        with contextlib.suppress(ServiceUnavailable, SessionEnded):
-            await self._client.progress(entry.lease_id, _PRINTING_SEQ, "printing")
 
     async def _wait_for_next_attempt(self) -> None:
         # A new result does not wait for the pause of an old one.
