@@ -14,7 +14,7 @@ from paydesk.commands.options import group, note, show_list
 app = group("Applications, the OAuth clients of the service.")
 secrets = group("The client secrets of an application; several can be valid at once.")
 app.add_typer(secrets, name="secrets")
-grants = group("Grants: which applications may act for which sellers.")
+grants = add_list(group("Grants: which applications may act for which sellers."), "grants")
 subscriptions = group("Subscriptions: where notifications are sent.")
 
 SECRET_COLUMNS = ("id", "created_date", "expires_date")
@@ -151,9 +151,6 @@ def remove_secret(service: Service, client_id: ClientId, secret_id: SecretId, *,
     show_list({"data": answer["secrets"]}, SECRET_COLUMNS, as_json=as_json)
     if not answer["secrets"]:
         note(f"The application has no secret left and gets no tokens. Add one: `paydesk apps secrets add {client_id}`.")
-
-
-add_list(grants, "grants")
 
 
 @command(grants, "revoke", "paydesk grants revoke 01J67CQQH5904WDBVZEM4JMEP3-1160535239")

@@ -42,7 +42,7 @@ class Credentials:
         return f"Credentials({self.base_url})"
 
 
-def find_credentials(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
+def find_credentials(file: Path | None) -> Credentials:
     """Return the credentials of `file`, or without it those of the environment, then of the default file.
 
     The contents of a file are ignored when the environment names another service than the file. Raises `Unreachable`
@@ -50,9 +50,9 @@ def find_credentials(file: Path | None, environment: Mapping[str, str] = os.envi
     """
     if file is not None:
         return _complete(_read(file), {})
-    configured = environment.get("PAYDESK_CREDENTIALS")
+    configured = os.environ.get("PAYDESK_CREDENTIALS")
     path = Path(configured) if configured else DEFAULT_FILE
-    return _complete(_read(path) if configured or path.exists() else {}, environment)
+    return _complete(_read(path) if configured or path.exists() else {}, os.environ)
 
 
 def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Credentials:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from paydesk.commands.failure import Failure
-from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
+from paydesk.commands.local import SettingsFile, check_tables, load_settings, run_with_database
 from paydesk.commands.options import AsJson, examples, group, note, show, show_list
+
+if TYPE_CHECKING:
+    from paydesk.storage.database import Database
 
 keys = group("Server keys, from which tokens and webhook secrets are derived.")
 
@@ -39,14 +42,13 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
     from paydesk.storage import mark
     from paydesk.storage import migrate as migrations
 
-    async def work() -> list[str]:
-        async with opened(load_settings(settings)) as database:
-            now_ms = SystemClock().now_ms()
-            applied = await migrations.migrate(database, now_ms)
-            await mark.find_or_set(database, "production", now_ms)
-            return applied
+    async def work(database: Database) -> list[str]:
+        now_ms = SystemClock().now_ms()
+        applied = await migrations.migrate(database, now_ms)
+        await mark.find_or_set(database, "production", now_ms)
+        return applied
 
-    applied = run(work())
+    applied = run_with_database(load_settings(settings), work)
     if as_json:
         show({"applied": applied}, as_json=True)
     else:
@@ -65,13 +67,12 @@ def doctor(
     """Check the integrity of the database; exits 1 if a problem is found. Reads only; the service may be running."""
     from paydesk.invariants import check as checks
 
-    async def work() -> list[str]:
-        async with opened(load_settings(settings), exclusive=False) as database:
-            await check_tables(database)
-            found = await checks.integrity(database)
-            return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
+    async def work(database: Database) -> list[str]:
+        await check_tables(database)
+        found = await checks.integrity(database)
+        return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
 
-    findings = run(work())
+    findings = run_with_database(load_settings(settings), work, exclusive=False)
     if as_json:
         show({"findings": findings}, as_json=True)
     else:

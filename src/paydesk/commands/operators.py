@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from paydesk.commands.client import Answer, Service, operator_service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
+from paydesk.commands.local import SettingsFile, check_tables, load_settings, run_with_database
 from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
 
 app = group("Operators, who administer the service with `paydesk`.")
@@ -76,7 +76,7 @@ def revoke(
     return service.post(f"{PATH}/{segment(operator_id)}/revoke")
 
 
-def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
+def _create_local(name: str, role: str, settings_file: Path | None) -> Answer:
     import msgspec
 
     from paydesk.core.clock import SystemClock
@@ -84,6 +84,7 @@ def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str,
     from paydesk.operators.operator_accounts import NewOperator, create_local
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
+    from paydesk.storage.database import Database
 
     # The validation of `POST /operator/v1/operators`.
     body = {"name": name, "role": role}
@@ -91,12 +92,11 @@ def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str,
     if not isinstance(request, OperatorRequest):
         raise WrongUsage("; ".join(fault.detail for fault in found))
 
-    async def work() -> NewOperator:
-        async with opened(load_settings(settings_file)) as database:
-            await check_tables(database)
-            now_ms = SystemClock().now_ms()
-            await mark.find_or_set(database, "production", now_ms)
-            return await database.write(lambda tx: create_local(tx, request, now_ms))
+    async def work(database: Database) -> NewOperator:
+        await check_tables(database)
+        now_ms = SystemClock().now_ms()
+        await mark.find_or_set(database, "production", now_ms)
+        return await database.write(lambda tx: create_local(tx, request, now_ms))
 
-    created: dict[str, Any] = msgspec.to_builtins(run(work()))
+    created: Answer = msgspec.to_builtins(run_with_database(load_settings(settings_file), work))
     return created

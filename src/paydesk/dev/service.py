@@ -151,16 +151,12 @@ async def _run_terminals(
     """Start the virtual terminals when the service is ready, print the output, and stop them before the service."""
     await fleet.start()
     starting = asyncio.create_task(_start_terminals(fleet, context, output, ready))
-    stopping = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
-            await stopping
+        await node.until(stop, starting)
+        await stop.wait()
     finally:
         starting.cancel()
-        stopping.cancel()
-        await asyncio.gather(starting, stopping, return_exceptions=True)
+        await asyncio.gather(starting, return_exceptions=True)
         await fleet.stop()
 
 
