@@ -20,6 +20,7 @@ from paydesk.commands import (
     sellers,
     terminals,
 )
+from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 
 app = typer.Typer(
@@ -35,7 +36,7 @@ app = typer.Typer(
 app.command("dev", epilog=running.DEV_EPILOG)(running.dev)
 app.command("pay", epilog=pay.EPILOG)(pay.pay)
 app.command("authorize-url", epilog=authorize.EPILOG)(authorize.authorize_url)
-app.command("code", epilog=development.CODE_EPILOG)(development.code)
+command(app, "code", *development.CODE_EXAMPLES)(development.code)
 app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
 app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
 app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)

@@ -94,7 +94,7 @@ def test_the_lifecycle_has_every_state_and_move() -> None:
 
 def test_every_setting_is_described() -> None:
     """Each setting has a row with a description."""
-    page = settings.page()
+    page = settings.page_of_settings()
     for name, field in Settings.model_fields.items():
         assert f"| `{name}` | `PAYDESK_{name.upper()}` |" in page
         assert field.description, name

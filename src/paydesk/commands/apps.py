@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import changes, find_credentials, operator_service, segment
+from paydesk.commands.client import Answer, Service, changes, segment
+from paydesk.commands.command import command
 from paydesk.commands.lists import add_list
-from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show, show_list
+from paydesk.commands.options import group, note, show_list
 
 app = group("Applications, the OAuth clients of the service.")
 secrets = group("The client secrets of an application; several can be valid at once.")
 app.add_typer(secrets, name="secrets")
-grants = group("Grants: which applications may act for which sellers.")
+grants = add_list(group("Grants: which applications may act for which sellers."), "grants")
 subscriptions = group("Subscriptions: where notifications are sent.")
 
 SECRET_COLUMNS = ("id", "created_date", "expires_date")
@@ -29,14 +30,14 @@ ON_REPLAY = typer.Option(
 )
 
 
-@app.command(
+@command(
+    app,
     "create",
-    epilog=examples(
-        "paydesk apps create --name 'Corner shop' --redirect-uri https://shop.example/callback",
-        "paydesk apps create --name Kiosk --redirect-uri http://127.0.0.1:3000/cb --pkce-required --json",
-    ),
+    "paydesk apps create --name 'Corner shop' --redirect-uri https://shop.example/callback",
+    "paydesk apps create --name Kiosk --redirect-uri http://127.0.0.1:3000/cb --pkce-required --json",
 )
 def create(
+    service: Service,
     name: Annotated[str, typer.Option(help="The name that sellers see on the consent page.")],
     redirect_uri: Annotated[
         list[str],
@@ -50,42 +51,36 @@ def create(
     *,
     pkce_required: Annotated[bool, typer.Option("--pkce-required", help="Require PKCE.")] = False,
     on_replay: Annotated[str, ON_REPLAY] = "revoke",
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> tuple[Answer, str]:
     """Register an application and print its secret, which is shown only once."""
-    answer = operator_service(credentials).post(
-        PATH,
-        {
-            "name": name,
-            "redirect_uris": redirect_uri,
-            "scopes": scope,
-            "pkce_required": pkce_required,
-            "on_replay": on_replay,
-        },
-    )
-    show(answer, as_json=as_json)
-    note(SECRET_SHOWN_ONCE)
+    body = {
+        "name": name,
+        "redirect_uris": redirect_uri,
+        "scopes": scope,
+        "pkce_required": pkce_required,
+        "on_replay": on_replay,
+    }
+    return service.post(PATH, body), SECRET_SHOWN_ONCE
 
 
 add_list(app, "applications")
 
 
-@app.command("show", epilog=examples("paydesk apps show 3676047501096810 --json"))
-def show_one(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "show", "paydesk apps show 3676047501096810 --json")
+def show_one(service: Service, client_id: ClientId) -> Answer:
     """Show an application with the ids and dates of its secrets."""
-    show(operator_service(credentials).get(f"{PATH}/{segment(client_id)}"), as_json=as_json)
+    return service.get(f"{PATH}/{segment(client_id)}")
 
 
-@app.command(
+@command(
+    app,
     "change",
-    epilog=examples(
-        "paydesk apps change 3676047501096810 --name 'Corner shop'",
-        "paydesk apps change 3676047501096810 --redirect-uri https://shop.example/a --redirect-uri https://shop.example/b",
-        "paydesk apps change 3676047501096810 --pkce-required --on-replay refuse",
-    ),
+    "paydesk apps change 3676047501096810 --name 'Corner shop'",
+    "paydesk apps change 3676047501096810 --redirect-uri https://shop.example/a --redirect-uri https://shop.example/b",
+    "paydesk apps change 3676047501096810 --pkce-required --on-replay refuse",
 )
 def change(
+    service: Service,
     client_id: ClientId,
     *,
     name: Annotated[str | None, typer.Option(help="The name that sellers see on the consent page.")] = None,
@@ -98,37 +93,35 @@ def change(
         bool | None, typer.Option("--pkce-required/--pkce-optional", help="Whether PKCE is required.")
     ] = None,
     on_replay: Annotated[str | None, ON_REPLAY] = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Change only the given fields. Codes that were sent to a removed redirect URI become invalid."""
     changed = changes(
         name=name, redirect_uris=redirect_uri, scopes=scope, pkce_required=pkce_required, on_replay=on_replay
     )
-    show(operator_service(credentials).request("PATCH", f"{PATH}/{segment(client_id)}", changed), as_json=as_json)
+    return service.request("PATCH", f"{PATH}/{segment(client_id)}", changed)
 
 
-@app.command("suspend", epilog=examples("paydesk apps suspend 3676047501096810"))
-def suspend(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "suspend", "paydesk apps suspend 3676047501096810")
+def suspend(service: Service, client_id: ClientId) -> tuple[Answer, str]:
     """Suspend an application: it gets no tokens, and its tokens are refused."""
-    show(operator_service(credentials).post(f"{PATH}/{segment(client_id)}/suspend", {}), as_json=as_json)
-    note(f"Its tokens are now refused. Resume it with `paydesk apps resume {client_id}`.")
+    suspended = service.post(f"{PATH}/{segment(client_id)}/suspend")
+    return suspended, f"Its tokens are now refused. Resume it with `paydesk apps resume {client_id}`."
 
 
-@app.command("resume", epilog=examples("paydesk apps resume 3676047501096810"))
-def resume(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "resume", "paydesk apps resume 3676047501096810")
+def resume(service: Service, client_id: ClientId) -> Answer:
     """Resume a suspended application; its tokens are accepted again."""
-    show(operator_service(credentials).post(f"{PATH}/{segment(client_id)}/resume", {}), as_json=as_json)
+    return service.post(f"{PATH}/{segment(client_id)}/resume")
 
 
-@secrets.command(
+@command(
+    secrets,
     "add",
-    epilog=examples(
-        "paydesk apps secrets add 3676047501096810 --others-expire-in 24h",
-        "paydesk apps secrets add 3676047501096810 --others-expire-in 0s --json",
-    ),
+    "paydesk apps secrets add 3676047501096810 --others-expire-in 24h",
+    "paydesk apps secrets add 3676047501096810 --others-expire-in 0s --json",
 )
 def add_secret(
+    service: Service,
     client_id: ClientId,
     *,
     others_expire_in: Annotated[
@@ -138,59 +131,48 @@ def add_secret(
             help="How long the other secrets stay valid: 24h, 30m, 7d, 0s. [default: until they are removed]",
         ),
     ] = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> tuple[Answer, str]:
     """Add a secret and print it; it is shown only once. The others stay valid for the given time."""
-    path = f"{PATH}/{segment(client_id)}/secrets"
-    show(operator_service(credentials).post(path, {"others_expire_in": others_expire_in}), as_json=as_json)
-    note(SECRET_SHOWN_ONCE)
+    body = {"others_expire_in": others_expire_in}
+    return service.post(f"{PATH}/{segment(client_id)}/secrets", body), SECRET_SHOWN_ONCE
 
 
-@secrets.command("list", epilog=examples("paydesk apps secrets list 3676047501096810 --json"))
-def list_secrets(client_id: ClientId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(secrets, "list", "paydesk apps secrets list 3676047501096810 --json")
+def list_secrets(service: Service, client_id: ClientId, *, as_json: bool) -> None:
     """List the ids, creation dates and expiry dates of an application's secrets."""
-    answer = operator_service(credentials).get(f"{PATH}/{segment(client_id)}")
+    answer = service.get(f"{PATH}/{segment(client_id)}")
     show_list({"data": answer["secrets"]}, SECRET_COLUMNS, as_json=as_json)
 
 
-@secrets.command("remove", epilog=examples("paydesk apps secrets remove 3676047501096810 01J67CQQH5904WDBVZEM4JMEP3"))
-def remove_secret(
-    client_id: ClientId, secret_id: SecretId, *, as_json: AsJson = False, credentials: CredentialsFile = None
-) -> None:
+@command(secrets, "remove", "paydesk apps secrets remove 3676047501096810 01J67CQQH5904WDBVZEM4JMEP3")
+def remove_secret(service: Service, client_id: ClientId, secret_id: SecretId, *, as_json: bool) -> None:
     """Remove a secret at once; the last one can be removed too."""
-    path = f"{PATH}/{segment(client_id)}/secrets/{segment(secret_id)}"
-    answer = operator_service(credentials).request("DELETE", path)
+    answer = service.request("DELETE", f"{PATH}/{segment(client_id)}/secrets/{segment(secret_id)}")
     show_list({"data": answer["secrets"]}, SECRET_COLUMNS, as_json=as_json)
     if not answer["secrets"]:
         note(f"The application has no secret left and gets no tokens. Add one: `paydesk apps secrets add {client_id}`.")
 
 
-add_list(grants, "grants")
-
-
-@grants.command("revoke", epilog=examples("paydesk grants revoke 01J67CQQH5904WDBVZEM4JMEP3-1160535239"))
+@command(grants, "revoke", "paydesk grants revoke 01J67CQQH5904WDBVZEM4JMEP3-1160535239")
 def revoke_grant(
+    service: Service,
     grant_id: Annotated[str, typer.Argument(help="The grant's id, see `paydesk grants list`.")],
-    *,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Withdraw a grant on its seller's behalf. Its tokens are refused at once; open orders continue. Repeatable."""
-    operator_service(credentials).request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
-    show({"id": grant_id.upper(), "withdrawn": True}, as_json=as_json)
+    service.request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
+    return {"id": grant_id.upper(), "withdrawn": True}
 
 
-@subscriptions.command(
+@command(
+    subscriptions,
     "create",
-    epilog=examples(
-        "paydesk subscriptions create --url http://127.0.0.1:3000/webhooks",
-        "paydesk subscriptions create --client-id 3676047501096810 --url https://shop.example/webhooks --live "
-        "--action order.processed --action order.failed",
-        "paydesk subscriptions create --topic mp-connect --url https://shop.example/webhooks",
-    ),
+    "paydesk subscriptions create --url http://127.0.0.1:3000/webhooks",
+    "paydesk subscriptions create --client-id 3676047501096810 --url https://shop.example/webhooks --live "
+    "--action order.processed --action order.failed",
+    "paydesk subscriptions create --topic mp-connect --url https://shop.example/webhooks",
 )
 def create_subscription(
+    service: Service,
     url: Annotated[str, typer.Option(help="Where notifications are sent.")],
     client_id: Annotated[
         str | None, typer.Option(help="The application to notify. [default: the demo application]")
@@ -203,21 +185,16 @@ def create_subscription(
     ] = None,
     *,
     live: Annotated[bool, typer.Option("--live/--test", help="Live orders or test orders, never both.")] = False,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Subscribe an application and print the secret that signs its notifications; it is shown only once."""
-    answer = operator_service(credentials).post(
-        "/operator/v1/subscriptions",
-        {
-            "client_id": client_id or find_credentials(credentials).document.get("client_id"),
-            "url": url,
-            "topic": topic,
-            "live_mode": live,
-            "actions": action or None,
-        },
-    )
-    show(answer, as_json=as_json)
+    body = {
+        "client_id": client_id or service.credentials.document.get("client_id"),
+        "url": url,
+        "topic": topic,
+        "live_mode": live,
+        "actions": action or None,
+    }
+    return service.post("/operator/v1/subscriptions", body)
 
 
 add_list(subscriptions, "subscriptions")

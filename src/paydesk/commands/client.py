@@ -14,6 +14,8 @@ from typing import Any
 from paydesk import __version__
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 
+Answer = Mapping[str, Any]
+
 DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
 PORTS = {"http": 80, "https": 443}
@@ -40,7 +42,7 @@ class Credentials:
         return f"Credentials({self.base_url})"
 
 
-def find_credentials(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
+def find_credentials(file: Path | None) -> Credentials:
     """Return the credentials of `file`, or without it those of the environment, then of the default file.
 
     The contents of a file are ignored when the environment names another service than the file. Raises `Unreachable`
@@ -48,9 +50,9 @@ def find_credentials(file: Path | None, environment: Mapping[str, str] = os.envi
     """
     if file is not None:
         return _complete(_read(file), {})
-    configured = environment.get("PAYDESK_CREDENTIALS")
+    configured = os.environ.get("PAYDESK_CREDENTIALS")
     path = Path(configured) if configured else DEFAULT_FILE
-    return _complete(_read(path) if configured or path.exists() else {}, environment)
+    return _complete(_read(path) if configured or path.exists() else {}, os.environ)
 
 
 def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Credentials:
@@ -95,28 +97,30 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 class Service:
-    """An HTTP client of a running service, with one bearer token."""
+    """An HTTP client of the service of the credentials, with one bearer token."""
 
-    def __init__(self, base_url: str, token: str) -> None:
-        self._base_url, self._token = base_url, token
+    def __init__(self, credentials: Credentials, token: str) -> None:
+        self.credentials, self._base_url, self._token = credentials, credentials.base_url, token
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Answer:
         """Send a GET and return the response's document. Raises `Failure`, `Unreachable`."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self.request("GET", f"{path}?{urllib.parse.urlencode(given)}" if given else path)
 
-    def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Any:
+    def post(
+        self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         """Send a POST without the fields that are None; return the document. Raises `Failure`, `Unreachable`."""
-        return self.request("POST", path, {k: v for k, v in body.items() if v is not None}, headers or {})
+        return self.request("POST", path, {k: v for k, v in (body or {}).items() if v is not None}, headers)
 
-    def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+    def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`."""
         status, document = self._exchange(method, path, body, headers or {})
         if status >= 400:
             raise _refused(status, document)
         return document
 
-    def _exchange(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, Any]:
+    def _exchange(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, Answer]:
         address = urllib.parse.urlsplit(self._base_url)
         kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         connection = kind(address.hostname or "", address.port, timeout=TIMEOUT_SECONDS)
@@ -171,21 +175,23 @@ def as_operator(credentials: Credentials) -> Service:
             f" {credentials.base_url}.",
             HOW_TO_AUTHENTICATE,
         )
-    return Service(credentials.base_url, credentials.operator_token)
+    return Service(credentials, credentials.operator_token)
 
 
-def _document(raw: bytes) -> Any:
+def _document(raw: bytes) -> Answer:
     try:
-        return json.loads(raw) if raw else {}
+        document = json.loads(raw) if raw else {}
     except ValueError:
-        return {"message": "The response is not from Paydesk. Check the address of the service."}
+        document = None
+    if isinstance(document, dict):
+        return document
+    return {"message": "The response is not from Paydesk. Check the address of the service."}
 
 
-def _refused(status: int, document: Any) -> Failure:
-    errors = document.get("errors") if isinstance(document, dict) else None
+def _refused(status: int, document: Answer) -> Failure:
+    errors = document.get("errors")
     if not errors:
-        message = document.get("message") if isinstance(document, dict) else None
-        return Failure(message or f"The service responded with status {status}.")
+        return Failure(document.get("message") or f"The service responded with status {status}.")
     details = [detail for error in errors for detail in error.get("details", ())]
     if status == 401:
         details.append(HOW_TO_AUTHENTICATE)

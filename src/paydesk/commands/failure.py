@@ -11,11 +11,7 @@ class Failure(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *details: str) -> None:
-        super().__init__(message)
-        self.message, self.details = message, details
-
-    def __str__(self) -> str:
-        return "\n".join((self.message, *(f"  {detail}" for detail in self.details)))
+        super().__init__("\n".join((message, *(f"  {detail}" for detail in details))))
 
 
 class WrongUsage(Failure):

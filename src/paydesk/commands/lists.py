@@ -9,25 +9,41 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import operator_service
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, show_list
+from paydesk.commands.client import Service
+from paydesk.commands.command import command
+from paydesk.commands.options import After, Limit, OfSeller, show_list
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ListCommand:
-    """One list command. `filters` has the type of each option by its query parameter."""
+    """One list command.
+
+    `filters` has the type of each option by its query parameter; `flatten` prepares a row for display without `--json`.
+    """
 
     help: str
     columns: tuple[str, ...]
     examples: tuple[str, ...]
     filters: Mapping[str, Any] = field(default_factory=dict)
     limit: int = 200
+    flatten: Callable[[Row], Row] = dict
 
 
 def _status(values: str) -> Any:
     return Annotated[str | None, typer.Option(help=values)]
+
+
+def flat_order(order: Row) -> dict[str, Any]:
+    """Return the order with nested values copied to the top for display."""
+    return {
+        **order,
+        "seller": order["user_id"],
+        "amount": f"{order['total_amount']} {order['currency']}",
+        "terminal": order["config"]["point"]["terminal_id"],
+        "kind": "live" if order["live_mode"] else "test",
+    }
 
 
 _SELLER: Mapping[str, Any] = {"seller": OfSeller}
@@ -92,7 +108,8 @@ LISTS = {
                 str | None, typer.Option("--terminal", metavar="ID", help="Only orders on this terminal.")
             ],
         },
-        limit=50,
+        50,
+        flat_order,
     ),
     "deliveries": ListCommand(
         "List the deliveries of notifications.",
@@ -130,23 +147,30 @@ LISTS = {
 """By the last segment of the path under `/operator/v1`."""
 
 
-def add_list(app: typer.Typer, noun: str, flatten: Callable[[Row], Row] = lambda row: row) -> None:
-    """Add the command `list` to a group. `flatten` prepares a row for display without `--json`."""
-    command = LISTS[noun]
+def show_page(service: Service, noun: str, query: Mapping[str, Any], *, as_json: bool) -> bool:
+    """Get and print one page of the list; return whether it has rows."""
+    answer = service.get(f"/operator/v1/{noun}", query)
+    rows = answer["data"] if as_json else list(map(LISTS[noun].flatten, answer["data"]))
+    show_list({**answer, "data": rows}, LISTS[noun].columns, as_json=as_json)
+    return bool(rows)
 
-    def list_(*, as_json: bool, credentials: Any, **query: Any) -> None:
-        answer = operator_service(credentials).get(f"/operator/v1/{noun}", query)
-        rows = answer["data"] if as_json else list(map(flatten, answer["data"]))
-        show_list({**answer, "data": rows}, command.columns, as_json=as_json)
 
-    options: dict[str, tuple[Any, Any]] = {name: (kind, None) for name, kind in command.filters.items()}
-    options |= {"limit": (Limit, command.limit), "after": (After, None)}
-    options |= {"as_json": (AsJson, False), "credentials": (CredentialsFile, None)}
-    signature = inspect.Signature(
+def add_list(app: typer.Typer, noun: str) -> typer.Typer:
+    """Add the command `list` to a group, and return the group."""
+    listed = LISTS[noun]
+
+    def list_(service: Service, *, as_json: bool, **query: Any) -> None:
+        show_page(service, noun, query, as_json=as_json)
+
+    options: dict[str, tuple[Any, Any]] = {"service": (Service, None)}
+    options |= {name: (kind, None) for name, kind in listed.filters.items()}
+    options |= {"limit": (Limit, listed.limit), "after": (After, None), "as_json": (bool, False)}
+    list_.__doc__ = listed.help
+    list_.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # instead of `**query`
         [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for name, (kind, default) in options.items()
         ]
     )
-    list_.__signature__ = signature  # type: ignore[attr-defined]  # typer reads the options from it
-    app.command("list", help=command.help, epilog=examples(*command.examples))(list_)
+    command(app, "list", *listed.examples)(list_)
+    return app

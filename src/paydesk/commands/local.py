@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -61,18 +60,20 @@ async def check_tables(database: Database) -> None:
         raise Failure(f"The database lacks {', '.join(missing)}. Run `paydesk migrate`.")
 
 
-@asynccontextmanager
-async def opened(settings: Settings, *, exclusive: bool = True) -> AsyncIterator[Database]:
-    """Open the database of the settings, and close it at the end."""
+def run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T]], *, exclusive: bool = True) -> T:
+    """Run the work with the open database of the settings. Raises `Failure` as `run` does."""
     from paydesk.storage.connect import open_database
 
-    database = await open_database(
-        settings.database_url,
-        connections_max=settings.database_connections_max,
-        timeout_seconds=settings.database_timeout_seconds,
-        exclusive=exclusive,
-    )
-    try:
-        yield database
-    finally:
-        await database.close()
+    async def opened() -> T:
+        database = await open_database(
+            settings.database_url,
+            connections_max=settings.database_connections_max,
+            timeout_seconds=settings.database_timeout_seconds,
+            exclusive=exclusive,
+        )
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return run(opened())

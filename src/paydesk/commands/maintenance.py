@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from paydesk.commands.failure import Failure
-from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
+from paydesk.commands.local import SettingsFile, check_tables, load_settings, run_with_database
 from paydesk.commands.options import AsJson, examples, group, note, show, show_list
 
-keys = group("Server keys, from which tokens and webhook secrets are derived.")
+if TYPE_CHECKING:
+    from paydesk.storage.database import Database
 
-T = TypeVar("T")
+keys = group("Server keys, from which tokens and webhook secrets are derived.")
 
 MIGRATE_EPILOG = examples("PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")
 DOCTOR_EPILOG = examples(
@@ -40,14 +42,13 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
     from paydesk.storage import mark
     from paydesk.storage import migrate as migrations
 
-    async def work() -> list[str]:
-        async with opened(load_settings(settings)) as database:
-            now_ms = SystemClock().now_ms()
-            applied = await migrations.migrate(database, now_ms)
-            await mark.find_or_set(database, "production", now_ms)
-            return applied
+    async def work(database: Database) -> list[str]:
+        now_ms = SystemClock().now_ms()
+        applied = await migrations.migrate(database, now_ms)
+        await mark.find_or_set(database, "production", now_ms)
+        return applied
 
-    applied = run(work())
+    applied = run_with_database(load_settings(settings), work)
     if as_json:
         show({"applied": applied}, as_json=True)
     else:
@@ -66,13 +67,12 @@ def doctor(
     """Check the integrity of the database; exits 1 if a problem is found. Reads only; the service may be running."""
     from paydesk.invariants import check as checks
 
-    async def work() -> list[str]:
-        async with opened(load_settings(settings), exclusive=False) as database:
-            await check_tables(database)
-            found = await checks.integrity(database)
-            return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
+    async def work(database: Database) -> list[str]:
+        await check_tables(database)
+        found = await checks.integrity(database)
+        return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
 
-    findings = run(work())
+    findings = run_with_database(load_settings(settings), work, exclusive=False)
     if as_json:
         show({"findings": findings}, as_json=True)
     else:
@@ -93,8 +93,8 @@ def list_keys(file: KeyFile = None, settings: SettingsFile = None, *, as_json: A
     """List the versions of the server keys on this node; equal fingerprints on two nodes mean equal keys."""
     from paydesk.core import keys as key_file
 
-    path = file or Path(load_settings(settings).keys_file)
-    found = _keys(lambda: key_file.read(path))
+    with _key_file(file, settings) as path:
+        found = key_file.read(path)
     rows = [
         {"version": version, "active": version == found.active, "fingerprint": found.fingerprint(version)}
         for version in found.versions
@@ -113,10 +113,11 @@ def add_key(
     """Add a random key; the first key is activated at once. Copy the file to every node before you activate it."""
     from paydesk.core import keys as key_file
 
-    path = file or Path(load_settings(settings).keys_file)
-    version = _keys(lambda: key_file.add(path, activate=activate))
+    with _key_file(file, settings) as path:
+        version = key_file.add(path, activate=activate)
+        is_active = key_file.read(path).active == version
     show({"version": version, "file": str(path)}, as_json=as_json)
-    note(NEXT_AFTER_ACTIVATING if _keys(lambda: key_file.read(path)).active == version else NEXT_AFTER_ADDING)
+    note(NEXT_AFTER_ACTIVATING if is_active else NEXT_AFTER_ADDING)
 
 
 @keys.command("activate", epilog=examples("paydesk keys activate 2"))
@@ -130,16 +131,18 @@ def activate_key(
     """Use this version for new tokens and secrets, once every node has it; older ones stay valid."""
     from paydesk.core import keys as key_file
 
-    path = file or Path(load_settings(settings).keys_file)
-    _keys(lambda: key_file.activate(path, version))
+    with _key_file(file, settings) as path:
+        key_file.activate(path, version)
     show({"active": version, "file": str(path)}, as_json=as_json)
     note(NEXT_AFTER_ACTIVATING)
 
 
-def _keys(work: Callable[[], T]) -> T:
+@contextmanager
+def _key_file(file: Path | None, settings: Path | None) -> Iterator[Path]:
+    """Yield the path of the key file. Raises `Failure` if the file cannot be used."""
     from paydesk.core.keys import KeysError
 
     try:
-        return work()
+        yield file or Path(load_settings(settings).keys_file)
     except (KeysError, OSError) as error:
         raise Failure(str(error)) from None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import operator_service, segment
+from paydesk.commands.client import Answer, Service, operator_service, segment
+from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.local import SettingsFile, check_tables, load_settings, opened, run
+from paydesk.commands.local import SettingsFile, check_tables, load_settings, run_with_database
 from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
 
 app = group("Operators, who administer the service with `paydesk`.")
@@ -64,20 +65,18 @@ def create(
 add_list(app, "operators")
 
 
-@app.command("revoke", epilog=examples("paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3"))
+@command(app, "revoke", "paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3")
 def revoke(
+    service: Service,
     operator_id: Annotated[
         str, typer.Argument(metavar="OPERATOR_ID", help="The operator, see `paydesk operators list`.")
     ],
-    *,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Revoke an operator's token at once, also your own. For owners only."""
-    show(operator_service(credentials).post(f"{PATH}/{segment(operator_id)}/revoke", {}), as_json=as_json)
+    return service.post(f"{PATH}/{segment(operator_id)}/revoke")
 
 
-def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str, Any]:
+def _create_local(name: str, role: str, settings_file: Path | None) -> Answer:
     import msgspec
 
     from paydesk.core.clock import SystemClock
@@ -85,6 +84,7 @@ def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str,
     from paydesk.operators.operator_accounts import NewOperator, create_local
     from paydesk.operators.schemas import OperatorRequest
     from paydesk.storage import mark
+    from paydesk.storage.database import Database
 
     # The validation of `POST /operator/v1/operators`.
     body = {"name": name, "role": role}
@@ -92,12 +92,11 @@ def _create_local(name: str, role: str, settings_file: Path | None) -> dict[str,
     if not isinstance(request, OperatorRequest):
         raise WrongUsage("; ".join(fault.detail for fault in found))
 
-    async def work() -> NewOperator:
-        async with opened(load_settings(settings_file)) as database:
-            await check_tables(database)
-            now_ms = SystemClock().now_ms()
-            await mark.find_or_set(database, "production", now_ms)
-            return await database.write(lambda tx: create_local(tx, request, now_ms))
+    async def work(database: Database) -> NewOperator:
+        await check_tables(database)
+        now_ms = SystemClock().now_ms()
+        await mark.find_or_set(database, "production", now_ms)
+        return await database.write(lambda tx: create_local(tx, request, now_ms))
 
-    created: dict[str, Any] = msgspec.to_builtins(run(work()))
+    created: Answer = msgspec.to_builtins(run_with_database(load_settings(settings_file), work))
     return created

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import operator_service, segment
+from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
-from paydesk.commands.lists import LISTS, add_list
-from paydesk.commands.options import After, AsJson, CredentialsFile, Limit, OfSeller, examples, group, show, show_list
+from paydesk.commands.lists import LISTS, add_list, flat_order, show_page
+from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
 
-app = group("Orders, with their history and notifications.")
-deliveries = group("Deliveries of notifications.")
-events = group("Operator events: what needs an operator's attention.")
-inquiries = group("Orders whose outcome is unknown.")
-reversals = group("Reversals of late approvals.")
-refunds = group("Full and partial refunds.")
+app = add_list(group("Orders, with their history and notifications."), "orders")
+deliveries = add_list(group("Deliveries of notifications."), "deliveries")
+events = add_list(group("Operator events: what needs an operator's attention."), "events")
+inquiries = add_list(group("Orders whose outcome is unknown."), "inquiries")
+reversals = add_list(group("Reversals of late approvals."), "reversals")
+refunds = add_list(group("Full and partial refunds."), "refunds")
 DETAILS = (*LISTS["orders"].columns, "seller", "description", "expiration_time", "version", "last_updated_date")
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
 
@@ -26,48 +26,31 @@ OrderId = Annotated[str, typer.Argument(help="The order's id.")]
 Reason = Annotated[str, typer.Option(help="How you know the outcome; recorded in the audit trail.")]
 
 
-def _flat(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the order with nested values copied to the top for display."""
-    return {
-        **order,
-        "seller": order["user_id"],
-        "amount": f"{order['total_amount']} {order['currency']}",
-        "terminal": order["config"]["point"]["terminal_id"],
-        "kind": "live" if order["live_mode"] else "test",
-    }
-
-
-add_list(app, "orders", _flat)
-
-
-@app.command("search", epilog=examples("paydesk orders search ext_ref_1234"))
+@command(app, "search", "paydesk orders search ext_ref_1234")
 def search(
+    service: Service,
     reference: Annotated[str, typer.Argument(help="The order's external_reference.")],
     seller: OfSeller = None,
-    *,
     limit: Limit = 50,
     after: After = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
+    *,
+    as_json: bool,
 ) -> None:
     """Find orders by external_reference; exits 1 if there are none."""
     query = {"external_reference": reference, "seller": seller, "limit": limit, "after": after}
-    answer = operator_service(credentials).get("/operator/v1/orders", query)
-    rows = answer["data"] if as_json else list(map(_flat, answer["data"]))
-    show_list({**answer, "data": rows}, LISTS["orders"].columns, as_json=as_json)
-    if not rows:
+    if not show_page(service, "orders", query, as_json=as_json):
         raise Failure(f"No order has the reference {reference}.")
 
 
-@app.command("get", epilog=examples("paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json"))
-def get(order_id: OrderId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "get", "paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json")
+def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
     """Show an order with all its status changes and notifications."""
-    order = operator_service(credentials).get(f"/operator/v1/orders/{segment(order_id)}")
+    order = service.get(f"/operator/v1/orders/{segment(order_id)}")
     if as_json:
         show(order, as_json=True)
         return
     payment = order["transactions"]["payments"][0]
-    details = {name: value for name, value in _flat(order).items() if name in DETAILS}
+    details = {name: value for name, value in flat_order(order).items() if name in DETAILS}
     show(details | {f"payment {name}": value for name, value in payment.items() if name != "amount"}, as_json=False)
     sys.stdout.write("\n")
     show_list({"data": order["events"]}, MOVE_COLUMNS, as_json=False)
@@ -76,51 +59,37 @@ def get(order_id: OrderId, *, as_json: AsJson = False, credentials: CredentialsF
         show_list({"data": order["deliveries"]}, LISTS["deliveries"].columns, as_json=False)
 
 
-@app.command(
+@command(
+    app,
     "resolve",
-    epilog=examples(
-        "paydesk orders resolve ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'"
-    ),
+    "paydesk orders resolve ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'",
 )
 def resolve_order(
+    service: Service,
     order_id: OrderId,
     *,
     outcome: Annotated[str, typer.Option(help="approved or declined.")],
     reason: Reason,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Set the outcome of an order that has been at `check_on_terminal` for at least ten minutes."""
     path = f"/operator/v1/orders/{segment(order_id)}/resolve"
-    show(operator_service(credentials).post(path, {"outcome": outcome, "reason": reason}), as_json=as_json)
+    return service.post(path, {"outcome": outcome, "reason": reason})
 
 
-for noun, commands in (
-    ("deliveries", deliveries),
-    ("events", events),
-    ("inquiries", inquiries),
-    ("reversals", reversals),
-    ("refunds", refunds),
-):
-    add_list(commands, noun)
-
-
-@reversals.command(
+@command(
+    reversals,
     "resolve",
-    epilog=examples(
-        "paydesk reversals resolve 01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'"
-    ),
+    "paydesk reversals resolve 01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'",
 )
 def resolve_reversal(
+    service: Service,
     reversal_id: Annotated[str, typer.Argument(help="The reversal's id.")],
     *,
     outcome: Annotated[
         str, typer.Option(help="reversed: reversed by other means; or not_found: there is no payment to reverse.")
     ],
     reason: Reason,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Set the outcome of a reversal that the acquirer has not confirmed ten minutes after the late approval."""
     path = f"/operator/v1/reversals/{segment(reversal_id)}/resolve"
-    show(operator_service(credentials).post(path, {"outcome": outcome, "reason": reason}), as_json=as_json)
+    return service.post(path, {"outcome": outcome, "reason": reason})

@@ -56,7 +56,7 @@ def _create(credentials: Credentials, amount: str, terminal_id: str) -> Any:
     token = credentials.document.get("test", {}).get("access_token")
     if not token:
         raise WrongUsage("The credentials have no test token. Use the file that `paydesk dev` writes.")
-    return Service(credentials.base_url, token).post(
+    return Service(credentials, token).post(
         "/v1/orders",
         {
             "type": "point",

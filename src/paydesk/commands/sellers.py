@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import changes, operator_service, segment
+from paydesk.commands.client import Answer, Service, changes, segment
+from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
+from paydesk.commands.options import group
 
 app = group("Sellers, the merchants whose terminals take the orders.")
 PATH = "/operator/v1/sellers"
+PASSWORD_SHOWN_ONCE = "The password is not stored and cannot be shown again."  # noqa: S105 - a sentence
 
 UserId = Annotated[str, typer.Argument(metavar="USER_ID", help="The seller, see `paydesk sellers list`.")]
 PasswordOnStdin = Annotated[
@@ -24,62 +26,58 @@ PasswordOnStdin = Annotated[
 ]
 
 
-@app.command(
+@command(
+    app,
     "create",
-    epilog=examples(
-        "paydesk sellers create --email ana@shop.example --name 'Corner shop' --country BRA --currency BRL",
-        "paydesk sellers create --email ana@shop.example --name 'Corner shop' --password-stdin < password.txt",
-    ),
+    "paydesk sellers create --email ana@shop.example --name 'Corner shop' --country BRA --currency BRL",
+    "paydesk sellers create --email ana@shop.example --name 'Corner shop' --password-stdin < password.txt",
 )
 def create(
+    service: Service,
     email: Annotated[str, typer.Option(help="The e-mail address for signing in.")],
     name: Annotated[str, typer.Option(help="The seller's name.")],
     country: Annotated[str, typer.Option(help="ISO 3166-1 alpha-3.")] = "BRA",
     currency: Annotated[str, typer.Option(help="ISO 4217; the currency of the seller's orders.")] = "BRL",
     *,
     password_stdin: PasswordOnStdin = False,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> tuple[Answer, str]:
     """Register a seller and print the generated password, which is shown only once."""
     body = {"email": email, "name": name, "country": country, "currency": currency}
-    answer = operator_service(credentials).post(PATH, {**body, "password": _read_password(password_stdin)})
-    show(answer, as_json=as_json)
-    _note_password(password_stdin)
+    created = service.post(PATH, {**body, "password": _read_password() if password_stdin else None})
+    return created, "" if password_stdin else PASSWORD_SHOWN_ONCE
 
 
 add_list(app, "sellers")
 
 
-@app.command("show", epilog=examples("paydesk sellers show 1160535239 --json"))
-def show_one(user_id: UserId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "show", "paydesk sellers show 1160535239 --json")
+def show_one(service: Service, user_id: UserId) -> Answer:
     """Show a seller."""
-    show(operator_service(credentials).get(f"{PATH}/{segment(user_id)}"), as_json=as_json)
+    return service.get(f"{PATH}/{segment(user_id)}")
 
 
-@app.command("change", epilog=examples("paydesk sellers change 1160535239 --email ana@shop.example --name 'Ana'"))
+@command(app, "change", "paydesk sellers change 1160535239 --email ana@shop.example --name 'Ana'")
 def change(
+    service: Service,
     user_id: UserId,
     *,
     email: Annotated[str | None, typer.Option(help="The new e-mail address for signing in.")] = None,
     name: Annotated[str | None, typer.Option(help="The seller's name.")] = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Change only the given fields. Country and currency cannot change, because orders depend on them."""
     changed = changes(email=email, name=name)
-    show(operator_service(credentials).request("PATCH", f"{PATH}/{segment(user_id)}", changed), as_json=as_json)
+    return service.request("PATCH", f"{PATH}/{segment(user_id)}", changed)
 
 
-@app.command(
+@command(
+    app,
     "password",
-    epilog=examples(
-        "paydesk sellers password 1160535239",
-        "paydesk sellers password 1160535239 --password-stdin < password.txt",
-        "paydesk sellers password 1160535239 --withdraw-all",
-    ),
+    "paydesk sellers password 1160535239",
+    "paydesk sellers password 1160535239 --password-stdin < password.txt",
+    "paydesk sellers password 1160535239 --withdraw-all",
 )
 def password(
+    service: Service,
     user_id: UserId,
     *,
     password_stdin: PasswordOnStdin = False,
@@ -89,44 +87,37 @@ def password(
             "--withdraw-all", help="Withdraw the seller's authorization of every application; their tokens are refused."
         ),
     ] = False,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> tuple[Answer, str]:
     """Replace a seller's password and end their sessions. Applications keep their tokens without --withdraw-all."""
-    body = {"password": _read_password(password_stdin), "withdraw_all": withdraw_all or None}
-    answer = operator_service(credentials).post(f"{PATH}/{segment(user_id)}/password", body)
-    show(answer, as_json=as_json)
-    _note_password(password_stdin)
+    body = {"password": _read_password() if password_stdin else None, "withdraw_all": withdraw_all or None}
+    answer = service.post(f"{PATH}/{segment(user_id)}/password", body)
+    notes = [] if password_stdin else [PASSWORD_SHOWN_ONCE]
     if answer["authorizations"]:
-        note(
+        notes.append(
             f"Remaining authorizations of this seller: {answer['authorizations']}. Applications keep their tokens."
             f" List them with `paydesk grants list --seller {user_id}`; withdraw them with --withdraw-all."
         )
+    return answer, "\n".join(notes)
 
 
-@app.command("suspend", epilog=examples("paydesk sellers suspend 1160535239"))
-def suspend(user_id: UserId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "suspend", "paydesk sellers suspend 1160535239")
+def suspend(service: Service, user_id: UserId) -> tuple[Answer, str]:
     """Suspend a seller: all tokens for the seller are refused, and the seller's sessions end."""
-    show(operator_service(credentials).post(f"{PATH}/{segment(user_id)}/suspend", {}), as_json=as_json)
-    note(f"Tokens for this seller are now refused. Resume the seller with `paydesk sellers resume {user_id}`.")
+    suspended = service.post(f"{PATH}/{segment(user_id)}/suspend")
+    return suspended, (
+        f"Tokens for this seller are now refused. Resume the seller with `paydesk sellers resume {user_id}`."
+    )
 
 
-@app.command("resume", epilog=examples("paydesk sellers resume 1160535239"))
-def resume(user_id: UserId, *, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+@command(app, "resume", "paydesk sellers resume 1160535239")
+def resume(service: Service, user_id: UserId) -> Answer:
     """Resume a suspended seller; the tokens that applications had are accepted again."""
-    show(operator_service(credentials).post(f"{PATH}/{segment(user_id)}/resume", {}), as_json=as_json)
+    return service.post(f"{PATH}/{segment(user_id)}/resume")
 
 
-def _read_password(password_stdin: bool) -> str | None:  # noqa: FBT001 - private
+def _read_password() -> str:
     """Return the password from standard input; an argument would be visible in the process list."""
-    if not password_stdin:
-        return None
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise WrongUsage("There is no password on standard input. Send it as one line.")
     return password
-
-
-def _note_password(password_stdin: bool) -> None:  # noqa: FBT001 - private
-    if not password_stdin:
-        note("The password is not stored and cannot be shown again.")

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import operator_service
+from paydesk.commands.client import Answer, Service
+from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.options import AsJson, CredentialsFile, examples, group, show
+from paydesk.commands.options import group
 
 stores = group("Stores of sellers.")
 pos = group("Points of sale in stores; at each, one terminal takes orders.")
@@ -18,55 +19,55 @@ app = group("Terminals, which take the orders.")
 Seller = Annotated[int, typer.Option(metavar="USER_ID", help="The seller.")]
 
 
-@stores.command("create", epilog=examples("paydesk stores create --seller 1160535239 --name 'Main street'"))
+@command(stores, "create", "paydesk stores create --seller 1160535239 --name 'Main street'")
 def create_store(
-    seller: Seller,
-    name: Annotated[str, typer.Option(help="The store's name.")],
-    *,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+    service: Service, seller: Seller, name: Annotated[str, typer.Option(help="The store's name.")]
+) -> Answer:
     """Add a store."""
-    body = {"seller_id": seller, "name": name}
-    show(operator_service(credentials).post("/operator/v1/stores", body), as_json=as_json)
+    return service.post("/operator/v1/stores", {"seller_id": seller, "name": name})
 
 
 add_list(stores, "stores")
 
 
-@pos.command(
-    "create",
-    epilog=examples("paydesk pos create --seller 1160535239 --store 47792478 --external-id TILL1 --name 'Till 1'"),
-)
+@command(pos, "create", "paydesk pos create --seller 1160535239 --store 47792478 --external-id TILL1 --name 'Till 1'")
 def create_pos(
+    service: Service,
     seller: Seller,
     store: Annotated[int, typer.Option(metavar="STORE_ID", help="The store.")],
     external_id: Annotated[str, typer.Option(help="The seller's own id for it, unique per seller.")],
     name: Annotated[str | None, typer.Option(help="The display name. [default: the external id]")] = None,
-    *,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Add a point of sale."""
     body = {"seller_id": seller, "store_id": store, "external_pos_id": external_id, "name": name}
-    show(operator_service(credentials).post("/operator/v1/pos", body), as_json=as_json)
+    return service.post("/operator/v1/pos", body)
 
 
 add_list(pos, "pos")
 
 
-@app.command(
+def _check_virtual(*, value: bool) -> None:
+    if not value:
+        raise WrongUsage("Only virtual terminals can be created. Add --virtual.")
+
+
+@command(
+    app,
     "create",
-    epilog=examples(
-        "paydesk terminals create --virtual --script approve",
-        "paydesk terminals create --virtual --script decline:insufficient_amount --json",
-        "paydesk terminals create --virtual --script ignore --seller 1160535239",
-    ),
+    "paydesk terminals create --virtual --script approve",
+    "paydesk terminals create --virtual --script decline:insufficient_amount --json",
+    "paydesk terminals create --virtual --script ignore --seller 1160535239",
 )
 def create_terminal(
+    service: Service,
     *,
-    virtual: Annotated[
-        bool, typer.Option("--virtual", help="A virtual terminal, available at once (in `paydesk dev`).")
+    _virtual: Annotated[
+        bool,
+        typer.Option(
+            "--virtual",
+            callback=_check_virtual,
+            help="A virtual terminal, available at once (in `paydesk dev`).",
+        ),
     ] = False,
     script: Annotated[
         str, typer.Option(help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore` or `hold`.")
@@ -76,14 +77,10 @@ def create_terminal(
     ] = None,
     pos: Annotated[int | None, typer.Option(metavar="POS_ID", help="The point of sale. [default: a new one]")] = None,
     mode: Annotated[str | None, typer.Option(help="PDV, STANDALONE or SELF_SERVICE. [default: PDV]")] = None,
-    as_json: AsJson = False,
-    credentials: CredentialsFile = None,
-) -> None:
+) -> Answer:
     """Add a virtual terminal, which takes orders at once."""
-    if not virtual:
-        raise WrongUsage("Only virtual terminals can be created. Add --virtual.")
     body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
-    show(operator_service(credentials).post("/operator/v1/terminals", body), as_json=as_json)
+    return service.post("/operator/v1/terminals", body)
 
 
 add_list(app, "terminals")

@@ -5,7 +5,10 @@ It is created in one transaction and found by its names at later starts.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from paydesk.core.keys import Keys
 from paydesk.oauth.clients import applications
@@ -56,9 +59,9 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
 
 async def _application(tx: Transaction, base_url: str, now_ms: int) -> Application:
     redirect_uri = base_url + CALLBACK
-    for application in await applications.find_all(tx):
-        if application.name == APPLICATION:
-            return await _with_redirect_uri(tx, application, redirect_uri)
+    for found in await applications.find_all(tx):
+        if found.name == APPLICATION:
+            return await _with_redirect_uri(tx, found, redirect_uri)
     application, _ = await applications.create(
         tx, name=APPLICATION, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms
     )
@@ -70,17 +73,16 @@ async def _with_redirect_uri(tx: Transaction, application: Application, redirect
     if application.redirect_uris[0] == redirect_uri:
         return application
     others = tuple(uri for uri in application.redirect_uris if not uri.endswith(CALLBACK))
+    changed = msgspec.structs.replace(application, redirect_uris=(redirect_uri, *others))
     await applications.change(
         tx,
         application.application_id,
-        name=application.name,
-        redirect_uris=(redirect_uri, *others),
-        scopes=application.scopes,
-        pkce_required=application.pkce_required,
-        on_replay=application.on_replay,
+        name=changed.name,
+        redirect_uris=changed.redirect_uris,
+        scopes=changed.scopes,
+        pkce_required=changed.pkce_required,
+        on_replay=changed.on_replay,
     )
-    changed = await applications.get(tx, application.application_id)
-    assert changed is not None, "the application was found in this transaction"
     return changed
 
 
@@ -105,13 +107,11 @@ async def _subscription(
     tx: Transaction, application: Application, base_url: str, keys: Keys, now_ms: int
 ) -> Subscription:
     """Return the subscription to the demo inbox, created if it is missing, with its current URL."""
-    url, after = base_url + INBOX, ""
-    while page := await subscriptions.listed(tx, after, 200):
-        for found in page:
-            if (found.application_id, found.topic) == (application.application_id, TOPIC) and found.url.endswith(INBOX):
-                await tx.run(UPDATE_URL, found.subscription_id, url)
-                return replace(found, url=url)
-        after = page[-1].subscription_id
+    url = base_url + INBOX
+    for found in await subscriptions.listed(tx, "", sys.maxsize):
+        if (found.application_id, found.topic) == (application.application_id, TOPIC) and found.url.endswith(INBOX):
+            await tx.run(UPDATE_URL, found.subscription_id, url)
+            return replace(found, url=url)
     created, _ = await subscriptions.create(
         tx, keys, application_id=application.application_id, live=False, url=url, actions=(), now_ms=now_ms
     )

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -152,16 +151,12 @@ async def _run_terminals(
     """Start the virtual terminals when the service is ready, print the output, and stop them before the service."""
     await fleet.start()
     starting = asyncio.create_task(_start_terminals(fleet, context, output, ready))
-    stopping = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
-            starting.result()
-            await stopping
+        await node.until(stop, starting)
+        await stop.wait()
     finally:
         starting.cancel()
-        stopping.cancel()
-        await asyncio.gather(starting, stopping, return_exceptions=True)
+        await asyncio.gather(starting, return_exceptions=True)
         await fleet.stop()
 
 
@@ -175,13 +170,10 @@ async def _start_terminals(fleet: Fleet, context: WorkerContext, output: str, re
 
 
 async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None:
-    mint = partial(
-        terminals.mint_token,
-        seller_id=terminal.seller_id,
-        terminal_id=terminal.terminal_id,
-        now_ms=context.clock.now_ms(),
+    now_ms = context.clock.now_ms()
+    token = await context.database.write(
+        lambda tx: terminals.mint_token(tx, terminal.seller_id, terminal.terminal_id, now_ms)
     )
-    token = await context.database.write(mint)
     await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from paydesk.api import OPERATIONS
 from paydesk.core.errors import GONE, ErrorKind
-from paydesk.docs.tables import table
+from paydesk.docs.markdown import page, table
 from paydesk.http.advice import ADVICE
 from paydesk.http.openapi import errors_in_order, path_template
 from paydesk.http.openapi_components import SURFACES
-from paydesk.http.retired import DESCRIBED, Retired
+from paydesk.http.retired import DESCRIBED
 from paydesk.operation import Operation
 
 _ERRORS_HEAD = """\
@@ -27,41 +27,33 @@ Operations of the earlier API respond with 410 `gone` before any other check, wi
 `Link` header. For other paths below `/point/integration-api` the successor is `GET /docs`."""
 
 
-def page(operations: Iterable[Operation] = OPERATIONS) -> str:
+def page_of_errors() -> str:
     """Return the page: the errors of every operation, then every error with what to do."""
-    rows = tuple(operations)
-    lines = [_ERRORS_HEAD]
+    errors = [(row, errors_in_order(row)) for row in OPERATIONS]
+    parts = [_ERRORS_HEAD]
     for surface, text in SURFACES.items():
-        listed = [row for row in rows if row.surface == surface and errors_in_order(row)]
+        listed = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]
         if listed:
-            lines += ["", f"## {surface.capitalize()}", "", text]
-            for row in listed:
-                lines += ["", *_errors_of(row)]
-    lines += ["", "## Retired", "", _RETIRED_HEAD, "", *table(("Earlier", "Now"), map(_retired, DESCRIBED))]
-    return "\n".join([*lines, "", "## Every error", "", *_glossary(rows)]) + "\n"
-
-
-def _retired(row: Retired) -> tuple[str, str]:
-    return f"`{row.method} {row.path}`", f"`{row.successor}`"
-
-
-def _errors_of(row: Operation) -> Iterator[str]:
-    mark = " (development only)" if row.development else ""
-    yield f"### {row.method} {path_template(row)}{mark}"
-    yield ""
-    for number, kind in enumerate(errors_in_order(row), 1):
-        yield f"{number}. {kind.status} `{kind.code}`"
-
-
-def _glossary(rows: Sequence[Operation]) -> Iterator[str]:
-    kinds = {GONE, *(kind for row in rows for kind in errors_in_order(row))}
-    yield from table(
-        ("HTTP", "Code", "Message", "What to do"),
-        (
-            (kind.status, f"`{kind.code}`", kind.message, ADVICE.get(kind.code, ""))
-            for kind in sorted(kinds, key=_by_status)
+            parts += [f"## {surface.capitalize()}", text, *listed]
+    retired = ((f"`{row.method} {row.path}`", f"`{row.successor}`") for row in DESCRIBED)
+    every = sorted({GONE, *(kind for _, kinds in errors for kind in kinds)}, key=_by_status)
+    return page(
+        *parts,
+        "## Retired",
+        _RETIRED_HEAD,
+        table(("Earlier", "Now"), retired),
+        "## Every error",
+        table(
+            ("HTTP", "Code", "Message", "What to do"),
+            ((kind.status, f"`{kind.code}`", kind.message, ADVICE.get(kind.code, "")) for kind in every),
         ),
     )
+
+
+def _errors_of(row: Operation, kinds: Iterable[ErrorKind]) -> str:
+    mark = " (development only)" if row.development else ""
+    numbered = "\n".join(f"{number}. {kind.status} `{kind.code}`" for number, kind in enumerate(kinds, 1))
+    return f"### {row.method} {path_template(row)}{mark}\n\n{numbered}"
 
 
 def _by_status(kind: ErrorKind) -> tuple[int, str, str]:

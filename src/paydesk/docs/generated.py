@@ -9,7 +9,6 @@ from pathlib import Path
 
 from paydesk.api import OPERATIONS
 from paydesk.docs import error_codes, lifecycles, settings, simulator
-from paydesk.docs.tables import table
 from paydesk.http import openapi
 from paydesk.http.retired import DESCRIBED
 
@@ -24,11 +23,11 @@ def openapi_json() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "openapi.json": openapi_json,
-    "errors.md": error_codes.page,
+    "errors.md": error_codes.page_of_errors,
     "limits.md": settings.page_of_limits,
     "order-lifecycle.md": lifecycles.page_of_orders,
-    "settings.md": settings.page,
-    "simulator.md": lambda: simulator.page(table),
+    "settings.md": settings.page_of_settings,
+    "simulator.md": simulator.page_of_simulator,
     "token-lifecycle.md": lifecycles.page_of_tokens,
 }
 

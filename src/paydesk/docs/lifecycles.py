@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from paydesk.docs.tables import table
+from paydesk.docs.markdown import page, table
 from paydesk.oauth import lifecycle
 from paydesk.orders import status
 
@@ -45,55 +45,44 @@ generation. All of them are one token family and are revoked together. An applic
 newest, because a response was lost or two of its processes refreshed concurrently. So a used refresh token returns its
 successor again for a grace period; later reuse is treated as theft and revokes the family."""
 
+_TOKENS_TAIL = """\
+Any other event changes nothing. Requests of a suspended seller or application, or with a redirect URI,
+verifier or scope that doesn't match, are refused without a transition. Ended families are deleted later:
+[Retention](retention.md)."""
+
 _NONE = "none"
 
 
 def page_of_orders() -> str:
     """Return docs/order-lifecycle.md: the diagram, the states and the moves."""
-    return "\n".join(
-        [
-            _ORDERS_HEAD,
-            "",
-            "```mermaid",
-            "stateDiagram-v2",
-            *_diagram(),
-            "```",
-            "",
-            "## States",
-            "",
-            *table(
-                ("status", "status_detail", "payment's status_detail"),
-                ((f"`{state.status}`", f"`{state.detail}`", f"`{state.payment_detail}`") for state in status.STATES),
-            ),
-            "",
-            "## Transitions",
-            "",
-            *table(("Transition", "From", "To", "By", "Action"), map(_move, status.MOVES)),
-            "",
-            _ORDERS_TAIL,
-            "",
-        ]
-    )
-
-
-def _diagram() -> Iterator[str]:
-    yield from _edges(
+    edges = (
         (source, target, move.name)
         for move in status.MOVES
         for source in _statuses(move.sources) or ["[*]"]
         for target in _statuses(move.targets) or [source]
     )
-    for final in status.FINAL:
-        yield f"    {final} --> [*]"
+    return page(
+        _ORDERS_HEAD,
+        _diagram(edges, status.FINAL),
+        "## States",
+        table(
+            ("status", "status_detail", "payment's status_detail"),
+            ((f"`{state.status}`", f"`{state.detail}`", f"`{state.payment_detail}`") for state in status.STATES),
+        ),
+        "## Transitions",
+        table(("Transition", "From", "To", "By", "Action"), map(_move, status.MOVES)),
+        _ORDERS_TAIL,
+    )
 
 
-def _edges(moves: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield one arrow for each source and target, with the names of all its moves."""
+def _diagram(moves: Iterable[tuple[str, str, str]], final: Iterable[str]) -> str:
+    """Return the diagram: one arrow for each source and target, with the names of all its moves."""
     edges: dict[tuple[str, str], list[str]] = {}
     for source, target, name in moves:
         edges.setdefault((source, target), []).append(name)
-    for (source, target), names in edges.items():
-        yield f"    {source} --> {target}: {', '.join(names)}"
+    arrows = [f"    {source} --> {target}: {', '.join(names)}" for (source, target), names in edges.items()]
+    ends = [f"    {state} --> [*]" for state in final]
+    return "\n".join(("```mermaid", "stateDiagram-v2", *arrows, *ends, "```"))
 
 
 def _statuses(states: Iterable[status.State]) -> list[str]:
@@ -119,36 +108,19 @@ def _states(states: Iterable[status.State]) -> str:
 
 def page_of_tokens() -> str:
     """Return docs/token-lifecycle.md: the diagram, the states and the moves."""
-    return "\n".join(
-        [
-            _TOKENS_HEAD,
-            "",
-            "```mermaid",
-            "stateDiagram-v2",
-            *_edges(
-                (source, move.target.name if move.target is not None else source, move.name)
-                for move in lifecycle.MOVES
-                for source in [state.name for state in move.sources] or ["[*]"]
-            ),
-            f"    {lifecycle.WITHDRAWN.name} --> [*]",
-            "```",
-            "",
-            "## States",
-            "",
-            *table(("State", "Valid"), ((f"`{state.name}`", state.valid) for state in lifecycle.STATES)),
-            "",
-            "## Transitions",
-            "",
-            *table(
-                ("Transition", "From", "To", "When", "Response", "Reason in the log"),
-                map(_token_move, lifecycle.MOVES),
-            ),
-            "",
-            "Any other event changes nothing. Requests of a suspended seller or application, or with a redirect URI,",
-            "verifier or scope that doesn't match, are refused without a transition. Ended families are deleted later:",
-            "[Retention](retention.md).",
-            "",
-        ]
+    edges = (
+        (source, move.target.name if move.target is not None else source, move.name)
+        for move in lifecycle.MOVES
+        for source in [state.name for state in move.sources] or ["[*]"]
+    )
+    return page(
+        _TOKENS_HEAD,
+        _diagram(edges, [lifecycle.WITHDRAWN.name]),
+        "## States",
+        table(("State", "Valid"), ((f"`{state.name}`", state.valid) for state in lifecycle.STATES)),
+        "## Transitions",
+        table(("Transition", "From", "To", "When", "Response", "Reason in the log"), map(_token_move, lifecycle.MOVES)),
+        _TOKENS_TAIL,
     )
 
 

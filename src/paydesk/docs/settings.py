@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.docs.tables import table
+from paydesk.docs.markdown import page, table
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.oauth.consent.passwords import THREADS
 from paydesk.oauth.consent.sessions import USE_EVERY_MS
@@ -77,22 +77,13 @@ A seller's page of applications lists the newest {LISTED_MAX}.
 Withdrawing all of a seller's authorizations is one transaction."""
 
 
-def page() -> str:
+def page_of_settings() -> str:
     """Return the page of all settings, with variable, default and description."""
-    return "\n".join(
-        [
-            _SETTINGS_HEAD,
-            "",
-            *table(
-                ("Setting", "Variable", "Default", "Description"),
-                (
-                    (f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(field.default), description(name))
-                    for name, field in Settings.model_fields.items()
-                ),
-            ),
-            "",
-        ]
+    rows = (
+        (f"`{name}`", f"`{PREFIX}{name.upper()}`", _default(field.default), description(name))
+        for name, field in Settings.model_fields.items()
     )
+    return page(_SETTINGS_HEAD, table(("Setting", "Variable", "Default", "Description"), rows))
 
 
 def page_of_limits() -> str:
@@ -104,8 +95,7 @@ def page_of_limits() -> str:
         for name, field in Settings.model_fields.items()
         if name in listed
     )
-    described = table(("Setting", "Default", "Limit"), rows)
-    return "\n".join([_LIMITS_HEAD, "", *described, "", _LIMITS_TAIL, ""])
+    return page(_LIMITS_HEAD, table(("Setting", "Default", "Limit"), rows), _LIMITS_TAIL)
 
 
 def _default(default: Any) -> str:

@@ -1,9 +1,8 @@
-"""Generates the page about the simulated acquirer, with tables of its cards, amounts and rules. Pure: no I/O."""
+"""Generates the page about the simulated acquirer, with tables of its cards, amounts and rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
+from paydesk.docs.markdown import page, table
 from paydesk.sandbox.simulator import cards, rules
 
 _HEAD = """\
@@ -81,28 +80,23 @@ The `outcome` in the answer is `approved` with `reference_id` and `authorization
 `status_detail`, `unknown` without an answer (report that: the service inquires), or `not_sent` if the card was not
 charged. A terminal must store that it is about to call, and repeat the call under the same id after a crash."""
 
-Table = Callable[[Sequence[str], Iterable[Sequence[object]]], Iterator[str]]
 
-
-def page(table: Table) -> str:
-    """Return the page in Markdown; `table` yields the lines of a table."""
+def page_of_simulator() -> str:
+    """Return the page of the simulated acquirer."""
     test_cards = (
         (f"`{card.name}`", card.brand, f"{card.first_digits}…{card.last_digits}", _rules(card.script) or "approved")
         for card in cards.CARDS.values()
     )
-    amounts = ((f"`{amount}`", _rules(script)) for amount, script in cards.AMOUNTS.items())
-    behaviours = ((form.split(": ", 1)) for form in rules.BEHAVIOURS.values())
-    parts = (
+    return page(
         _HEAD,
         _CARDS,
-        "\n".join(table(("Card", "Brand", "Digits", "Rules"), test_cards)),
+        table(("Card", "Brand", "Digits", "Rules"), test_cards),
         _AMOUNTS,
-        "\n".join(table(("Minor units", "Rules"), amounts)),
+        table(("Minor units", "Rules"), ((f"`{amount}`", _rules(script)) for amount, script in cards.AMOUNTS.items())),
         _SCRIPTS,
-        "\n".join(table(("Behaviour", "Effect"), behaviours)),
+        table(("Behaviour", "Effect"), (form.split(": ", 1) for form in rules.BEHAVIOURS.values())),
         _CHANCE,
     )
-    return "\n\n".join(parts) + "\n"
 
 
 def _rules(text: str) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Any
 
-from paydesk.invariants import events, files, money, orders, simulator_ledger, tokens
+from paydesk.invariants import events, money, orders, simulator_ledger, tokens
 from paydesk.invariants.rule import Rule
 from paydesk.orders.status import CREATE, State, legal
 from paydesk.sandbox.dev_clock import restore_clock
@@ -25,6 +26,31 @@ WHOLE_RULES = (
     *simulator_ledger.WHOLE_RULES,
 )
 """Rules over a whole table: each reads it once, or reads a small partial index."""
+
+# The databases' own checks have no shared form.
+INTEGRITY_RULES = {
+    "sqlite": (
+        Rule(
+            "file_integrity",
+            "{0}",
+            "SELECT NULL, 'the file', integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
+        ),
+    ),
+    "postgres": (
+        Rule(
+            "index_integrity",
+            "is invalid: run REINDEX",
+            "SELECT NULL, CAST(CAST(indexrelid AS regclass) AS text) FROM pg_index WHERE NOT indisvalid",
+        ),
+        Rule(
+            "file_integrity",
+            "{0} pages had a wrong checksum",
+            """
+            SELECT NULL, datname, checksum_failures FROM pg_stat_database
+             WHERE datname = current_database() AND checksum_failures > 0""",
+        ),
+    ),
+}
 
 PAGE_ROWS = 1000
 FINDINGS_MAX = 1000
@@ -46,7 +72,7 @@ class Finding:
 
 async def integrity(database: Database) -> list[Finding]:
     """Return what the database's own checks find in its files and indexes."""
-    return await database.read(lambda tx: _findings(tx, files.RULES[database.name], (), 0), heavy=True)
+    return await database.read(lambda tx: _findings(tx, INTEGRITY_RULES[database.name], (), 0), heavy=True)
 
 
 async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
@@ -65,15 +91,10 @@ async def _sweep(
     found: list[Finding] = []
     after: tuple[Any, Any] | None = (-1, least_key)
     while after is not None and len(found) < FINDINGS_MAX:
-        findings, after = await _read_page(database, next_keys, after, rules, now_ms)
+        page = partial(_page, next_keys=next_keys, after=after, rules=rules, now_ms=now_ms)
+        findings, after = await database.read(page, heavy=True)
         found += findings
     return found
-
-
-async def _read_page(
-    database: Database, next_keys: str, after: tuple[Any, Any], rules: tuple[Rule, ...], now_ms: int
-) -> tuple[list[Finding], tuple[Any, Any] | None]:
-    return await database.read(lambda tx: _page(tx, next_keys, after, rules, now_ms), heavy=True)
 
 
 async def _page(

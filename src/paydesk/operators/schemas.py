@@ -55,7 +55,7 @@ def _script(text: str) -> str:
     try:
         return str(virtual_scripts.parse(text))
     except ValueError:
-        raise property_fault(f"must be one of {virtual_scripts.available()}") from None
+        raise property_fault(f"must be one of {virtual_scripts.AVAILABLE}") from None
 
 
 # The upper bound is the largest BIGINT.

@@ -5,6 +5,7 @@ The demo endpoints need no credentials, so the HTTP layer accepts only calls fro
 
 from __future__ import annotations
 
+import sys
 import time
 from functools import partial
 
@@ -17,6 +18,7 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, store
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
+from paydesk.webhooks import subscriptions
 
 CLOCK_MS_MAX = 4_102_444_800_000
 """The end of 2099."""
@@ -24,7 +26,8 @@ CLOCK_MS_MAX = 4_102_444_800_000
 
 async def receive(call: Call) -> Handled:
     """Receive a notification as an application would, and store it with whether its signatures are valid."""
-    secrets = inbox.secrets_of(call.keys, await call.database.read(store.signers))
+    signers = await call.database.read(lambda tx: subscriptions.listed(tx, "", sys.maxsize))
+    secrets = inbox.secrets_of(call.keys, signers)
     valid = inbox.is_signed(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
     entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, valid=valid)
     await call.database.write(partial(store.add_entry, entry=entry))
@@ -108,12 +111,8 @@ def _payment(call: Call, request: AcquirerRequest) -> Payment:
 def _answer(payment: Payment, outcome: Outcome) -> AcquirerAnswer:
     match outcome:
         case Approved():
-            return AcquirerAnswer(
-                "approved",
-                amount=decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals),
-                authorization_code=outcome.authorization_code or "",
-                reference_id=outcome.reference_id,
-            )
+            amount = decimal_string(outcome.amount_minor, CURRENCIES[payment.currency].decimals)
+            return AcquirerAnswer("approved", None, amount, outcome.authorization_code or "", outcome.reference_id)
         case Declined():
             return AcquirerAnswer("declined", outcome.detail)
         case NotSent():

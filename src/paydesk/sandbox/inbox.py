@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,9 +14,10 @@ from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.redaction import redacted_answer
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.schemas import Received
-from paydesk.sandbox.store import InboxEntry, Signer
+from paydesk.sandbox.store import InboxEntry
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
 from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_signature
+from paydesk.webhooks.subscriptions import Subscription
 
 PATH = "/demo/inbox"
 BODY_CHARACTERS_MAX = 8_192
@@ -25,15 +27,13 @@ MASKED_CHARACTERS_MORE = 512
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-def secrets_of(keys: Keys, signers: Iterable[Signer]) -> list[Secret]:
-    """Return the secrets of all subscriptions to this inbox whose keys this node has."""
+def secrets_of(keys: Keys, subscriptions: Iterable[Subscription]) -> list[Secret]:
+    """Return the secrets of the subscriptions to this inbox whose keys this node has."""
     secrets = []
-    for signer in signers:
-        if urlsplit(signer.url).path == PATH:
-            try:
-                secrets.append(secret_of(keys, signer.key_version, signer.subscription_id, signer.secret_generation))
-            except KeyMissing:
-                continue
+    for found in subscriptions:
+        if urlsplit(found.url).path == PATH:
+            with contextlib.suppress(KeyMissing):
+                secrets.append(secret_of(keys, found.key_version, found.subscription_id, found.secret_generation))
     return secrets
 
 

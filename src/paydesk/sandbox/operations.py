@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation, Query
@@ -34,57 +36,52 @@ SIMULATION: tuple[Operation, ...] = (
     ),
 )
 
+_development = partial(Operation, development=True)
+_demo = partial(_development, surface="public")
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+    _demo(
         method="POST",
         path=inbox.PATH,
         name="demo_inbox_receive",
         summary="Receive a notification",
-        surface="public",
         handler=handlers.receive,
         answer=dict,
         example={},
         transaction="none",
         raw_body=True,
         query=(Query("data.id", {"type": "string"}, "The id of the notification's subject, in lower case."),),
-        development=True,
         description="The receiver of `paydesk dev`: verifies both signatures and stores the last 1,000 notifications.",
     ),
-    Operation(
+    _demo(
         method="GET",
         path=inbox.PATH,
         name="demo_inbox_show",
         summary="List the received notifications",
-        surface="public",
         handler=handlers.show_inbox,
         answer=Inbox,
         transaction="read",
-        development=True,
     ),
-    Operation(
+    _demo(
         method="DELETE",
         path=inbox.PATH,
         name="demo_inbox_empty",
         summary="Delete the received notifications",
-        surface="public",
         handler=handlers.empty_inbox,
         status=204,
-        development=True,
     ),
-    Operation(
+    _demo(
         method="GET",
         path="/demo/callback",
         name="demo_callback",
         summary="Display the authorization code",
-        surface="public",
         handler=handlers.show_callback,
         transaction="none",
         query=tuple(Query(name, {"type": "string"}, f"Displayed as `{name}`.") for name in callback.PARAMETERS),
-        development=True,
         is_constant=True,
         media_type="text/html",
     ),
-    Operation(
+    _development(
         method="POST",
         path="/virtual/v1/acquirer/payments",
         name="acquirer_authorize",
@@ -101,14 +98,13 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         body=AcquirerRequest,
         errors=(PROPERTY_VALUE,),
-        development=True,
         description=(
             "Called by virtual terminals when the authorization is permitted, as a physical terminal calls its own"
             " acquirer. `payment_id` is the idempotency key: a repeated request gets the same answer and charges"
             " nothing. `docs/simulator.md` lists the test cards."
         ),
     ),
-    Operation(
+    _development(
         method="GET",
         path="/dev/clock",
         name="clock_show",
@@ -118,9 +114,8 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=ClockAnswer,
         example={"now": "2026-01-31T14:26:42.109Z", "frozen": False, "offset_seconds": 61.0},
         transaction="none",
-        development=True,
     ),
-    Operation(
+    _development(
         method="POST",
         path="/dev/clock",
         name="clock_move",
@@ -132,7 +127,6 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         body=ClockMove,
         errors=(PROPERTY_VALUE,),
-        development=True,
         description=(
             "Expiry, token lifetimes and webhook retries follow this clock. It never goes back and survives a restart. "
             "Sockets, presence, rates and the time in signatures follow the machine's clock."

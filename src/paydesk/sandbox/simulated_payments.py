@@ -7,6 +7,7 @@ the outcome of the order in the ledger, and a refund is retried under its key.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,11 +68,7 @@ async def _pay(call: Call) -> Handled:
     method = _method(order, call.body)
     outcome = await _simulator(call).approve(payment_of(order, installments=method["installments"]), _card(method))
     reached("asked")
-
-    async def end(call: Call) -> Handled:
-        return await _record_payment(call, outcome, method)
-
-    return await _write(call, end)
+    return await _write(call, partial(_record_payment, outcome=outcome, method=method))
 
 
 async def _permit(call: Call) -> Order | Refusal:
@@ -105,10 +102,8 @@ async def _record_payment(call: Call, outcome: Approved | Declined, method: dict
     digits = outcomes.card_digits(card) if card is not None else None
     paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
     approve = Step(status.APPROVE, None, outcomes.approval_columns(paid, order, call.now_ms))
-    if (
-        await simulated_orders.make_moves(change, order, [approve]) is None
-        and order.reference_id != outcome.reference_id
-    ):
+    moved = await simulated_orders.make_moves(change, order, [approve])
+    if moved is None and order.reference_id != outcome.reference_id:
         return unreachable(call, order)
     await outcomes.claim_reference(call.tx, order, outcome.reference_id)
     await inquiry_store.end(change, order, "simulated")
@@ -118,21 +113,12 @@ async def _record_payment(call: Call, outcome: Approved | Declined, method: dict
 async def _fail(call: Call, order: Order) -> Handled:
     """Reverse the payment, which may be approved at the acquirer, then fail the order."""
     reached("intent_committed")
-    payment = payment_of(order)
     key = f"{order.payment_id}.failed"
-    reversal = await _simulator(call).reverse(payment, key=key, amount_minor=order.amount_minor)
+    reversal = await _simulator(call).reverse(payment_of(order), key=key, amount_minor=order.amount_minor)
     reached("asked")
     if not isinstance(reversal, Approved):
         return _unknown_outcome(reversal)
-
-    async def end(call: Call) -> Handled:
-        current = await lock_test_order(call)
-        steps = simulated_orders.steps_to(current, call.body, call.now_ms)
-        if await simulated_orders.make_moves(change_of(call), current, steps) is None:
-            return unreachable(call, current)
-        return Answer(204)
-
-    return await _write(call, end)
+    return await _write(call, simulated_orders.move_order)
 
 
 async def _refund(call: Call) -> Handled:
@@ -146,11 +132,7 @@ async def _refund(call: Call) -> Handled:
     seconds_max = call.settings.refund_answer_seconds
     outcome = await refunds.request_refund(_simulator(call), payment_of(order), refund, seconds_max)
     reached("asked")
-
-    async def end(call: Call) -> Handled:
-        return await _record_refund(call, refund, outcome)
-
-    return await _write(call, end)
+    return await _write(call, partial(_record_refund, refund=refund, outcome=outcome))
 
 
 async def _reserve(call: Call) -> Refund | Refusal:
@@ -205,8 +187,8 @@ def _simulator(call: Call) -> Simulator:
 def _method(order: Order, request: SimulatedRequest) -> dict[str, Any]:
     """Return the payment method: from the request, else from the order, else a credit card in one installment."""
     preferred = msgspec.json.decode(order.config).get("payment_method", {})
-    kind = request.payment_method_type or ("credit_card" if request.installments else None)
-    kind = kind or preferred.get("default_type", "credit_card")
+    default = "credit_card" if request.installments else preferred.get("default_type", "credit_card")
+    kind = request.payment_method_type or default
     installments = request.installments or (preferred.get("default_installments", 1) if kind == "credit_card" else 1)
     return {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
 

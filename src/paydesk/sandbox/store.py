@@ -19,16 +19,6 @@ class InboxEntry:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Signer:
-    """The columns of a subscription that its secret is derived from, and its URL."""
-
-    subscription_id: str
-    secret_generation: int
-    key_version: int
-    url: str
-
-
 _ADD = """
 INSERT INTO demo_inbox (entry_number, received_ms, signature_valid, headers, body)
 SELECT COALESCE(MAX(entry_number), 0) + 1, CAST($1 AS bigint), CAST($2 AS smallint), $3, $4 FROM demo_inbox WHERE 1 = 1
@@ -37,9 +27,6 @@ ON CONFLICT DO NOTHING RETURNING entry_number
 _TRIM = "DELETE FROM demo_inbox WHERE entry_number <= $1"
 _ENTRIES = "SELECT received_ms, signature_valid, headers, body FROM demo_inbox ORDER BY entry_number"
 _EMPTY = "DELETE FROM demo_inbox"
-_SIGNERS = """
-SELECT subscription_id, secret_generation, key_version, url FROM subscriptions WHERE deleted_ms IS NULL
-"""
 _CLOCK = "SELECT offset_ms, frozen_ms FROM clock_settings WHERE name = 'clock'"
 _SET_CLOCK = """
 INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', $1, $2)
@@ -64,11 +51,6 @@ async def entries(tx: Transaction) -> list[InboxEntry]:
 async def empty(tx: Transaction) -> None:
     """Delete all entries."""
     await tx.run(_EMPTY)
-
-
-async def signers(tx: Transaction) -> list[Signer]:
-    """Return the signer of every subscription."""
-    return [Signer(*row) for row in await tx.all(_SIGNERS)]
 
 
 async def clock(tx: Transaction) -> tuple[int, int | None]:

@@ -44,7 +44,5 @@ async def list_terminals(call: Call) -> Handled:
 async def setup(call: Call) -> Handled:
     """Set the operating modes of one or several terminals: all of them, or none."""
     request: SetupRequest = call.body
-    changes = [modes.Change(item.id, item.operating_mode) for item in request.terminals]
-    modes.refuse_repeated(changes)
-    await modes.apply(call, changes)
-    return Answer(200, SetupAnswer([TerminalMode(change.terminal_id, change.operating_mode) for change in changes]))
+    await modes.apply(call, request.terminals)
+    return Answer(200, SetupAnswer([TerminalMode(item.id, item.operating_mode) for item in request.terminals]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -43,12 +43,12 @@ T = TypeVar("T", bound=InquiryResult)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: its operation and key, how often the key was sent so far, and how it is handled."""
+    """One request: its key, how often the key was sent so far, how it is handled, and its time."""
 
-    operation: Operation
     key: str
     attempt: int
     plan: Plan
+    now_ms: int
 
     @property
     def is_answer_lost(self) -> bool:
@@ -78,102 +78,88 @@ class Simulator:
     async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
         """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
         del blob
-        now_ms = self._clock.now_ms()
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
-            stored = await store.add_payment(tx, self._ledger_payment(payment, request.plan, now_ms, card))
-            return _missing_answer(request, stored.visible_ms, now_ms) or _outcome(stored)
+            stored = await store.add_payment(tx, self._ledger_payment(payment, request.plan, request.now_ms, card))
+            return _response(request, stored)
 
-        own_rules = (*cards.rules_of_card(card), *cards.rules_of_amount(payment.amount_minor))
-        return await self._answer("payment", payment, payment.payment_id, own_rules, effect)
+        return await self._answer("payment", payment, payment.payment_id, effect, cards.rules_of_card(card))
 
     async def approve(self, payment: Payment, card: Card | None) -> Approved | Declined:
         """Approve the payment regardless of card, amount and script, unless the ledger has an outcome already.
 
         For simulated orders, where the request replaces the terminal. Raises `Unavailable`, `Locked`.
         """
-        now_ms = self._clock.now_ms()
-
-        async def work(tx: Transaction) -> LedgerPayment:
-            return await store.add_payment(tx, self._ledger_payment(payment, Plan(), now_ms, card))
-
+        approved = self._ledger_payment(payment, Plan(), self._clock.now_ms(), card)
         keys = _keys("payment", payment, payment.payment_id, is_counted=False)
-        return _outcome(await self._database.write(work, conflict_keys=keys))
+        return _outcome(await self._database.write(lambda tx: store.add_payment(tx, approved), conflict_keys=keys))
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return what the ledger says; `NotFound` until a late answer is visible."""
-        now_ms = self._clock.now_ms()
 
         async def effect(tx: Transaction, request: Request) -> InquiryResult:
             stored = await store.find_payment(tx, payment.merchant_id, payment.payment_id)
             if request.is_answer_lost:
                 return Unknown("the answer was lost")
-            return _outcome(stored) if stored is not None and stored.visible_ms <= now_ms else NotFound()
+            return _outcome(stored) if stored is not None and stored.visible_ms <= request.now_ms else NotFound()
 
-        own_rules = cards.rules_of_amount(payment.amount_minor)
-        return await self._answer("inquiry", payment, payment.payment_id, own_rules, effect)
+        return await self._answer("inquiry", payment, payment.payment_id, effect)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
         """Refund a part or all, at most once per `key` and never more than was approved.
 
         A payment missing from the ledger, because a test played its terminal, is taken to be approved.
         """
-        now_ms = self._clock.now_ms()
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
-            await store.add_payment(tx, self._ledger_payment(payment, Plan(), now_ms))
-            movement = self._movement("refund", payment, request, amount_minor, now_ms)
+            await store.add_payment(tx, self._ledger_payment(payment, Plan(), request.now_ms))
+            movement = _movement("refund", payment, request, amount_minor)
             stored = await store.add_movement(tx, movement)
             if stored is None and movement.outcome == "approved" and not await store.deduct_refund(tx, movement):
+                stored = replace(movement, outcome="declined", detail=PROCESSING_ERROR)
                 await store.decline_movement(tx, movement, PROCESSING_ERROR)
-                return _missing_answer(request, movement.visible_ms, now_ms) or Declined(PROCESSING_ERROR)
-            stored = stored or movement
-            return _missing_answer(request, stored.visible_ms, now_ms) or _outcome(stored)
+            return _response(request, stored or movement)
 
-        own_rules = cards.rules_of_amount(payment.amount_minor)
-        return await self._answer("refund", payment, key, own_rules, effect)
+        return await self._answer("refund", payment, key, effect)
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Reverse the approval, at most once per `key`; with a reference, only the approval that has it.
 
         A payment missing from the ledger is blocked: it will be declined when it arrives. The result is `Approved`.
         """
-        now_ms = self._clock.now_ms()
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
             if not reference_id:
                 plan = Plan(decline_detail=PROCESSING_ERROR)
-                blocked = self._ledger_payment(payment, plan, now_ms, reversed_ms=now_ms)
+                blocked = self._ledger_payment(payment, plan, request.now_ms, reversed_ms=request.now_ms)
                 await store.add_payment(tx, blocked)
-            movement = self._movement("reversal", payment, request, amount_minor, now_ms)
+            movement = _movement("reversal", payment, request, amount_minor)
             stored = await store.add_movement(tx, movement)
             if stored is None:
                 await store.reverse_payment(tx, movement, reference_id)
-            stored = stored or movement
-            return _missing_answer(request, stored.visible_ms, now_ms) or _outcome(stored)
+            return _response(request, stored or movement)
 
-        own_rules = cards.rules_of_amount(payment.amount_minor)
-        return await self._answer("reversal", payment, key, own_rules, effect)
+        return await self._answer("reversal", payment, key, effect)
 
     async def _answer(
         self,
         operation: Operation,
         payment: Payment,
         key: str,
-        own_rules: Rules,
         effect: Callable[[Transaction, Request], Awaitable[T]],
+        card_rules: Rules = (),
     ) -> T | Unknown | NotSent:
         """Commit the effect to the ledger, then return the answer, delayed or lost as the rules say."""
-        applicable = rules.of_operation((*own_rules, *self._script), operation)
+        all_rules = (*card_rules, *cards.rules_of_amount(payment.amount_minor), *self._script)
+        applicable = rules.of_operation(all_rules, operation)
         is_counted = rules.are_random(applicable) or rules.plan(applicable).depends_on_attempt
-
         now_ms = self._clock.now_ms()
 
         async def work(tx: Transaction) -> tuple[T | Unknown | NotSent, int]:
             ordinal, attempt = 0, 1
             if is_counted:
                 ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
-            request = Request(operation, key, attempt, rules.plan(applicable, self._seed, ordinal))
+            request = Request(key, attempt, rules.plan(applicable, self._seed, ordinal), now_ms)
             return _failed_attempt(request) or await effect(tx, request), request.plan.delay_ms
 
         try:
@@ -213,20 +199,21 @@ class Simulator:
             reversed_ms,
         )
 
-    def _movement(self, kind: str, payment: Payment, request: Request, amount_minor: int, now_ms: int) -> Movement:
-        detail = request.plan.decline_detail
-        return Movement(
-            payment.merchant_id,
-            request.key,
-            kind,
-            payment.payment_id,
-            amount_minor,
-            "declined" if detail else "approved",
-            detail or None,
-            _digits(kind, request.key, 14),
-            now_ms + request.plan.late_ms,
-            now_ms,
-        )
+
+def _movement(kind: str, payment: Payment, request: Request, amount_minor: int) -> Movement:
+    detail = request.plan.decline_detail
+    return Movement(
+        payment.merchant_id,
+        request.key,
+        kind,
+        payment.payment_id,
+        amount_minor,
+        "declined" if detail else "approved",
+        detail or None,
+        _digits(kind, request.key, 14),
+        request.now_ms + request.plan.late_ms,
+        request.now_ms,
+    )
 
 
 def _failed_attempt(request: Request) -> Unknown | NotSent | None:
@@ -236,11 +223,11 @@ def _failed_attempt(request: Request) -> Unknown | NotSent | None:
     return Unknown("no answer") if request.attempt <= request.plan.failed_attempts else None
 
 
-def _missing_answer(request: Request, visible_ms: int, now_ms: int) -> Unknown | None:
-    """Return `Unknown` where the answer is lost or late, or None."""
+def _response(request: Request, row: LedgerPayment | Movement) -> Outcome:
+    """Return the outcome in the ledger, or `Unknown` where the answer is lost or late."""
     if request.is_answer_lost:
         return Unknown("the answer was lost")
-    return Unknown("the answer is late") if visible_ms > now_ms else None
+    return Unknown("the answer is late") if row.visible_ms > request.now_ms else _outcome(row)
 
 
 def _outcome(row: LedgerPayment | Movement) -> Approved | Declined:

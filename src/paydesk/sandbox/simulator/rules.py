@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from paydesk.orders.status import FAILED_DETAILS
@@ -98,8 +98,8 @@ def plan(rules: Rules, seed: int = 0, ordinal: int = 0) -> Plan:
     planned: dict[str, str | int] = {}
     for position, rule in enumerate(rules):
         if rule.applies(seed, ordinal, position):
-            planned.setdefault(_FIELDS[rule.behaviour], rule.value)
-    return replace(Plan(), **planned)  # type: ignore[arg-type]  # each behaviour reads the type of its field
+            planned.setdefault(_FIELDS[rule.behaviour][0], rule.value)
+    return Plan(**planned)  # type: ignore[arg-type]  # each behaviour reads the type of its field
 
 
 def _rule(word: str) -> Rule:
@@ -115,7 +115,7 @@ def _rule(word: str) -> Rule:
     share = 100.0 if percent is None else float(percent)
     if share > 100:
         raise ValueError(f"{word!r}: {percent} percent is more than 100")
-    return Rule(operation, behaviour, _ARGUMENTS[behaviour](word, argument), share)
+    return Rule(operation, behaviour, _FIELDS[behaviour][1](word, argument), share)
 
 
 # A reversal always succeeds: it reverses an approval or blocks a later one. An inquiry changes nothing.
@@ -143,19 +143,12 @@ def _milliseconds(word: str, argument: str | None) -> int:
     return round(float(match[1]) * 1000)
 
 
-_FIELDS = {
-    "decline": "decline_detail",
-    "not_sent": "not_sent_times",
-    "unheard": "unheard_times",
-    "lost": "lost_times",
-    "late": "late_ms",
-    "delay": "delay_ms",
+_FIELDS: dict[str, tuple[str, Callable[[str, str | None], str | int]]] = {
+    "decline": ("decline_detail", _detail),
+    "not_sent": ("not_sent_times", _times),
+    "unheard": ("unheard_times", _times),
+    "lost": ("lost_times", _times),
+    "late": ("late_ms", _milliseconds),
+    "delay": ("delay_ms", _milliseconds),
 }
-_ARGUMENTS: dict[str, Callable[[str, str | None], str | int]] = {
-    "decline": _detail,
-    "not_sent": _times,
-    "unheard": _times,
-    "lost": _times,
-    "late": _milliseconds,
-    "delay": _milliseconds,
-}
+"""The field of the plan that a behaviour sets, and the function that reads its argument."""

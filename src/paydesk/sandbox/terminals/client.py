@@ -100,9 +100,7 @@ class DeviceClient:
     async def hello(self, entries: Iterable[Entry]) -> Welcome:
         """Start or restart the session; return the service's verdict on each lease in the journal."""
         body = {"app_version": __version__, "journal": [_lease_state(entry) for entry in entries]}
-        reply = await self._in_session("POST", "/hello", body)
-        if reply.status != 200:
-            raise ServiceUnavailable(f"hello was answered with {reply.status} {reply.code}")
+        reply = _successful("hello", await self._in_session("POST", "/hello", body))
         try:
             return msgspec.json.decode(reply.raw, type=Welcome)
         except msgspec.DecodeError as error:
@@ -114,10 +112,8 @@ class DeviceClient:
         reply = await self._in_session("GET", path, None, wait_seconds + CALL_SECONDS_MAX)
         if reply.status == 204:
             return None
-        if reply.status != 200:
-            raise ServiceUnavailable(f"next was answered with {reply.status} {reply.code}")
         try:
-            return msgspec.json.decode(reply.raw, type=Message)
+            return msgspec.json.decode(_successful("next", reply).raw, type=Message)
         except msgspec.DecodeError:
             return None
 
@@ -194,6 +190,12 @@ class DeviceClient:
         if reply.status in (408, 429) or reply.status >= 500:
             raise ServiceUnavailable(f"{method} was answered with {reply.status} {reply.code}")
         return reply
+
+
+def _successful(call: str, reply: Reply) -> Reply:
+    if reply.status != 200:
+        raise ServiceUnavailable(f"{call} was answered with {reply.status} {reply.code}")
+    return reply
 
 
 def _lease_state(entry: Entry) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine
 
 import structlog
 
@@ -13,50 +14,53 @@ from paydesk.sandbox.terminals.journal import Entry, Journal
 _log = structlog.get_logger("virtual.terminal")
 _PRINTING_SEQ = 1_000
 
+Start = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
+
 
 class Reporter:
-    """Sends the pending results of a journal, and deletes each from it once the service has recorded it."""
+    """Sends the results of a journal, and deletes each from it once the service has recorded it.
 
-    def __init__(self, client: DeviceClient, journal: Journal, pace: Pace) -> None:
-        self._client, self._journal, self._pace = client, journal, pace
-        self._failures: dict[str, int] = {}
-        """Of each pending result, by lease."""
-        self._added = asyncio.Event()
-        self._drained = asyncio.Event()
-        self._drained.set()
+    `start` runs a report in the background. To cancel one loses nothing at any point.
+    """
+
+    def __init__(self, client: DeviceClient, journal: Journal, pace: Pace, start: Start) -> None:
+        self._client, self._journal, self._pace, self._start = client, journal, pace, start
+        self._reports: dict[str, asyncio.Task[None]] = {}
+        """The running reports, by lease."""
+        self._pausing: set[str] = set()
 
     def add(self, lease_id: str) -> None:
-        """Send the lease's result, which is in the journal, now."""
-        self._failures[lease_id] = 0
-        self._drained.clear()
-        self._added.set()
+        """Send the lease's result, which is in the journal, now: a report that pauses is replaced."""
+        if lease_id in self._pausing:
+            self._reports.pop(lease_id).cancel()
+        if lease_id not in self._reports:
+            self._reports[lease_id] = self._start(self._report(lease_id), "report")
 
     async def drained(self) -> None:
         """Return once no result is pending."""
-        await self._drained.wait()
+        await asyncio.gather(*self._reports.values())
 
-    async def run(self) -> None:
-        """Report until canceled, which loses nothing at any point."""
-        while True:
-            await self._added.wait()
-            self._added.clear()
-            for lease_id in list(self._failures):
-                await self._attempt(lease_id)
-            if self._failures:
-                await self._wait_for_next_attempt()
-            else:
-                self._drained.set()
+    async def stop(self) -> None:
+        """Cancel all reports."""
+        for report in self._reports.values():
+            report.cancel()
+        await asyncio.gather(*self._reports.values(), return_exceptions=True)
 
-    async def _attempt(self, lease_id: str) -> None:
-        entry = self._journal.entries.get(lease_id)
-        if entry is None or entry.result is None or await self._report(entry, entry.result):
-            self._failures.pop(lease_id, None)
-        elif lease_id in self._failures:
-            self._failures[lease_id] += 1
+    async def _report(self, lease_id: str) -> None:
+        failures = 0
+        while (entry := self._journal.entries.get(lease_id)) and entry.result and not await self._send(entry):
+            self._pausing.add(lease_id)
+            try:
+                await self._pace.back_off(failures)
+            finally:
+                self._pausing.discard(lease_id)
+            failures += 1
+        del self._reports[lease_id]
 
-    async def _report(self, entry: Entry, result: dict[str, object]) -> bool:
+    async def _send(self, entry: Entry) -> bool:
+        """Send the result once; return whether the service has recorded it."""
         try:
-            reply = await self._client.report(entry.lease_id, entry.result_id, result)
+            reply = await self._client.report(entry.lease_id, entry.result_id, entry.result or {})
         except ServiceUnavailable as error:
             self._warn("report_failed", entry, reason=str(error))
             return False
@@ -67,27 +71,10 @@ class Reporter:
             self._warn("report_conflicted", entry, code=reply.code)
         await self._journal.forget(entry.lease_id)
         if reply.body.get("print") is True:
-            await self._print(entry)
+            # The order has ended and nothing depends on this step.
+            with contextlib.suppress(ServiceUnavailable, SessionEnded):
+                await self._client.progress(entry.lease_id, _PRINTING_SEQ, "printing")
         return True
-
-    async def _print(self, entry: Entry) -> None:
-        # The order has ended and nothing depends on this step.
-        with contextlib.suppress(ServiceUnavailable, SessionEnded):
-            await self._client.progress(entry.lease_id, _PRINTING_SEQ, "printing")
-
-    async def _wait_for_next_attempt(self) -> None:
-        # A new result does not wait for the pause of an old one.
-        waiting = [
-            asyncio.ensure_future(self._added.wait()),
-            asyncio.ensure_future(self._pace.back_off(min(self._failures.values()) - 1)),
-        ]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-        self._added.set()
 
     def _warn(self, event: str, entry: Entry, **fields: object) -> None:
         _log.warning(event, terminal_id=self._journal.terminal_id, lease_id=entry.lease_id, **fields)

@@ -15,6 +15,9 @@ from paydesk.sandbox.simulator.cards import CARDS
 
 SECONDS_DEFAULT, SECONDS_MAX = 1.5, 30.0
 DETAIL_DEFAULT = "rejected_by_issuer"
+AVAILABLE = (
+    "approve, decline:<detail>, no_answer, late, cancel (each may end in a speed, as approve:0.05s), ignore, hold"
+)
 APPROVED, APPROVED_DEBIT = "visa_approved", "debvisa_approved"
 
 _STEPS: Mapping[str, tuple[str, ...]] = {
@@ -65,7 +68,7 @@ def parse(text: str) -> Script:
     """Parse a script. Raises `ValueError` that lists the valid ones."""
     name, *further = text.split(":")
     if name not in _STEPS:
-        raise ValueError(f"unknown script {text!r}; valid scripts: {available()}")
+        raise ValueError(f"unknown script {text!r}; valid scripts: {AVAILABLE}")
     seconds = SECONDS_DEFAULT
     if further and name in _TIMED and (speed := _SPEED.fullmatch(further[-1])):
         seconds = float(speed[1])
@@ -74,19 +77,12 @@ def parse(text: str) -> Script:
         raise ValueError(f"the script {text!r} exceeds the limit of {SECONDS_MAX:g}s")
     if name != "decline":
         if further:
-            raise ValueError(f"the script {name} does not support {':'.join(further)!r}; valid scripts: {available()}")
+            raise ValueError(f"the script {name} does not support {':'.join(further)!r}; valid scripts: {AVAILABLE}")
         return Script(name, "", seconds)
     detail = further[0] if further else DETAIL_DEFAULT
     if len(further) > 1 or detail not in FAILED_DETAILS:
         raise ValueError(f"unknown detail {':'.join(further)!r}; valid details: {', '.join(FAILED_DETAILS)}")
     return Script(name, detail, seconds)
-
-
-def available() -> str:
-    """Return one line that lists the scripts."""
-    return (
-        "approve, decline:<detail>, no_answer, late, cancel (each may end in a speed, as approve:0.05s), ignore, hold"
-    )
 
 
 def _presented(order: Mapping[str, Any], name: str, entry_mode: str) -> dict[str, Any]:

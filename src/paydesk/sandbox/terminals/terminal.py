@@ -29,7 +29,7 @@ class Terminal:
         self._client, self._journal, self._pace = client, journal, pace or Pace()
         self._lock = asyncio.Lock()
         self._device = Device(client, journal, self._pace, self._lock)
-        self._reporter = Reporter(client, journal, self._pace)
+        self._reporter = Reporter(client, journal, self._pace, self._in_background)
         self._running: asyncio.Task[None] | None = None
         self._payment: asyncio.Task[None] | None = None
         self._lease_id = ""
@@ -54,7 +54,6 @@ class Terminal:
         await self._journal.set_script(str(scripts.parse(script)))
 
     async def _run(self) -> None:
-        reporting = self._in_background(self._reporter.run(), "reporter")
         try:
             for entry in self._journal.entries.values():
                 self._report(entry)
@@ -66,9 +65,8 @@ class Terminal:
             # The service accepts results without a session.
             await self._reporter.drained()
         finally:
-            reporting.cancel()
             await self._stop_payment()
-            await asyncio.gather(reporting, return_exceptions=True)
+            await self._reporter.stop()
 
     async def _sessions(self) -> None:
         failures = 0
