@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,8 +29,8 @@ def wrk() -> None:
         skip_unless_ci("wrk is missing. Debian, Ubuntu: apt-get install wrk    macOS: brew install wrk")
 
 
-def _bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bench", *arguments]
+def _bench(*arguments: str, module: str = "bench", **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *arguments]
     variables = {**os.environ, **environment}
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=150)
 
@@ -110,3 +111,14 @@ def test_figures_of_another_version_are_not_resumed(tmp_path: Path) -> None:
     ran = _bench("--json", str(file), "--resume")
     assert ran.returncode == 1
     assert "was measured with Paydesk 0.1, commit 0123456" in ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("wrk")
+def test_a_request_costs_about_the_same_with_many_orders() -> None:
+    """With twenty times the orders a request does not take three times the CPU time."""
+    ran = _bench("--orders", "20000", "--runs", "1", "--seconds", "1", module="bench.growth", COLUMNS="200")
+    assert ran.returncode == 0, ran.stderr
+    ratios = [float(number) for number in re.findall(r"ratio │ +([\d.]+)", ran.stdout)]
+    assert len(ratios) == 3, ran.stdout
+    assert max(ratios) < 3, ran.stdout
