@@ -26,15 +26,12 @@ class Deferred(NamedTuple):
 class DeferredStatements(list[Deferred]):
     """The deferred statements of a unit of work, in their order."""
 
-    __slots__ = ("_only_inserts",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._only_inserts = True
+    _only_inserts = True
 
     def add(self, sql: str, args: tuple[Any, ...], notify: str) -> None:
         """Append a statement. Raises `WorkError` as `refuse_same_row` does."""
-        self._only_inserts = self._only_inserts and _is_insert(sql)
+        if self._only_inserts and not _is_insert(sql):
+            self._only_inserts = False
         if not self._only_inserts:  # A unit may have thousands of INSERTs, so these are not compared with each other.
             refuse_same_row(self, sql, args)
         self.append(Deferred(sql, args, notify))
