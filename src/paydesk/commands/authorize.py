@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import find_credentials
+from paydesk.commands.client import find_credentials, given
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 
@@ -63,13 +63,8 @@ def authorize_url(
     }
     url = address(base_url or found.base_url, parameters)
     if as_json:
-        document = {
-            "url": url,
-            "state": parameters["state"],
-            "code_verifier": verifier,
-            "code_challenge": parameters["code_challenge"],
-        }
-        show({name: value for name, value in document.items() if value is not None}, as_json=True)
+        shown = {"url": url, "state": parameters["state"], "code_verifier": verifier}
+        show(given({**shown, "code_challenge": parameters["code_challenge"]}), as_json=True)
         return
     typer.echo(url)
     if verifier:
@@ -79,8 +74,7 @@ def authorize_url(
 
 def address(base_url: str, parameters: Mapping[str, Any]) -> str:
     """Return the authorization URL with the parameters that are not None."""
-    sent = {name: value for name, value in parameters.items() if value is not None}
-    query = urllib.parse.urlencode(sent, quote_via=urllib.parse.quote, safe="")
+    query = urllib.parse.urlencode(given(parameters), quote_via=urllib.parse.quote, safe="")
     return f"{base_url.rstrip('/')}/authorization?{query}"
 
 

@@ -104,14 +104,14 @@ class Service:
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Answer:
         """Send a GET and return the response's document. Raises `Failure`, `Unreachable`."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        return self.request("GET", f"{path}?{urllib.parse.urlencode(given)}" if given else path)
+        asked = given(query or {})
+        return self.request("GET", f"{path}?{urllib.parse.urlencode(asked)}" if asked else path)
 
     def post(
         self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
         """Send a POST without the fields that are None; return the document. Raises `Failure`, `Unreachable`."""
-        return self.request("POST", path, {k: v for k, v in (body or {}).items() if v is not None}, headers)
+        return self.request("POST", path, given(body or {}), headers)
 
     def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`."""
@@ -154,9 +154,14 @@ def segment(text: str) -> str:
     return urllib.parse.quote(text, safe="")
 
 
-def changes(**given: Any) -> dict[str, Any]:
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def changes(**options: Any) -> dict[str, Any]:
     """Return the options that were given. Raises `WrongUsage` if there are none."""
-    found = {name: value for name, value in given.items() if value is not None}
+    found = given(options)
     if not found:
         raise WrongUsage("Nothing to change. Give at least one option; see --help.")
     return found

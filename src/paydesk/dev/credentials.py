@@ -13,6 +13,7 @@ from paydesk.core import atomic_file
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
+from paydesk.node import StartRefused
 from paydesk.oauth import authorizations
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications, authentication
@@ -56,8 +57,8 @@ class CredentialsFile:
     now_ms: int
     spare_password: Awaitable[NewPassword | None]
 
-    async def refresh(self, file: Path) -> Document:
-        """Update the file and return its content. Raises `OSError` if it cannot be written."""
+    async def refresh(self, file: Path) -> None:
+        """Update the file. Raises `StartRefused` if it cannot be written."""
         previous = _read(file)
         # Concurrent, so that they share their commits.
         secret, password, test, live, operator = await asyncio.gather(
@@ -92,7 +93,6 @@ class CredentialsFile:
         }
         if document != previous:
             _write(file, document)
-        return document
 
     async def _client_secret(self, previous: Any) -> str:
         client_id, now_ms = self.demo.application.application_id, self.now_ms
@@ -175,6 +175,11 @@ def _within(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _write(file: Path, document: Document) -> None:
-    """Replace the file atomically, readable only by its owner."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    atomic_file.replace(file, f"{json.dumps(document, indent=2)}\n".encode())
+    """Replace the file atomically, readable only by its owner. Raises `StartRefused` if it cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic_file.replace(file, f"{json.dumps(document, indent=2)}\n".encode())
+    except OSError as error:
+        raise StartRefused(
+            f"{file} cannot be written: {error.strerror}. Choose another file with --credentials."
+        ) from None

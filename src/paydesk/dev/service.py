@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +17,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.dev.credentials import CredentialsFile, NewPassword, spare_password
-from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
+from paydesk.dev.demo import EMAIL, SCRIPT, find_or_create
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
@@ -71,7 +70,10 @@ async def run(options: Options, settings: Settings) -> None:
         async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
             await prepare(database, MovableClock().now_ms())
             clock = await restore_clock(database)
-            demo = await _prepare_demo(options, settings, database, server_keys, clock, base_url, password)
+            now_ms = clock.now_ms()
+            demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
+            credentials = CredentialsFile(database, server_keys, settings, demo, base_url, now_ms, password)
+            await credentials.refresh(options.credentials)
             # One folder per seller: the journals of another database's terminals are not for this one.
             fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
@@ -110,28 +112,6 @@ async def _prepare_password(credentials: Path) -> NewPassword | None:
     """Hash a new password if one is needed, and import aiohttp: both take long and need no database."""
     password, _ = await asyncio.gather(spare_password(credentials), asyncio.to_thread(import_module, "aiohttp"))
     return password
-
-
-async def _prepare_demo(
-    options: Options,
-    settings: Settings,
-    database: Database,
-    server_keys: Keys,
-    clock: MovableClock,
-    base_url: str,
-    password: Awaitable[NewPassword | None],
-) -> Demo:
-    """Create or update the demo data and the credentials file."""
-    now_ms = clock.now_ms()
-    demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
-    credentials = CredentialsFile(database, server_keys, settings, demo, base_url, now_ms, password)
-    try:
-        await credentials.refresh(options.credentials)
-    except OSError as error:
-        raise StartRefused(
-            f"{options.credentials} cannot be written: {error.strerror}. Choose another file with --credentials."
-        ) from None
-    return demo
 
 
 def greeting(options: Options, base_url: str) -> str:

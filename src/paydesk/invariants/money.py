@@ -34,14 +34,6 @@ PAGE_RULES = (
         SELECT e.seller_id, e.order_id, e.refund_id, e.status, COALESCE(CAST(e.ended_ms AS text), 'missing')
           FROM refunds e WHERE {ROWS_OF_PAGE} AND (e.{PROCESSING}) = (e.ended_ms IS NOT NULL)""",
     ),
-    Rule(
-        "refund_without_order",
-        "refund {0} has no order",
-        f"""
-        SELECT e.seller_id, e.order_id, e.refund_id FROM refunds e
-         WHERE {ROWS_OF_PAGE} AND NOT EXISTS (
-               SELECT 1 FROM orders o WHERE o.seller_id = e.seller_id AND o.order_id = e.order_id)""",
-    ),
     # An approval is the order's payment, or is reversed, or is decided by an inquiry.
     Rule(
         "approval_unaccounted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import msgspec
@@ -45,8 +45,7 @@ class OrderTerminal(msgspec.Struct, frozen=True):
     operating_mode: OperatingMode
 
 
-_TERMINAL = """seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode, script, session,
-    last_seen_ms, created_ms"""
+_TERMINAL = ", ".join(field.name for field in fields(Terminal))
 
 # Terminal ids are unique over all sellers.
 CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)

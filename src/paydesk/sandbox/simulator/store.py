@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
 from paydesk.storage.database import Transaction
 
@@ -88,7 +88,7 @@ RETURNING ordinal, requests"""
 
 async def add_payment(tx: Transaction, payment: LedgerPayment) -> LedgerPayment:
     """Insert the payment and return it, or return the one already stored under its id."""
-    if await tx.run(ADD_PAYMENT, *_values(payment)):
+    if await tx.run(ADD_PAYMENT, *astuple(payment)):
         return payment
     stored = await find_payment(tx, payment.seller_id, payment.payment_id)
     assert stored is not None, "payments are deleted only by retention"
@@ -103,7 +103,7 @@ async def find_payment(tx: Transaction, seller_id: int, payment_id: str) -> Ledg
 
 async def add_movement(tx: Transaction, movement: Movement) -> Movement | None:
     """Insert the movement and return None, or return the one already stored under its key."""
-    if await tx.run(ADD_MOVEMENT, *_values(movement)):
+    if await tx.run(ADD_MOVEMENT, *astuple(movement)):
         return None
     row = await tx.one(FIND_MOVEMENT, movement.seller_id, movement.movement_key)
     assert row is not None, "movements are deleted only by retention"
@@ -132,7 +132,3 @@ async def count_request(tx: Transaction, seller_id: int, operation: str, key: st
         await tx.run(ADD_REQUEST, seller_id, operation, key, now_ms)
         row = await tx.one(COUNT_REQUEST, seller_id, operation, key)
     return row[0], row[1]
-
-
-def _values(row: LedgerPayment | Movement) -> tuple[object, ...]:
-    return tuple(getattr(row, field.name) for field in fields(row))
