@@ -124,7 +124,7 @@ async def test_resume_and_permit_exclude_each_other(desk: Desk) -> None:
             desk.progress(order, "authorizing", boot_id=earlier), desk.hello(entry, boot_id=new_boot())
         )
         assert isinstance(hello, Answer)
-        assert [lease["verdict"] for lease in hello.body["leases"]] == ["hold" if done(permitted) else "resume"]
+        assert [lease.verdict for lease in hello.body.leases] == ["hold" if done(permitted) else "resume"]
         await desk.report(order, DECLINED)
 
 
@@ -138,7 +138,7 @@ async def test_hello_without_a_journal_holds_a_permitted_order(desk: Desk, round
             desk.progress(order, "authorizing", boot_id=desk.boot_id), desk.hello(boot_id=new_boot())
         )
         assert isinstance(hello, Answer)
-        assert [lease["verdict"] for lease in hello.body["leases"]] == (["hold"] if done(permitted) else [])
+        assert [lease.verdict for lease in hello.body.leases] == (["hold"] if done(permitted) else [])
         await desk.report(order, DECLINED)
 
 
