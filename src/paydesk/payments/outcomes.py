@@ -41,10 +41,10 @@ class Paid:
     card: dict[str, Any] | None = None
 
 
-async def approve(change: Change, order: Order, paid: Paid, *, by: EndedBy, where: str = "") -> Order | None:
-    """Process the order with its full amount. None if it has ended or `where` does not hold ($3 is the time)."""
+async def approve(change: Change, order: Order, paid: Paid, *, by: EndedBy) -> Order | None:
+    """Process the order with its full amount. None if it has ended."""
     columns = approval_columns(paid, order, change.now_ms)
-    processed = await store.end(change, status.APPROVE, order, by, where=where, **columns)
+    processed = await store.end(change, status.APPROVE, order, by, **columns)
     if processed is not None and paid.reference_id is not None:
         # A result's reference is claimed already. The acquirer's own answer counts even if another order has it.
         await claim_reference(change.tx, processed, paid.reference_id)
