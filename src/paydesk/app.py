@@ -30,6 +30,7 @@ from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
 from paydesk.operators.credentials import OperatorBearers
+from paydesk.orders.status_labels import labels_of
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
@@ -57,6 +58,7 @@ def create_shared(
         keys=keys,
         clock=clock,
         wall=SystemClock(),
+        labels=labels_of(settings),
         host_names=_host_names(settings, loopback=development or settings.public_url is None),
         development=development,
         bearers=Bearers(bounded, cache_seconds),

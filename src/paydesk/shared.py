@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from paydesk.oauth.consent.throttle import SignInThrottle
     from paydesk.operator_events import Reporter
     from paydesk.operators.credentials import OperatorBearers
+    from paydesk.orders.status_labels import Labels
     from paydesk.payments.acquirer import Acquirers
     from paydesk.sandbox.terminals.fleet import Fleet
     from paydesk.settings import Settings
@@ -37,6 +38,8 @@ class Shared:
     """The machine's clock, which leases follow: `clock` may be moved in development."""
     host_names: frozenset[str]
     """The accepted values of `Host`."""
+    labels: Labels
+    """The status labels that the setting `order_statuses` chooses."""
     development: bool
     """Whether this is `paydesk dev`: it has the development operations, and URLs may lead to this machine."""
     bearers: Bearers

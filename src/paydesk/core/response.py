@@ -16,10 +16,11 @@ from msgspec import Meta
 from paydesk.core.clock import rfc3339
 
 
-class Response(msgspec.Struct, frozen=True, omit_defaults=True):
+class Response(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The body of a response, or an object in one. Its fields are encoded in the order of their declaration.
 
     A struct with a required field after an optional one says `kw_only=True`; such fields follow those of subclasses.
+    Responses have no reference cycles, so the garbage collector does not track them.
     """
 
     @classmethod

@@ -16,7 +16,7 @@ from paydesk.operators.lists import BY_SELLER, Page, Pages, of_status, pages
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument, order_document
-from paydesk.orders.status_labels import Labels, labels_of
+from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks import schedule
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
@@ -111,7 +111,7 @@ async def get_order(call: Call) -> Answer:
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     deliveries = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, call.path)
-    labels = labels_of(call.settings)
+    labels = call.shared.labels
     return Answer(
         200,
         InspectedOrder.of(

@@ -12,7 +12,7 @@ from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
-from paydesk.orders.status_labels import EXTENDED, Labels, labels_of
+from paydesk.orders.status_labels import EXTENDED, Labels
 from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row
 
@@ -46,7 +46,7 @@ async def find_all(call: Call) -> Answer:
     """List the orders by seller, newest first."""
     first, last = lists.sellers(call.query)
     terminal_id, reference = _filter(call, "terminal_id"), _filter(call, "external_reference")
-    labels = labels_of(call.settings)
+    labels = call.shared.labels
     args: list[Any] = [first, terminal_id, *_status_filter(call.query.get("status", ""), labels)]
     if reference:
         args.append(reference)

@@ -18,7 +18,7 @@ from paydesk.orders.errors import (
 )
 from paydesk.orders.order import Order, new_order
 from paydesk.orders.presentation import OrderPage, Paging, order_document
-from paydesk.orders.status_labels import Labels, labels_of
+from paydesk.orders.status_labels import Labels
 from paydesk.terminals import store as terminals
 from paydesk.terminals.modes import ORDER_MODES
 
@@ -65,12 +65,12 @@ async def _expire_conflicting(change: Change, order: Order) -> None:
 
 async def get(call: Call) -> Handled:
     """Return the order."""
-    return Answer(200, order_document(await requested_order(call), labels_of(call.settings)))
+    return Answer(200, order_document(await requested_order(call), call.shared.labels))
 
 
 async def search(call: Call) -> Handled:
     """Return a page of the seller's orders that match the query, and their total number."""
-    labels = labels_of(call.settings)
+    labels = call.shared.labels
     query = searching.read(call.query_string, call.now_ms, labels)
     total, page = await search_store.run(call.tx, call.caller.seller_id, query, live=call.caller.live)
     total_pages = -(-total // query.limit)
