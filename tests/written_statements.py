@@ -15,7 +15,8 @@ from paydesk.storage.statements import without_comments
 
 ALLOWED_MODULES = "paydesk.invariants."
 """They hold the whole database against the rules."""
-VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", re.IGNORECASE)
+VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
+"""In capitals, as in all our SQL: a sentence may begin with one of these words."""
 
 
 def _modules() -> Iterator[ModuleType]:

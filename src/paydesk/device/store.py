@@ -72,7 +72,7 @@ VALUES ($1, $2, $3, $4, $5, $6)"""
 SET_NEWEST_SESSION = "UPDATE terminals SET session = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
 INSERT_LEASE = f"""
-INSERT INTO leases ({LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL) ON CONFLICT DO NOTHING"""
+INSERT INTO leases ({LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL)"""
 
 FIND_LEASE = f"SELECT {LEASE} FROM leases WHERE seller_id = $1 AND lease_id = $2"
 

@@ -129,6 +129,7 @@ class NotifiedOrder(Response, frozen=True, kw_only=True):
 
 def order_document(order: Order, labels: Labels) -> OrderDocument:
     """Return the order as responses have it."""
+    status = labels.of(order)
     return OrderDocument(
         id=order.order_id,
         type="point",
@@ -140,7 +141,7 @@ def order_document(order: Order, labels: Labels) -> OrderDocument:
         total_amount=order.amount,
         country_code=order.country,
         currency=order.currency,
-        status=labels.of(order),
+        status=status,
         status_detail=order.status_detail,
         live_mode=bool(order.live),
         version=order.version,
@@ -148,20 +149,21 @@ def order_document(order: Order, labels: Labels) -> OrderDocument:
         last_updated_date=rfc3339(order.updated_ms),
         integration_data=msgspec.Raw(order.integration_data.encode()),
         config=msgspec.Raw(order.config.encode()),
-        transactions=_transactions(order, _payment(order, labels)),
+        transactions=_transactions(order, _payment(order, status)),
     )
 
 
 def notified_order(order: Order, labels: Labels) -> NotifiedOrder:
     """Return the order as notifications have it."""
-    payment = _payment(order, labels)
+    status = labels.of(order)
+    payment = _payment(order, status)
     if order.reference_id is not None:
         payment = NotifiedPayment(**msgspec.structs.asdict(payment), reference=Reference(order.reference_id))
     return NotifiedOrder(
         id=order.order_id,
         type="point",
         external_reference=order.external_reference,
-        status=labels.of(order),
+        status=status,
         # Existing receivers expect `accredited` for a processed order.
         status_detail="accredited" if order.status_detail == "processed" else order.status_detail,
         version=order.version,
@@ -188,15 +190,13 @@ def _transactions(order: Order, payment: PaymentDocument) -> Transactions:
     return Transactions([payment], [refund_document(order, refund) for refund in refunds_of(order.refunds)])
 
 
-def _payment(order: Order, labels: Labels) -> PaymentDocument:
+def _payment(order: Order, status: str) -> PaymentDocument:
     if order.paid_minor is None:
-        return PaymentDocument(
-            order.payment_id, order.amount, labels.of(order), order.payment_status_detail, origin=order.origin
-        )
+        return PaymentDocument(order.payment_id, order.amount, status, order.payment_status_detail, origin=order.origin)
     return PaymentDocument(
         id=order.payment_id,
         amount=order.amount,
-        status=labels.of(order),
+        status=status,
         status_detail=order.payment_status_detail,
         paid_amount=_decimal(order, order.paid_minor),
         reference_id=order.reference_id,

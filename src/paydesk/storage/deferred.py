@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from paydesk.storage.database import WorkError
 from paydesk.storage.statements import without_comments
@@ -15,7 +17,7 @@ _EQUALS = re.compile(r"\b(\w+)\s*=\s*\$(\d+)")
 _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 
 
-class Deferred(NamedTuple):
+class Deferred(msgspec.Struct, frozen=True, gc=False):
     """A statement that runs before the commit. `notify` is the topic to notify if it affects rows."""
 
     sql: str
