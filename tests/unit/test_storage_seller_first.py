@@ -94,6 +94,12 @@ def unsaid(sql: str) -> list[str]:
     return found
 
 
+def test_tables_with_a_seller_begin_their_keys_with_it() -> None:
+    """One request is one shard: the seller comes first in the primary key; the few other tables are small."""
+    of_sellers = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?\n    seller_id ", SCRIPT, re.DOTALL))
+    assert of_sellers - TABLES == {"sellers", "terminal_owners", "operator_events"}
+
+
 def test_the_seller_tables_are_found_in_the_schema() -> None:
     """What is held against the rule is every table whose key begins with the seller."""
     assert {"orders", "order_events", "deliveries", "idempotency_keys", "access_tokens", "leases"} <= TABLES
