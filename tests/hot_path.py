@@ -105,7 +105,7 @@ async def _orders(service: Service, clock: MovableClock) -> None:
 
 
 async def _refunds(service: Service, clock: MovableClock) -> None:
-    """A part is given back, and asked for twice; one is declined at once, one late; the worker comes for that."""
+    """A part is refunded, and requested twice; one is declined at once, one late; the worker comes for that."""
     order_id = await paid(service)
     for _ in range(2):
         assert (await refund(service, order_id, "1.00", key="refund-1")).status == 201

@@ -102,7 +102,7 @@ class PostgresServer:
         self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def fresh_database(self, template: str) -> str:
-        """The URL of a database like the template: one that was given back, if there is one, is there at once."""
+        """The URL of a database like the template: one that was returned, if there is one, is there at once."""
         if self._given_back:
             return self.url(self._given_back.pop())
         return self.create_database(f"fresh_{secrets.token_hex(6)}", template)

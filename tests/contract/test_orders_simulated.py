@@ -363,7 +363,7 @@ async def test_concurrent_simulations_reach_one_end(service: Service) -> None:
         replies = await asyncio.gather(*asked, device.authorizing(order_id[3:]), service.cancel(order_id))
         assert {reply.status for reply in replies} <= {200, 204, 400, 409}
         if (await service.get(order_id))["status"] == "at_terminal":
-            assert replies[-2].status == 200, "only the grant keeps all the others away"
+            assert replies[-2].status == 200, "only the permit keeps all the others away"
             assert (await device.approve(order_id[3:])).status == 200
         assert len(await moves(service, order_id)) == (await service.get(order_id))["version"] == 3
     await ledgers_agree(service.database)

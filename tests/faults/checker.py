@@ -142,7 +142,7 @@ def outcomes(records: Records, facts: Facts) -> Iterator[str]:
         elif fact is not None and result.content["outcome"] == "approved" and result.status != 200:
             is_payment = fact.payment_reference == result.content["reference_id"]
             if not (is_payment or kept.reversed_ or kept.inquired):
-                yield f"the approval {result.result_id} of {result.order_id} is neither its payment nor given back"
+                yield f"the approval {result.result_id} of {result.order_id} is neither its payment nor reversed"
         if result.status != 200 and not result.recorded:
             yield f"result {result.result_id} of {result.order_id} was refused with {result.status}, not recorded"
 

@@ -93,7 +93,7 @@ class BookFact:
 
 @dataclass(frozen=True, slots=True)
 class ResultFact:
-    """A result as it was recorded; `reversed_` and `inquired`: it is given back, or the acquirer was asked after it."""
+    """A result as it was recorded; `reversed_` and `inquired`: it is being reversed or inquired about."""
 
     outcome: str
     verdict: str
@@ -181,7 +181,7 @@ async def _read(tx: Transaction, records: Records) -> Facts:
 
 
 async def unsettled(database_url: str) -> tuple[int, int]:
-    """How many notifications are open, and how much of orders: live, asked about, being given back or refunded."""
+    """How many notifications are open, and how much of orders: live, inquired about, being reversed or refunded."""
     database = await open_database(database_url, exclusive=False)
     try:
         return await database.read(_unsettled)

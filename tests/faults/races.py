@@ -170,7 +170,7 @@ async def _cancel_against_authorizing(service: Service, device: Device, order_id
         (
             *("202", "409 order_canceled", "at_terminal/at_terminal/cancellation_requested", "200"),
             "canceled/canceled/canceled_by_api",
-        ): "given back",
+        ): "released",
     }
     return await _named(service, order_id, came, words)
 
@@ -220,7 +220,7 @@ async def _give_back_against_approval(service: Service, device: Device, order_id
         lambda: device.post(f"/leases/{order_id[3:]}/cancel-result", body), lambda: device.approve(order_id[3:])
     )
     words: Words = {
-        ("200", "409 order_finished", "canceled/canceled/canceled_by_api"): "canceled, the approval is given back",
+        ("200", "409 order_finished", "canceled/canceled/canceled_by_api"): "canceled, the approval is reversed",
         ("409 order_granted", "409 result_conflict", "at_terminal/check_on_terminal/check_on_terminal"): "in doubt",
     }
     outcome = await _named(service, order_id, came, words)
@@ -263,7 +263,7 @@ async def _result_against_expiry(service: Service, device: Device, order_id: str
     came = await _at_once(lambda: device.approve(order_id[3:]))
     words: Words = {
         ("200", "processed/processed/accredited"): "paid",
-        ("409 order_finished", "canceled/expired/expired"): "expired, the approval is given back",
+        ("409 order_finished", "canceled/expired/expired"): "expired, the approval is reversed",
     }
     return await _named(service, order_id, came, words)
 
@@ -271,7 +271,7 @@ async def _result_against_expiry(service: Service, device: Device, order_id: str
 BY_RESULT = ("ended by the result", "asked, then ended by the result")
 _ROWS = (
     Race("cancel against ack", created, _cancel_against_acknowledge, ("canceled", "taken")),
-    Race("cancel against authorizing", taken, _cancel_against_authorizing, ("given back", "paid")),
+    Race("cancel against authorizing", taken, _cancel_against_authorizing, ("released", "paid")),
     Race(
         "cancel against approval",
         taken,
@@ -291,7 +291,7 @@ _ROWS = (
         BY_RESULT,
     ),
     Race(
-        "cancel against approval after the grant",
+        "cancel against approval after the permit",
         granted,
         _cancel_against_granted_result,
         ("paid", "asked in vain, paid"),
@@ -300,7 +300,7 @@ _ROWS = (
         "giving back against approval",
         taken,
         _give_back_against_approval,
-        ("canceled, the approval is given back", "in doubt"),
+        ("canceled, the approval is reversed", "in doubt"),
     ),
     Race(
         "ack against expiry",
@@ -314,7 +314,7 @@ _ROWS = (
         "approval against expiry",
         taken,
         _result_against_expiry,
-        ("paid", "expired, the approval is given back"),
+        ("paid", "expired, the approval is reversed"),
         against_time=True,
     ),
 )

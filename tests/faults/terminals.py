@@ -1,4 +1,4 @@
-"""A terminal: takes orders from its poll, asks for the grant, reports what came of it, and is started again at times.
+"""A terminal: takes orders from its poll, requests authorization, reports what came of it, and is started again at times.
 
 It keeps its journal across starts, as the protocol asks, goes to the acquirer by itself, and reports what that said.
 Some charge without a permit, or after they released the order; some never receive the response, or never report it.
@@ -174,7 +174,7 @@ class Terminal:
                 self._forget(entry)
                 return
         elif answer.attempts > 1:
-            # Nothing is charged; where an earlier attempt got the grant, the order still waits for an outcome.
+            # Nothing is charged; where an earlier attempt got the permit, the order still waits for an outcome.
             self._give_up(entry)
         else:
             # A message says why: it was asked for, or is out of time.

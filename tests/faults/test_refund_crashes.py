@@ -49,7 +49,7 @@ TWICE = (("intent_committed", "claimed"), ("asked", "answer_stored"), ("before_c
 
 @dataclass
 class Scenario:
-    """One node with a terminal; what is paid there is given back while the node dies."""
+    """One node with a terminal; what is paid there is refunded while the node dies."""
 
     node: NodeProcess
     service: Service

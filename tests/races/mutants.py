@@ -246,7 +246,7 @@ MUTANTS = (
     ),
     Mutant(
         "Cancel and the authorization permit exclude each other",
-        "a cancel that comes after the grant is asked of the terminal",
+        "a cancel is requested of the terminal after the permit",
         "orders/status.py",
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=True,\n',
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=False,\n',

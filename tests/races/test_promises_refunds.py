@@ -88,7 +88,7 @@ async def _eight_parts(one: Service, other: Service, device: Device) -> str:
     assert {only(reply)["status"] for reply in replies if reply.status == 201} == {"processed"}
     payment = (await one.get(order_id))["transactions"]["payments"][0]
     assert (payment["refunded_amount"], payment["status_detail"]) == ("9.60", "partially_refunded")
-    return {6: "six"}.get(8 - len(refused), f"{8 - len(refused)} were given back")
+    return {6: "six"}.get(8 - len(refused), f"{8 - len(refused)} were refunded")
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)

@@ -187,7 +187,7 @@ async def test_a_terminals_approval_while_reversing_is_a_late_approval(desk: Des
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
     assert await alert_kinds(desk) == ["late_approval"]
     acquirer.say(SAID)
-    # The order has not ended yet: what is to be given back waits for that.
+    # The order has not ended yet: what is to be reversed waits for that.
     assert await process_reversals(desk, acquirer) == 1
     assert len(acquirer.reversed_keys) == 1
     desk.clock.advance(600_000)
