@@ -1,4 +1,4 @@
-"""A terminal: takes orders from its poll, requests authorization, reports what came of it, and is started again at times.
+"""A terminal: takes orders from its poll, requests authorization, reports the outcome, and is restarted at times.
 
 It keeps its journal across starts, as the protocol asks, goes to the acquirer by itself, and reports what that said.
 Some charge without a permit, or after they released the order; some never receive the response, or never report it.
