@@ -21,8 +21,11 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.defect)
 def test_a_mutant_is_caught(mutant: Mutant) -> None:
-    """Its test fails in a copy of the sources with the defect; without it, the test passes in this suite."""
-    assert "| caught |" in tried(mutant)
+    """Its test fails in a copy of the sources with the defect; without it, the test passes in this suite.
+
+    Some tests choose their moments at random, so each has three attempts.
+    """
+    assert any("| caught |" in tried(mutant) for _ in range(3))
 
 
 @pytest.mark.slow
