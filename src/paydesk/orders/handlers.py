@@ -38,7 +38,8 @@ def order_key(call: Call) -> tuple[ConflictKey, ...]:
 
 async def create(call: Call) -> Handled:
     """Create an order for a terminal that accepts orders and has no live one."""
-    change, order = change_of(call), new_order(call)
+    change, expiration_default = change_of(call), call.settings.order_expiration_default
+    order = new_order(call.body, call.caller, call.now_ms, expiration_default)
     # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
     terminal = await terminals.for_order(call.tx, order.seller_id, order.terminal_id)
     if terminal is None or terminal.live != order.live:

@@ -13,7 +13,7 @@ from paydesk.orders import status
 from paydesk.orders.status import State
 
 if TYPE_CHECKING:
-    from paydesk.operation import Call
+    from paydesk.operation import Caller
     from paydesk.orders.schemas import OrderRequest
 
 RefundStatus = Literal["processing", "processed", "failed"]
@@ -82,13 +82,11 @@ class Order(msgspec.Struct, frozen=True, gc=False):
         return self.expires_ms <= now_ms and self.permitted_ms is None and self.state in status.EXPIRE.sources
 
 
-def new_order(call: Call) -> Order:
-    """Return the row of the order that a request creates."""
-    request: OrderRequest = call.body
-    caller, now_ms = call.caller, call.now_ms
+def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_default: str) -> Order:
+    """Return the row of the order that a request creates; it expires after `expiration_default` if it doesn't say."""
     payment = request.transactions.payments[0]
     amount_minor = minor_units(payment.amount, CURRENCIES[caller.currency].decimals)
-    expiration_time = request.expiration_time or call.settings.order_expiration_default
+    expiration_time = request.expiration_time or expiration_default
     seconds = seconds_of(expiration_time)
     assert amount_minor is not None, "the amount was validated"
     assert seconds is not None, "the duration was validated"

@@ -44,5 +44,5 @@ async def list_terminals(call: Call) -> Handled:
 async def setup(call: Call) -> Handled:
     """Set the operating modes of one or several terminals: all of them, or none."""
     request: SetupRequest = call.body
-    await modes.apply(call, request.terminals)
+    await modes.apply(call.tx, call.caller.seller_id, request.terminals, call.now_ms, live=call.caller.live)
     return Answer(200, SetupAnswer([TerminalMode(item.id, item.operating_mode) for item in request.terminals]))

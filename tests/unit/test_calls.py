@@ -1,0 +1,52 @@
+"""A `Call` is for handlers: what lies below them takes plain values, so that workers and tests can use it too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import paydesk
+from paydesk.api import OPERATIONS
+from paydesk.operation import ThreePhase
+
+SOURCES = Path(paydesk.__file__).parent
+ALLOWED = {
+    "paydesk.operation": "declares the last phase of a three-phase operation",
+    "paydesk.http.endpoint": "runs the handlers",
+    "paydesk.http.three_phase": "runs the handlers",
+    "paydesk.core.idempotency": "runs a handler, and checks whether it wrote",
+    "paydesk.orders.change": "takes the change out of the call",
+    "paydesk.oauth.pages.seller_request": "reads cookies and headers for the handlers of pages",
+    "paydesk.operators.audit": "records who makes the call, and from where",
+    "paydesk.sandbox.simulated_orders": "the handler of POST /v1/orders/{order_id}/events calls it for some statuses",
+}
+"""Modules without handlers that take calls, each with its reason."""
+
+
+def _handling() -> Iterator[str]:
+    """Yield the modules with handlers and conflict keys of operations."""
+    for operation in OPERATIONS:
+        handler = operation.handler
+        phases = (handler.begin, handler.call, handler.finish) if isinstance(handler, ThreePhase) else (handler,)
+        for function in (*phases, operation.conflict_keys):
+            yield getattr(function, "__module__", "")
+
+
+def _taking() -> Iterator[tuple[str, str]]:
+    """Yield the functions that take a call, each with its module."""
+    for file in SOURCES.rglob("*.py"):
+        module = ".".join(("paydesk", *file.relative_to(SOURCES).with_suffix("").parts))
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                if any(one.annotation is not None and ast.unparse(one.annotation) == "Call" for one in given):
+                    yield module, node.name
+
+
+def test_only_handlers_take_a_call() -> None:
+    """And the few modules that work for them all, which are still used."""
+    handling, taking = set(_handling()), list(_taking())
+    below = {f"{module}.{name}" for module, name in taking if module not in handling and module not in ALLOWED}
+    assert below == set(), "hand plain values to what lies below a handler: the transaction, the time, the caller"
+    assert set(ALLOWED) <= {module for module, _ in taking} - handling
