@@ -137,13 +137,14 @@ class Settings(BaseModel):
     inquiry_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
     """Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first inquiry is
     made at once."""
-    inquiry_not_found_seconds: Positive = 600
-    """If the acquirer does not find a payment for this time, it is reversed and the order fails."""
+    inquiry_not_found_seconds: Positive = 120
+    """If the acquirer does not find a payment this long after the authorization permit, it is reversed and the order
+    fails. Longer than `grant_seconds`."""
     reversal_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
     """Pauses between attempts to reverse a late approval, comma-separated; the last one repeats."""
     acquirer_silent_seconds: Positive = 3600
     """Operators are alerted once of an inquiry, reversal or refund that is open for this time."""
-    resolve_after_seconds: Positive = 600
+    resolve_after_seconds: Positive = 180
     """An operator may resolve an order with an unknown outcome, or a reversal, after this time."""
     cancel_silence_seconds: Positive = 30
     """An order is canceled if its terminal does not answer a cancel request within this time."""

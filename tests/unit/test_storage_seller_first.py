@@ -97,7 +97,7 @@ def unsaid(sql: str) -> list[str]:
 def test_tables_with_a_seller_begin_their_keys_with_it() -> None:
     """One request is one shard: the seller comes first in the primary key; the few other tables are small."""
     of_sellers = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?\n    seller_id ", SCRIPT, re.DOTALL))
-    assert of_sellers - TABLES == {"sellers", "terminal_owners", "operator_events"}
+    assert of_sellers - TABLES == {"sellers", "terminal_owners", "operator_events", "pairings"}
 
 
 def test_the_seller_tables_are_found_in_the_schema() -> None:

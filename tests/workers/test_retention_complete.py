@@ -34,6 +34,8 @@ KEPT = {
     "order_events": _OF_THE_ORDER,
     "payment_references": _OF_THE_ORDER,
     "leases": _OF_THE_ORDER,
+    "lease_authorizations": _OF_THE_ORDER,
+    "pairings": "at most `pairings_open_max` rows are open, and every new one deletes expired rows",
     "results": _OF_THE_ORDER,
     "inquiries": _OF_THE_ORDER,
     "reversals": _OF_THE_ORDER,

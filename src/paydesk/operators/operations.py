@@ -225,7 +225,7 @@ OPERATIONS = (
         "Set the outcome of an order whose outcome is unknown",
         body=schemas.ResolveRequest,
         description=(
-            "For an order at `check_on_terminal` for at least ten minutes, when neither the terminal nor the acquirer"
+            "For an order at `check_on_terminal` for at least three minutes, when neither the terminal nor the acquirer"
             " reports the outcome. The audit trail records the reason. An approval that is reported after the order was"
             " declined here is a late approval and is reversed."
         ),
@@ -240,7 +240,7 @@ OPERATIONS = (
         transaction="none",
         body=schemas.ResolveReversalRequest,
         description=(
-            "For a reversal that the acquirer has not confirmed within ten minutes of the late approval: `reversed` if"
+            "For a reversal that the acquirer has not confirmed within three minutes of the late approval: `reversed` if"
             " the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not retried."
             " The audit trail records the reason."
         ),

@@ -36,6 +36,8 @@ class Terminal:
     session: int
     last_seen_ms: int | None
     created_ms: int
+    tip_percentages: str | None = None
+    """A JSON array of whole numbers; None: the terminal offers no tips."""
 
 
 class OrderTerminal(msgspec.Struct, frozen=True):
@@ -53,7 +55,7 @@ CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $
 
 INSERT_TERMINAL = f"""INSERT INTO terminals ({_TERMINAL})
     SELECT seller_id, CAST($2 AS text), CAST($3 AS smallint), store_id, pos_id, CAST($5 AS text), CAST($6 AS smallint),
-           CAST($7 AS text), CAST($8 AS text), 0, NULL, CAST($9 AS bigint)
+           CAST($7 AS text), CAST($8 AS text), 0, NULL, CAST($9 AS bigint), NULL
       FROM pos WHERE seller_id = $1 AND pos_id = $4
     RETURNING {_TERMINAL}"""
 
