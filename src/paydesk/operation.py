@@ -200,6 +200,8 @@ class Operation:
     idempotent: bool = False
     path_pattern: str = ""
     """A regular expression for the path's last parameter in upper case; otherwise `invalid_path_param`."""
+    path_keeps_case: bool = False
+    """Whether that parameter is taken as it was sent, without changing it to upper case."""
     errors: tuple[ErrorKind, ...] = ()
     development: bool = False
     """Whether it exists in `paydesk dev` only."""

@@ -10,6 +10,8 @@ from paydesk.core.model import Model
 from paydesk.core.response import Count, Response
 
 ITEMS_MAX = 50
+TERMINAL_ID_PATTERN = "^[A-Z0-9_]{1,40}__[A-Za-z0-9_-]{1,30}$"
+"""A model and a serial number."""
 EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
 SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
