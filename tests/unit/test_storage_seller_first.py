@@ -45,7 +45,6 @@ ALLOWED = {
     "operators.orders.LIST": _OPERATORS,
     "operators.stores.STORES": _OPERATORS,
     "operators.stores.POINTS_OF_SALE": _OPERATORS,
-    "operators.terminals.LIST": _OPERATORS,
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
-from paydesk.operators.lists import pages
 from paydesk.operators.schemas import TerminalRequest
 from paydesk.storage.database import Row, Transaction
-from paydesk.terminals import store, stores
-from paydesk.terminals.schemas import OperatingMode, SettableMode
+from paydesk.terminals import presence, store, stores
+from paydesk.terminals.schemas import CurrentOrder, OperatingMode, Presence, SettableMode
 from paydesk.terminals.store import Terminal
 from paydesk.terminals.stores import Pos
 
+_TERMINAL = [field.name for field in fields(Terminal)]
+
 LIST = f"""
-SELECT {", ".join(field.name for field in fields(Terminal))} FROM terminals
-WHERE (seller_id, terminal_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, terminal_id LIMIT $3"""
+SELECT {", ".join(f"t.{name}" for name in _TERMINAL)}, {presence.COLUMNS}
+FROM terminals t {presence.LIVE_ORDER}
+WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4 ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
 
 
 class TerminalDocument(Closed, frozen=True):
@@ -33,8 +37,10 @@ class TerminalDocument(Closed, frozen=True):
     pos_id: int
     live_mode: bool
     created_date: Time
+    status: Presence
     script: str | None = None
     last_seen_date: Time | None = None
+    current_order: CurrentOrder | None = None
 
 
 class NewTerminal(Closed, frozen=True):
@@ -66,9 +72,16 @@ async def create(call: Call) -> Answer:
     return Answer(201, answer)
 
 
-def _present(row: Row) -> TerminalDocument:
-    terminal = Terminal(*row)
-    return TerminalDocument.of(terminal, id=terminal.terminal_id, live_mode=bool(terminal.live))
+async def find_all(call: Call) -> Answer:
+    """List the terminals by seller and id."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
+
+
+def _present(label: Callable[[str, str], str], row: Row) -> TerminalDocument:
+    terminal = Terminal(*row[: len(_TERMINAL)])
+    seen = presence.shown(row[len(_TERMINAL) :], label)
+    return TerminalDocument.of(terminal, id=terminal.terminal_id, live_mode=bool(terminal.live), **seen)
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
@@ -116,4 +129,4 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     return pos
 
 
-PAGES = pages(TerminalDocument, LIST, _present)
+PAGES = lists.Pages(lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from paydesk.core.model import Model
-from paydesk.core.response import Count, Response
+from paydesk.core.response import Count, Response, Time
 
 ITEMS_MAX = 50
 TERMINAL_ID_PATTERN = "^[A-Z0-9_]{1,40}__[A-Za-z0-9_-]{1,30}$"
@@ -16,6 +16,7 @@ EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
 SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
 OperatingMode = Literal[SettableMode, "UNDEFINED"]
+Presence = Literal["online", "degraded", "offline"]
 
 
 class ModeRequest(Model):
@@ -39,8 +40,19 @@ class SetupRequest(Model):
     terminals: Annotated[list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX)]
 
 
+class CurrentOrder(Response, frozen=True):
+    """The order that a terminal has, and since when it has its status."""
+
+    id: str
+    status: str
+    since_date: Time
+
+
 class ListedTerminal(Response, frozen=True):
-    """A terminal in the list; `terminal_id` is another name for `id`."""
+    """A terminal in the list; `terminal_id` is another name for `id`.
+
+    `status` follows from `last_seen_date`, the end of its last poll: online for 45 s, degraded for 120 s, then offline.
+    """
 
     id: str
     terminal_id: str
@@ -48,6 +60,9 @@ class ListedTerminal(Response, frozen=True):
     store_id: str
     external_pos_id: str
     operating_mode: OperatingMode
+    status: Presence
+    last_seen_date: Time | None = None
+    current_order: CurrentOrder | None = None
 
 
 class Terminals(Response, frozen=True):
