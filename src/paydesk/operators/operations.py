@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
     applications,
@@ -14,6 +16,7 @@ from paydesk.operators import (
     outcomes,
     schemas,
     sellers,
+    slot,
     stores,
     subscriptions,
     terminals,
@@ -22,6 +25,8 @@ from paydesk.operators.rows import Resource, creating, listing
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
+from paydesk.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
 _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
@@ -46,6 +51,15 @@ _OPERATOR = Resource(
 )
 _GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
 _ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
+_TERMINAL = Resource(
+    "terminals/{terminal_id}",
+    "terminal",
+    TERMINAL_ID_PATTERN,
+    terminals.TerminalDocument,
+    TERMINAL_NOT_FOUND,
+    keeps_case=True,
+)
+_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", noun="queue", answer=slot.QueueDocument)
 _REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
@@ -189,6 +203,26 @@ OPERATIONS = (
         transaction="none",
         development=True,
         errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
+    ),
+    _QUEUE.reading(
+        slot.queue,
+        "Show what holds a terminal",
+        description=(
+            "The terminal's live order, what it waits for (`waits_for`) and until when. Empty if the terminal is free."
+        ),
+    ),
+    _TERMINAL.acting(
+        "release",
+        slot.release,
+        "Release a terminal from its order",
+        answer=slot.ReleaseDocument,
+        body=schemas.ReleaseRequest,
+        description=(
+            "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
+            " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"
+            " audit trail records the reason."
+        ),
+        errors=(errors.CANNOT_RELEASE_TERMINAL,),
     ),
     listing("subscriptions", subscriptions.PAGES),
     creating(

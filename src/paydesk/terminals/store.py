@@ -53,8 +53,6 @@ _TERMINAL = ", ".join(field.name for field in fields(Terminal))
 CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)
     ON CONFLICT DO NOTHING"""
 
-OWNER = "SELECT seller_id FROM terminal_owners WHERE terminal_id = $1"
-
 INSERT_TERMINAL = f"""INSERT INTO terminals ({_TERMINAL})
     SELECT seller_id, CAST($2 AS text), CAST($3 AS smallint), store_id, pos_id, CAST($5 AS text), CAST($6 AS smallint),
            CAST($7 AS text), CAST($8 AS text), 0, NULL, CAST($9 AS bigint), NULL
@@ -144,12 +142,6 @@ async def find(tx: Transaction, seller_id: int, terminal_id: str) -> Terminal | 
     """Return the terminal, or None."""
     row = await tx.one(FIND, seller_id, terminal_id)
     return Terminal(*row) if row else None
-
-
-async def owner_of(tx: Transaction, terminal_id: str) -> int | None:
-    """Return the id of the seller who has the terminal, or None."""
-    row = await tx.one(OWNER, terminal_id)
-    return row[0] if row else None
 
 
 async def lock(tx: Transaction, seller_id: int, terminal_id: str) -> Terminal | None:
