@@ -18,6 +18,7 @@ from paydesk.commands import (
     pay,
     running,
     sellers,
+    slot,
     terminals,
 )
 from paydesk.commands.command import command
@@ -41,6 +42,9 @@ app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
 app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
 app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
 app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
+
+command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)
+command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
 
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")

@@ -84,6 +84,10 @@ WHERE status IN ({LIVE_STATUSES}) AND permitted_ms IS NULL
   AND (seller_id, terminal_id) > ($1, $2)
 ORDER BY seller_id, terminal_id LIMIT $3"""
 
+STATUS_SINCE = """
+SELECT MIN(created_ms) FROM order_events
+WHERE seller_id = $1 AND order_id = $2 AND status = $3 AND status_detail = $4"""
+
 INQUIRE = """
 INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms)
 VALUES ($1, $2, $3, $4, 0, $5, $5) ON CONFLICT DO NOTHING"""
@@ -240,6 +244,13 @@ async def next_expiry_ms(tx: Transaction) -> int | None:
     """Return when the next live order expires."""
     row = await tx.one(NEXT_EXPIRY)
     return row[0] if row else None
+
+
+async def status_since_ms(tx: Transaction, order: Order) -> int:
+    """Return since when the order has its status and detail."""
+    row = await tx.one(STATUS_SINCE, order.seller_id, order.order_id, order.status, order.status_detail)
+    assert row is not None, "an aggregate has a row"
+    return int(row[0])
 
 
 async def record_cancel_request(change: Change, order: Order) -> Order | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -39,6 +40,22 @@ COLUMNS = f"""t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_id, o.status,
 """What `shown` takes: the last columns of a list of terminals."""
 
 
+# Operators send only the terminal's id, which is unique over all sellers.
+FIND = f"""
+SELECT t.seller_id, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms
+  FROM terminal_owners w JOIN terminals t ON t.seller_id = w.seller_id AND t.terminal_id = w.terminal_id
+ WHERE w.terminal_id = $1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The seller of a terminal, and whether it is there."""
+
+    seller_id: int
+    status: Presence
+    last_seen_ms: int | None
+
+
 def presence_of(age_ms: int | None) -> Presence:
     """Return the presence of a terminal by the age of its last sign of life, None if there was none."""
     if age_ms is None or age_ms > DEGRADED_SECONDS * 1000:
@@ -58,6 +75,12 @@ def shown(row: Row, label: Callable[[str, str], str]) -> dict[str, Any]:
         "last_seen_date": time_or_none(last_seen_ms),
         "current_order": current,
     }
+
+
+async def find(tx: Transaction, terminal_id: str) -> Seen | None:
+    """Return the terminal's seller and presence, None if no seller has it."""
+    row = await tx.one(FIND, terminal_id)
+    return None if row is None else Seen(row[0], presence_of(row[2]), row[1])
 
 
 async def record(tx: Transaction, ages_ms: Mapping[str, tuple[int, int]]) -> set[str]:

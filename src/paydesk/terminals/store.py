@@ -146,12 +146,6 @@ async def find(tx: Transaction, seller_id: int, terminal_id: str) -> Terminal | 
     return Terminal(*row) if row else None
 
 
-async def owner_of(tx: Transaction, terminal_id: str) -> int | None:
-    """Return the id of the seller who has the terminal, or None."""
-    row = await tx.one(OWNER, terminal_id)
-    return row[0] if row else None
-
-
 async def lock(tx: Transaction, seller_id: int, terminal_id: str) -> Terminal | None:
     """Return the terminal, locked until the transaction ends, or None."""
     row = await tx.one(LOCK, seller_id, terminal_id)
