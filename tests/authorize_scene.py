@@ -75,9 +75,11 @@ def watched(database: Database, clock: Clock) -> WatchedAcquirer:
     return WatchedAcquirer(Simulator(database, clock))
 
 
-async def service_terminal(service: Service, *, tips: Sequence[int] = (), kind: str = "service") -> Terminal:
+async def service_terminal(
+    service: Service, *, tips: Sequence[int] = (), kind: str = "service", live: bool = False
+) -> Terminal:
     """Return a new terminal of the kind that offers these tips."""
-    terminal = await service.terminal()
+    terminal = await service.terminal(live=live)
     percentages = json.dumps(list(tips)) if tips else None
     await service.database.write(lambda tx: tx.run(SET_KIND, service.seller_id, terminal.id, kind, percentages))
     return terminal
