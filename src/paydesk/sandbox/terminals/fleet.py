@@ -15,6 +15,7 @@ from paydesk.sandbox.terminals import scripts
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Journal
 from paydesk.sandbox.terminals.terminal import Terminal
+from paydesk.terminals.store import Kind
 
 if TYPE_CHECKING:
     import aiohttp
@@ -48,7 +49,7 @@ class Fleet:
             if journal is not None:
                 self._run(journal)
 
-    async def add(self, terminal_id: str, device_token: str, script: str) -> None:
+    async def add(self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal") -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
         Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
@@ -59,7 +60,7 @@ class Fleet:
         await self._end(terminal_id)
         previous = await asyncio.to_thread(journals.read, path)
         entries = previous.entries.values() if previous is not None else ()
-        journal = Journal(path, terminal_id, Secret(device_token), normalized, entries)
+        journal = Journal(path, terminal_id, Secret(device_token), normalized, entries, kind=kind)
         await journal.save()
         terminal = self._run(journal)
         try:

@@ -16,6 +16,7 @@ import structlog
 
 from paydesk.core import atomic_file
 from paydesk.core.secrets import Secret
+from paydesk.terminals.store import Kind
 
 OFFERED, ACKNOWLEDGED, AUTHORIZING = "offered", "acknowledged", "authorizing"
 
@@ -42,14 +43,23 @@ class _File(msgspec.Struct):
     device_token: str
     script: str
     entries: list[Entry]
+    kind: Kind = "terminal"
 
 
 class Journal:
-    """The journal of one terminal: its script, its device token, and `entries`, its leases by id."""
+    """The journal of one terminal: its kind, script and device token, and `entries`, its leases by id."""
 
     def __init__(
-        self, path: Path, terminal_id: str, device_token: Secret, script: str, entries: Iterable[Entry] = ()
+        self,
+        path: Path,
+        terminal_id: str,
+        device_token: Secret,
+        script: str,
+        entries: Iterable[Entry] = (),
+        *,
+        kind: Kind = "terminal",
     ) -> None:
+        self.kind: Kind = kind
         self.path, self.terminal_id, self.device_token, self.script = path, terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
         self._lock = asyncio.Lock()
@@ -75,7 +85,7 @@ class Journal:
         async with self._lock:
             entries, script = dict(self.entries), script or self.script
             change(entries)
-            file = _File(self.terminal_id, self.device_token.reveal(), script, list(entries.values()))
+            file = _File(self.terminal_id, self.device_token.reveal(), script, list(entries.values()), self.kind)
             writing = asyncio.ensure_future(
                 asyncio.to_thread(atomic_file.replace, self.path, msgspec.json.encode(file))
             )
@@ -105,4 +115,4 @@ def read(path: Path) -> Journal | None:
         path.replace(renamed)
         _log.error("journal_invalid", renamed_to=str(renamed), reason=str(error))
         return None
-    return Journal(path, file.terminal_id, Secret(file.device_token), file.script, file.entries)
+    return Journal(path, file.terminal_id, Secret(file.device_token), file.script, file.entries, kind=file.kind)
