@@ -15,7 +15,7 @@ from paydesk.sandbox.terminals import scripts
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Journal
 from paydesk.sandbox.terminals.terminal import Terminal
-from paydesk.terminals.store import Kind
+from paydesk.terminals.schemas import Kind
 
 if TYPE_CHECKING:
     import aiohttp
