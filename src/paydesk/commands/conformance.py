@@ -28,7 +28,7 @@ COLUMNS = ("name", "section", "status", "seconds", "reason")
 FIRST_HELLO_SECONDS = 600.0
 
 
-def conformance(
+def conformance(  # noqa: PLR0913  # one parameter per option
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS:PORT", help="Where the terminal connects to; port 0 takes a free one.")
     ] = "127.0.0.1:8390",
@@ -119,7 +119,7 @@ async def _play(
         outcomes = []
         async for outcome in runner.play(kit, only, _announce):
             outcomes.append(outcome)
-            note(f"  {outcome.status}{': ' if outcome.reason else ''}{outcome.reason}")
+            note(f"{outcome.name}: {outcome.status}{'. ' if outcome.reason else ''}{outcome.reason}")
         return outcomes
 
 
@@ -140,7 +140,7 @@ def _greet(opened: Bench) -> None:
 
 
 def _announce(case: Case) -> None:
-    note(f"{case.name}: {case.must}")
+    note(f"\n{case.name}: {case.must}")
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:

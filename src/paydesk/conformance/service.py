@@ -52,9 +52,10 @@ async def running(folder: Path) -> AsyncIterator[RunningService]:
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         settings = settings.model_copy(update={"public_url": base_url})
         async with node.database_of(settings) as database:
-            await prepare(database, clock.now_ms())
-            demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, clock.now_ms()))
-            tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, clock.now_ms()))
+            now_ms = clock.now_ms()
+            await prepare(database, now_ms)
+            demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
+            tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
             shared = create_shared(settings, database, server_keys, clock, development=True)
             context = WorkerContext(
                 database, settings, clock, server_keys, loopback_allowed=True, acquirers=shared.acquirers
