@@ -15,7 +15,7 @@ from paydesk.conformance.rules import RULES
 from paydesk.http import server
 
 QUICK = Patience(seconds=8, quiet_seconds=0.6)
-RULE_CASES = {"no-card-data": "restart-idle"}
+RULE_CASES = {"no-card-data": "hello"}
 """A case to play for a rule."""
 
 

@@ -92,10 +92,14 @@ def error(status: int, code: str, **more: object) -> Answer:
 
 
 class Gate:
-    """An action that holds requests, or with `served` their answers, until it is opened or drops them."""
+    """An action that holds requests until it is opened or drops them.
 
-    def __init__(self, *, served: bool = False) -> None:
-        self._served, self._ended, self._drops = served, asyncio.Event(), False
+    With `served` it holds the answers to them, with `message` only answers with this type of message.
+    """
+
+    def __init__(self, *, served: bool = False, message: str = "") -> None:
+        self._served, self._message = served or bool(message), message
+        self._ended, self._drops = asyncio.Event(), False
 
     def open(self) -> None:
         """Let all pass, those that are held and later ones."""
@@ -109,6 +113,8 @@ class Gate:
     async def __call__(self, _exchange: Exchange, forward: Forward) -> Answer | None:
         """Hold the request."""
         answer = await forward() if self._served else None
+        if answer is not None and self._message and answer.document.get("type") != self._message:
+            return answer
         await self._ended.wait()
         return None if self._drops else answer or await forward()
 
@@ -153,9 +159,9 @@ class Wire:
                 do.drop()
 
     @contextmanager
-    def hold(self, *kinds: Kind, served: bool = False, boot_id: str = "") -> Iterator[Gate]:
-        """Hold requests, or with `served` their answers. What is still held at the end is dropped."""
-        gate = Gate(served=served)
+    def hold(self, *kinds: Kind, served: bool = False, message: str = "", boot_id: str = "") -> Iterator[Gate]:
+        """Hold requests or answers as `Gate` does. What is still held at the end is dropped."""
+        gate = Gate(served=served, message=message)
         with self.on(*kinds, do=gate, boot_id=boot_id):
             yield gate
 
