@@ -18,6 +18,7 @@ from paydesk.commands import (
     pay,
     running,
     sellers,
+    simulate,
     terminals,
 )
 from paydesk.commands.command import command
@@ -42,6 +43,7 @@ app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
 app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
 app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
+command(terminals.app, "simulate", *simulate.EXAMPLES)(simulate.simulate)
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
 app.add_typer(apps.grants, name="grants")

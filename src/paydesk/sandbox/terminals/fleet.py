@@ -34,11 +34,12 @@ class Fleet:
     `counts` has the results of all terminals by outcome, and the faults of flaky networks by name.
     """
 
-    def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None, seed: str = "") -> None:
-        self._base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
+    def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None) -> None:
+        self._base_url, self._folder, self._pace = base_url, folder, pace or Pace()
         self.counts = Counter[str]()
         self._journals: dict[str, Journal] = {}
         """Those of the terminals that were started, stopped ones included."""
+        self._seeds: dict[str, str] = {}
         self._http: aiohttp.ClientSession | None = None
         self._terminals: dict[str, Terminal] = {}
 
@@ -60,15 +61,17 @@ class Fleet:
             if journal is not None:
                 self._run(journal)
 
-    async def add(self, terminal_id: str, device_token: str, script: str) -> None:
+    async def add(self, terminal_id: str, device_token: str, script: str, seed: str | None = None) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
-        `ValueError` for an invalid script or id.
+        `seed` makes the faults of a flaky network repeatable. Returns after the first hello, at most after 5 s; then it
+        continues to connect in the background. Raises `ValueError` for an invalid script or id.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
         await self._end(terminal_id)
+        if seed is not None:
+            self._seeds[terminal_id] = seed
         if path is None:
             previous = self._journals.get(terminal_id)
             journal: Journal = MemoryJournal(terminal_id, token, normalized)
@@ -127,7 +130,7 @@ class Fleet:
     def _run(self, journal: Journal) -> Terminal:
         assert self._http is not None, "a fleet is started before a terminal is added"
         client = DeviceClient(self._http, self._base_url, journal.device_token)
-        terminal = Terminal(client, journal, self._pace, seed=self._seed, counts=self.counts)
+        terminal = Terminal(client, journal, self._pace, seed=self._seeds.get(journal.terminal_id), counts=self.counts)
         self._journals[journal.terminal_id] = journal
         self._terminals[journal.terminal_id] = terminal
         terminal.start()

@@ -41,9 +41,9 @@ class Fate:
 
 
 class FlakyNetwork:
-    """The network of one terminal. `counts` is increased by each fault's name."""
+    """The network of one terminal. Without a seed its faults are random; `counts` has their number by name."""
 
-    def __init__(self, probability: float, seed: str, counts: Counter[str]) -> None:
+    def __init__(self, probability: float, seed: str | None, counts: Counter[str]) -> None:
         self.probability, self._counts = probability, counts
         self._chance = random.Random(seed)  # noqa: S311 - no secret
         self._passing = asyncio.Event()

@@ -8,6 +8,7 @@ again from the start, with one message in twenty lost, doubled, late or reordere
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paydesk.sandbox.terminals import scripts
@@ -54,8 +55,8 @@ class Playlist:
         raise AssertionError("the number is smaller than the sum")
 
 
-def parse(text: str) -> Playlist:
-    """Parse a playlist; a single script is one too. Raises `ValueError` that says what is wrong."""
+def parse(text: str, named: Mapping[str, Playlist] | None = None) -> Playlist:
+    """Parse a playlist, a single script, or one of these names. Raises `ValueError` that says what is wrong."""
     flaky = 0.0
     first, _, rest = text.partition(":")
     if first == "flaky":
@@ -65,6 +66,8 @@ def parse(text: str) -> Playlist:
         text = text or "approve"
         if not 0 < flaky < 1:
             raise ValueError(f"the probability of flaky is {probability}; it must be above 0 and below 1, such as 0.05")
+    if named and text in named:
+        return Playlist(named[text].parts, flaky)
     parts = text.split(",")
     if len(parts) > PARTS_MAX:
         raise ValueError(f"{len(parts)} scripts in a list exceed the limit of {PARTS_MAX}")

@@ -37,7 +37,7 @@ class Terminal:
         journal: Journal,
         pace: Pace | None = None,
         *,
-        seed: str = "",
+        seed: str | None = None,
         counts: Counter[str] | None = None,
     ) -> None:
         self._seed, self._counts = seed, Counter[str]() if counts is None else counts
@@ -81,8 +81,7 @@ class Terminal:
         if self._client.network is not None:
             self._client.network.probability = probability
         elif probability:
-            seed = f"{self._seed}:{self._journal.terminal_id}"
-            self._client.network = FlakyNetwork(probability, seed, self._counts)
+            self._client.network = FlakyNetwork(probability, self._seed, self._counts)
 
     async def _run(self) -> None:
         try:
