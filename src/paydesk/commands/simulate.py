@@ -113,7 +113,6 @@ def _allow_open_files(count: int) -> None:
 
 async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> Mapping[str, int]:
     import aiohttp
-
     import structlog
 
     from paydesk import node

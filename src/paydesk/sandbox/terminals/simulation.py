@@ -127,8 +127,8 @@ class Simulation:
     async def _end_orders(self) -> None:
         """Let orders in progress end, for some seconds: a permit would keep its terminal from being removed."""
         deadline = time.monotonic() + LAST_ORDERS_SECONDS_MAX
-        while self._fleet.paying and time.monotonic() < deadline:
-            await asyncio.sleep(WATCH_SECONDS / 10)  # noqa: ASYNC110 - sums over the terminals have no event
+        while self._fleet.paying and time.monotonic() < deadline:  # noqa: ASYNC110 - such a sum has no event
+            await asyncio.sleep(WATCH_SECONDS / 10)
 
     async def _remove(self) -> None:
         kept: dict[str, str] = {}
