@@ -12,7 +12,7 @@ import msgspec
 
 from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
-from paydesk.terminals.store import Kind
+from paydesk.terminals.schemas import Kind
 
 # An order outlives its terminal, so the terminal may be missing.
 FIND = """
