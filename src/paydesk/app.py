@@ -14,7 +14,7 @@ from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.signals import Signals
 from paydesk.core.throttle_log import ThrottleLog
-from paydesk.device.authorizing import Authorizations
+from paydesk.device.authorizations import Authorizations
 from paydesk.device.gateway import Gateway
 from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness

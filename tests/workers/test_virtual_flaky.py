@@ -144,7 +144,7 @@ async def test_flaky_terminals_pay_every_order(service: DeviceService) -> None:
     """At a third of all messages: each order is paid, and charged once."""
     fleet = Fleet(service.base_url, None, QUICK)
     await fleet.start()
-    await fleet.add("T__1", "PDT-1", "flaky:0.33:approve:0s", "7")
+    await fleet.add("T__1", "PDT-1", "flaky:0.33:approve:0s", seed="7")
     for number in range(15):
         lease = await _paid(service, f"L{number}")
         assert [result["outcome"] for result in lease.results.values()] == ["approved"]

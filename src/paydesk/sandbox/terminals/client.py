@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 CALL_SECONDS_MAX = 10.0
+AUTHORIZE_SECONDS_MAX = 35.0
+"""The service gives the acquirer 25 s."""
 
 
 class ServiceUnavailable(Exception):
@@ -140,6 +142,10 @@ class DeviceClient:
     async def authorize(self, request: dict[str, Any]) -> Reply:
         """Request the authorization from the simulated acquirer, under the payment's id."""
         return await self._send("POST", "/virtual/v1/acquirer/payments", request, CALL_SECONDS_MAX)
+
+    async def authorize_by_service(self, lease_id: str, request: dict[str, Any]) -> Reply:
+        """Have the service request the authorization, as terminals of kind `service` do."""
+        return await self._in_session("POST", f"/leases/{lease_id}/authorize", request, AUTHORIZE_SECONDS_MAX)
 
     def is_before(self, until: str) -> bool:
         """Whether the instant lies in the future by the service's clock, as estimated from its answers."""

@@ -19,6 +19,7 @@ from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Journal, MemoryJournal
 from paydesk.sandbox.terminals.terminal import Terminal
+from paydesk.terminals.schemas import Kind
 
 if TYPE_CHECKING:
     import aiohttp
@@ -61,7 +62,9 @@ class Fleet:
             if journal is not None:
                 self._run(journal)
 
-    async def add(self, terminal_id: str, device_token: str, script: str, seed: str | None = None) -> None:
+    async def add(
+        self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal", seed: str | None = None
+    ) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
         `seed` makes the faults of a flaky network repeatable. Returns after the first hello, at most after 5 s; then it
@@ -74,10 +77,10 @@ class Fleet:
             self._seeds[terminal_id] = seed
         if path is None:
             previous = self._journals.get(terminal_id)
-            journal: Journal = MemoryJournal(terminal_id, token, normalized)
+            journal: Journal = MemoryJournal(terminal_id, token, normalized, kind=kind)
         else:
             previous = await asyncio.to_thread(journals.read, path)
-            journal = Journal(path, terminal_id, token, normalized)
+            journal = Journal(path, terminal_id, token, normalized, kind=kind)
         if previous is not None:
             journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
         await journal.save()

@@ -16,6 +16,7 @@ import structlog
 
 from paydesk.core import atomic_file
 from paydesk.core.secrets import Secret
+from paydesk.terminals.schemas import Kind
 
 OFFERED, ACKNOWLEDGED, AUTHORIZING = "offered", "acknowledged", "authorizing"
 
@@ -44,12 +45,13 @@ class _File(msgspec.Struct):
     device_token: str
     script: str
     entries: list[Entry]
+    kind: Kind = "terminal"
     orders: int = 0
     latest: str = ""
 
 
 class Journal:
-    """The journal of one terminal: its script, its device token, and `entries`, its leases by id.
+    """The journal of one terminal: its kind, script and device token, and `entries`, its leases by id.
 
     `orders` is how many orders the terminal was offered, `latest` the lease of the last one.
     """
@@ -62,10 +64,10 @@ class Journal:
         script: str,
         entries: Iterable[Entry] = (),
         *,
-        orders: int = 0,
-        latest: str = "",
+        kind: Kind = "terminal",
     ) -> None:
-        self.orders, self.latest = orders, latest
+        self.kind: Kind = kind
+        self.orders, self.latest = 0, ""
         self.path, self.terminal_id, self.device_token, self.script = path, terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
         self._lock = asyncio.Lock()
@@ -98,8 +100,8 @@ class Journal:
         async with self._lock:
             entries, script = dict(self.entries), script or self.script
             change(entries)
-            token = self.device_token.reveal()
-            file = _File(self.terminal_id, token, script, list(entries.values()), self.orders, self.latest)
+            token, listed = self.device_token.reveal(), list(entries.values())
+            file = _File(self.terminal_id, token, script, listed, self.kind, self.orders, self.latest)
             writing = asyncio.ensure_future(self._replace(msgspec.json.encode(file)))
             try:
                 await asyncio.shield(writing)
@@ -118,8 +120,8 @@ class MemoryJournal(Journal):
     For load tests: thousands of terminals would wait for the disk.
     """
 
-    def __init__(self, terminal_id: str, device_token: Secret, script: str) -> None:
-        super().__init__(Path(), terminal_id, device_token, script)
+    def __init__(self, terminal_id: str, device_token: Secret, script: str, kind: Kind = "terminal") -> None:
+        super().__init__(Path(), terminal_id, device_token, script, kind=kind)
 
     async def _write(self, change: Callable[[dict[str, Entry]], object], script: str | None = None) -> None:
         entries = dict(self.entries)
@@ -146,4 +148,6 @@ def read(path: Path) -> Journal | None:
         _log.error("journal_invalid", renamed_to=str(renamed), reason=str(error))
         return None
     token = Secret(file.device_token)
-    return Journal(path, file.terminal_id, token, file.script, file.entries, orders=file.orders, latest=file.latest)
+    journal = Journal(path, file.terminal_id, token, file.script, file.entries, kind=file.kind)
+    journal.orders, journal.latest = file.orders, file.latest
+    return journal

@@ -46,7 +46,7 @@ class Watcher(Protocol):
         """So many terminals of a phase are done."""
 
     def state(self, figures: dict[str, int]) -> None:
-        """The figures of the running terminals, each second."""
+        """What the running terminals do, each second."""
 
     def note(self, message: str) -> None:
         """Something that the person should know."""
@@ -102,7 +102,8 @@ class Simulation:
         if not numbers:
             return
         seller_id = self._plan.seller_id or await self._only_seller()
-        self._pairing = Pairing(self._service, seller_id, self._plan.kind or await self._service.kind())
+        kind = self._plan.kind or await self._service.kind()
+        self._pairing = Pairing(self._service, seller_id, kind)
         await self._pairing.open()
 
         async def add(number: int) -> None:
@@ -112,7 +113,8 @@ class Simulation:
             paired = await self._pairing.pair()
             self._paired.append(paired)
             seed = None if self._plan.seed is None else f"{self._plan.seed}:{number}"
-            await self._fleet.add(paired.terminal_id, paired.device_token, str(self._plan.playlist), seed)
+            script = str(self._plan.playlist)
+            await self._fleet.add(paired.terminal_id, paired.device_token, script, kind=kind, seed=seed)
 
         await self._each("pairing", add, numbers)
 
