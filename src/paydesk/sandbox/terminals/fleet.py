@@ -110,8 +110,10 @@ class Fleet:
 
     async def remove(self, terminal_id: str) -> None:
         """Stop the terminal, if it was started, and delete its journal."""
-        if terminal_id in self._terminals:
-            await self._end(terminal_id)
+        await self._end(terminal_id)
+        self._journals.pop(terminal_id, None)
+        self._seeds.pop(terminal_id, None)
+        if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
     async def stop(self) -> None:

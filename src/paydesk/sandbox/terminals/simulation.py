@@ -141,6 +141,7 @@ class Simulation:
         async def remove(terminal: Paired) -> None:
             try:
                 await pairing.remove(terminal)
+                await self._fleet.remove(terminal.terminal_id)
             except Refused as refused:
                 kept[terminal.terminal_id] = str(refused)
 
