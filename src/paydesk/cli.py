@@ -19,6 +19,7 @@ from paydesk.commands import (
     pay,
     running,
     sellers,
+    simulate,
     slot,
     terminals,
 )
@@ -46,6 +47,7 @@ app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
 command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)
 command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
+command(terminals.app, "simulate", *simulate.EXAMPLES)(simulate.simulate)
 
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
