@@ -8,6 +8,7 @@ from typing import Any
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, operator
+from pairing_scene import ask_to_pair
 from paydesk.operation import Operation
 from service import Reply, Service
 
@@ -24,6 +25,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_stores": {"seller_id": "$seller", "name": "Main street"},
     "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
     "operator_create_terminals": {},
+    "operator_approve_pairing": {"seller_id": "$seller"},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
@@ -70,6 +72,8 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         "reversal_id": NO_ID,
         "operator_id": one.operator_id,
     }
+    if "{user_code}" in operation.path:
+        paths["user_code"] = (await ask_to_pair(service))["user_code"]
     if "{order_id}" in operation.path:
         paths["order_id"] = (await service.create(await service.terminal())).body["id"]
     return paths
@@ -136,6 +140,30 @@ async def _unknown_seller(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "seller_id": int(UNKNOWN_NUMBER)})
 
 
+@TABLE.way("operator_approve_pairing/seller_not_found")
+async def _pairing_with_unknown_seller(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"seller_id": int(UNKNOWN_NUMBER)})
+
+
+@TABLE.way("pairing_not_found")
+async def _unknown_code(attempt: Attempt) -> Reply:
+    return await attempt.at(user_code="BBBB-BBBB").send()
+
+
+@TABLE.way("terminal_already_paired")
+async def _paired_before(attempt: Attempt) -> Reply:
+    codes = await ask_to_pair(attempt.service, (await attempt.service.terminal()).id)
+    return await attempt.at(user_code=codes["user_code"]).send()
+
+
+@TABLE.way("operator_approve_pairing/in_use")
+async def _busy_terminal(attempt: Attempt) -> Reply:
+    terminal = await attempt.service.terminal()
+    assert (await attempt.service.create(terminal)).status == 201
+    codes = await ask_to_pair(attempt.service, terminal.id)
+    return await attempt.at(user_code=codes["user_code"]).send(body={**attempt.body, "replace": True})
+
+
 @TABLE.way("store_not_found")
 async def _unknown_store(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "store_id": int(UNKNOWN_NUMBER)})
@@ -143,7 +171,7 @@ async def _unknown_store(attempt: Attempt) -> Reply:
 
 @TABLE.way("pos_not_found")
 async def _unknown_pos(attempt: Attempt) -> Reply:
-    return await attempt.send(body={"pos_id": int(UNKNOWN_NUMBER)})
+    return await attempt.send(body={**attempt.body, "pos_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("pos_taken")

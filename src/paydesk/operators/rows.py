@@ -61,7 +61,7 @@ class Resource:
 
     def reading(self, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `GET` of the resource."""
-        return self._row("GET", "get", handler, summary, transaction="heavy", **more)
+        return self._row("GET", "get", handler, summary, **{"transaction": "heavy", **more})
 
     def changing(self, handler: Handler, body: type[BaseModel], summary: str, *errors: ErrorKind) -> Operation:
         """Return `PATCH` of the resource."""

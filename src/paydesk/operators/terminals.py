@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
+from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
@@ -12,9 +14,10 @@ from paydesk.operators import audit
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
 from paydesk.operators.lists import pages
 from paydesk.operators.schemas import TerminalRequest
-from paydesk.storage.database import Row, Transaction
+from paydesk.orders import store as orders
+from paydesk.storage.database import Transaction
 from paydesk.terminals import store, stores
-from paydesk.terminals.schemas import OperatingMode, SettableMode
+from paydesk.terminals.schemas import Kind, OperatingMode, SettableMode
 from paydesk.terminals.store import Terminal
 from paydesk.terminals.stores import Pos
 
@@ -33,7 +36,9 @@ class TerminalDocument(Closed, frozen=True):
     pos_id: int
     live_mode: bool
     created_date: Time
+    kind: Kind
     script: str | None = None
+    tip_percentages: list[int] | None = None
     last_seen_date: Time | None = None
 
 
@@ -66,9 +71,26 @@ async def create(call: Call) -> Answer:
     return Answer(201, answer)
 
 
-def _present(row: Row) -> TerminalDocument:
-    terminal = Terminal(*row)
-    return TerminalDocument.of(terminal, id=terminal.terminal_id, live_mode=bool(terminal.live))
+def document_of(terminal: Terminal) -> TerminalDocument:
+    """Return the terminal as operators see it."""
+    tips = terminal.tip_percentages
+    return TerminalDocument.of(
+        terminal,
+        id=terminal.terminal_id,
+        live_mode=bool(terminal.live),
+        tip_percentages=None if tips is None else json.loads(tips),
+    )
+
+
+async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
+    """Raise an error of this kind that names the terminal's live order, if it has one."""
+    order = await orders.live_on_terminal(tx, seller_id, terminal_id)
+    if order is not None:
+        raise kind.with_reason(
+            "a live order",
+            f"{terminal_id} has the live order {order.order_id} ({order.status});"
+            f" wait for its end, or cancel it, before you {what}",
+        )
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
@@ -87,7 +109,8 @@ async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Termin
         operating_mode=body.operating_mode,
         script=body.script,
     )
-    assert terminal is not None, "the id is new, and the point of sale was found in this transaction"
+    if terminal is None:
+        raise POS_NOT_FOUND.with_reason("the point of sale was deleted meanwhile")
     return terminal
 
 
@@ -116,4 +139,4 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     return pos
 
 
-PAGES = pages(TerminalDocument, LIST, _present)
+PAGES = pages(TerminalDocument, LIST, lambda row: document_of(Terminal(*row)))

@@ -45,8 +45,12 @@ INSERT_POS = f"""INSERT INTO pos ({_POS})
 
 FIND_POS = f"SELECT {_POS} FROM pos WHERE seller_id = $1 AND pos_id = $2"
 
-# The lock that protects the rule of one PDV terminal per point of sale.
-LOCK_POS = "SELECT pos_id FROM pos WHERE seller_id = $1 AND pos_id = $2 FOR UPDATE"
+BY_EXTERNAL_ID = f"SELECT {_POS} FROM pos WHERE seller_id = $1 AND external_pos_id = $2"
+
+# The lock that protects the rule of one PDV terminal per point of sale, and a used point of sale from deletion.
+LOCK_POS = f"{FIND_POS} FOR UPDATE"
+
+LOCK_STORE = f"SELECT {_STORE} FROM stores WHERE seller_id = $1 AND store_id = $2 FOR UPDATE"
 
 
 async def create_store(tx: Transaction, seller_id: int, name: str, now_ms: int) -> Store:
@@ -65,6 +69,8 @@ async def create_pos(
     tx: Transaction, seller_id: int, store_id: int, external_pos_id: str, name: str, now_ms: int
 ) -> Pos | None:
     """Insert a point of sale; return None if the seller has no such store or the external id is taken."""
+    if await lock_store(tx, seller_id, store_id) is None:
+        return None
     row = await tx.one(INSERT_POS, seller_id, _new_id(), store_id, external_pos_id, name, now_ms)
     return Pos(*row) if row else None
 
@@ -75,9 +81,22 @@ async def find_pos(tx: Transaction, seller_id: int, pos_id: int) -> Pos | None:
     return Pos(*row) if row else None
 
 
-async def lock_pos(tx: Transaction, seller_id: int, pos_id: int) -> None:
-    """Lock the point of sale until the transaction ends."""
-    await tx.one(LOCK_POS, seller_id, pos_id)
+async def by_external_id(tx: Transaction, seller_id: int, external_pos_id: str) -> Pos | None:
+    """Return the point of sale with the seller's own id for it, or None."""
+    row = await tx.one(BY_EXTERNAL_ID, seller_id, external_pos_id)
+    return Pos(*row) if row else None
+
+
+async def lock_pos(tx: Transaction, seller_id: int, pos_id: int) -> Pos | None:
+    """Return the point of sale, locked until the transaction ends, or None."""
+    row = await tx.one(LOCK_POS, seller_id, pos_id)
+    return Pos(*row) if row else None
+
+
+async def lock_store(tx: Transaction, seller_id: int, store_id: int) -> Store | None:
+    """Return the store, locked until the transaction ends, or None."""
+    row = await tx.one(LOCK_STORE, seller_id, store_id)
+    return Store(*row) if row else None
 
 
 def _new_id() -> int:
