@@ -103,6 +103,12 @@ SELECT digest, answer_status, answer FROM results
 
 COUNT_RESULTS = "SELECT COUNT(*) FROM results WHERE seller_id = $1 AND lease_id = $2"
 
+# Evidence that the acquirer was called, whatever the terminal's journal says: an authorization that the service
+# requested for the terminal, or a result.
+MAY_BE_CHARGED = """
+SELECT 1 WHERE EXISTS (SELECT 1 FROM lease_authorizations WHERE seller_id = $1 AND lease_id = $2)
+            OR EXISTS (SELECT 1 FROM results WHERE seller_id = $1 AND lease_id = $2)"""
+
 INSERT_RESULT = """
 INSERT INTO results (seller_id, lease_id, result_id, digest, outcome, verdict, body, answer_status, answer, created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"""
@@ -178,6 +184,11 @@ async def count_results(tx: Transaction, order: Order) -> int:
     row = await tx.one(COUNT_RESULTS, order.seller_id, order.ulid)
     assert row is not None, "an aggregate has a row"
     return int(row[0])
+
+
+async def may_be_charged(tx: Transaction, order: Order) -> bool:
+    """Return whether the database has evidence that the acquirer was called for the order's lease."""
+    return await tx.one(MAY_BE_CHARGED, order.seller_id, order.ulid) is not None
 
 
 async def insert_result(

@@ -34,7 +34,12 @@ class Entry(msgspec.Struct, frozen=True):
     result_id: str = ""
     result: dict[str, Any] | None = None
     presented: dict[str, Any] | None = None
-    """The presented card, written before the acquirer is called: from then on the payment may have been charged."""
+    """The presented card, written before the acquirer is called."""
+
+    @property
+    def sent(self) -> bool:
+        """Whether the acquirer may have been called, so that the payment may have been charged."""
+        return self.presented is not None
 
 
 class _File(msgspec.Struct):
