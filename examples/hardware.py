@@ -16,7 +16,8 @@ BUYER_SECONDS = float(os.environ.get("BUYER_SECONDS", "1"))
 LAST_DIGITS = os.environ.get("LAST_DIGITS", "5682")
 """The last digits of the test card: 5682 is approved, 9002 is declined. docs/simulator.md lists all."""
 
-asked_at: dict[str, float] = {}
+requests: dict[str, float] = {}
+"""By order: when its card was requested."""
 
 
 def send(method: str, url: str, body: Json | None = None, token: str = "", seconds: float = 10) -> tuple[int, Json]:
@@ -40,7 +41,8 @@ def send(method: str, url: str, body: Json | None = None, token: str = "", secon
 
 def read_card(order: Json) -> Json | None:
     """Return the payment method and the masked card; None until the buyer presents a card."""
-    if time.monotonic() < asked_at.setdefault(order["id"], time.monotonic()) + BUYER_SECONDS:
+    requested_at = requests.setdefault(order["id"], time.monotonic())
+    if time.monotonic() < requested_at + BUYER_SECONDS:
         return None
     card = {"first_digits": "423564", "last_digits": LAST_DIGITS, "entry_mode": "contactless"}
     return {"payment_method": {"id": "visa", "type": "credit_card", "installments": 1}, "card": card}

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ import pytest
 
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
+
+pytestmark = pytest.mark.sqlite_alone
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CLIENT_LINES_MAX = 200
@@ -34,8 +36,13 @@ terminal.Terminal(sys.argv[1], Path(sys.argv[2])).run()
 """
 """The client with a change: a kill at a certain moment, or a network that loses answers."""
 
-KILLED_AFTER_PERMIT = "terminal.datetime = type('Clock', (terminal.datetime,), {'fromisoformat': die})"
-"""The program ends with the permit's answer, before the journal says `sent`."""
+KILLED_AFTER_PERMIT = """
+send = terminal.send
+def send_or_die(*args):
+    answer = send(*args)
+    return die() if "until" in answer[1] else answer
+terminal.send = send_or_die
+"""
 
 KILLED_AFTER_CHARGE = """
 charge = terminal.charge
@@ -96,11 +103,11 @@ class Client:
     async def until(self, order_id: str, *statuses: str) -> dict[str, Any]:
         """Return the order once its payment has one of the detailed statuses."""
         async with asyncio.timeout(SECONDS_MAX):
-            while (order := await self.service.get(order_id))["transactions"]["payments"][0][
-                "status_detail"
-            ] not in statuses:
+            while True:
+                order = await self.service.get(order_id)
+                if order["transactions"]["payments"][0]["status_detail"] in statuses:
+                    return order
                 await asyncio.sleep(0.05)
-        return order
 
     async def charges(self) -> int:
         """Return how many payments the acquirer has."""
@@ -128,3 +135,72 @@ async def test_pays_one_order_after_another(client: Client) -> None:
             assert order["transactions"]["payments"][0]["card"]["last_digits"] == "5682"
     assert client.journal() == []
     assert await client.charges() == 3
+
+
+async def test_declined_card(client: Client) -> None:
+    """The reason reaches the order."""
+    async with client.run(LAST_DIGITS="9002"):
+        order = await client.until(await client.order(), "insufficient_amount")
+    assert order["status"] == "failed"
+    assert client.journal() == []
+
+
+async def test_cancel_before_the_permit(client: Client) -> None:
+    """A cancel while the buyer looks for the card ends the order, and the terminal takes the next one."""
+    async with client.run(BUYER_SECONDS="3"):
+        order_id = await client.order()
+        await client.until(order_id, "at_terminal")
+        reply = await client.service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
+        assert reply.status == 202
+        order = await client.until(order_id, "canceled_by_api")
+        assert order["status"] == "canceled"
+        await client.until(await client.order(), "accredited")
+    assert await client.charges() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "is_sent"),
+    [(KILLED_AFTER_PERMIT, False), (KILLED_AFTER_CHARGE, True)],
+    ids=["before the acquirer", "before the acquirer's answer"],
+)
+async def test_killed_after_the_permit(client: Client, change: str, *, is_sent: bool) -> None:
+    """The next start pays the order once: it continues if nothing was sent, else the acquirer has the outcome."""
+    async with client.run(change) as killed:
+        order_id = await client.order()
+        assert await asyncio.wait_for(killed.wait(), SECONDS_MAX) == -signal.SIGKILL
+    (entry,) = client.journal()
+    assert (entry["last_step"], entry["sent"]) == ("authorizing", is_sent)
+    assert (await client.service.get(order_id))["status"] == "at_terminal"
+    async with client.run():
+        await client.until(order_id, "accredited")
+        await client.until(await client.order(), "accredited")
+    assert await client.charges() == 2
+
+
+async def test_killed_with_a_result(client: Client) -> None:
+    """The result is sent after the restart, under the id that the journal has."""
+    async with client.run("terminal.Terminal.send_results = die") as killed:
+        order_id = await client.order()
+        assert await asyncio.wait_for(killed.wait(), SECONDS_MAX) == -signal.SIGKILL
+    assert client.journal()[0]["result"]["outcome"] == "approved"
+    async with client.run():
+        await client.until(order_id, "accredited")
+    assert await client.charges() == 1
+
+
+async def test_every_answer_lost_once(client: Client) -> None:
+    """Each call about a payment is repeated, and has one effect."""
+    async with client.run(ANSWERS_LOST):
+        await client.until(await client.order(), "accredited")
+    assert await client.charges() == 1
+
+
+async def test_later_start_replaces_the_session(client: Client) -> None:
+    """The earlier program ends with the reason."""
+    async with client.run() as first:
+        await client.until(await client.order(), "accredited")
+        async with client.run():
+            printed, _ = await asyncio.wait_for(first.communicate(), SECONDS_MAX)
+            assert b"newer session" in printed
+            assert first.returncode == 1
+            await client.until(await client.order(), "accredited")
