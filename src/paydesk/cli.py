@@ -11,6 +11,7 @@ from paydesk import __version__
 from paydesk.commands import (
     apps,
     authorize,
+    conformance,
     development,
     maintenance,
     operators,
@@ -47,6 +48,7 @@ app.add_typer(sellers.app, name="sellers")
 app.add_typer(apps.grants, name="grants")
 app.add_typer(terminals.stores, name="stores")
 app.add_typer(terminals.pos, name="pos")
+terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(apps.subscriptions, name="subscriptions")
 app.add_typer(orders.app, name="orders")
