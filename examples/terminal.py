@@ -20,7 +20,7 @@ NOTHING_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 
 
 class Terminal:
-    """One start of the terminal. Its journal has the device token and an entry for each lease (7)."""
+    """One start of the terminal. Its journal has the device token and an entry for each lease (5)."""
 
     def __init__(self, base_url: str, journal: Path) -> None:
         self.base_url, self.journal, self.boot_id = base_url, journal, str(uuid4())
@@ -126,7 +126,7 @@ class Terminal:
                 time.sleep(max(0, started + 1 - time.monotonic()))
 
     def pay(self) -> None:
-        """Continue the payment until it has a result, or until a card must be presented (4, 5)."""
+        """Continue the payment until it has a result, or until a card must be presented (4)."""
         entry = self.entries.get(self.lease_id)
         if entry is None or entry["sent"] or "result" in entry:
             self.lease_id = ""
@@ -168,7 +168,7 @@ class Terminal:
         return [entry for entry in self.entries.values() if "result" in entry]
 
     def send_results(self) -> None:
-        """Send the results until the service has recorded them, with pauses of 1, 2, 4 … 60 s (6)."""
+        """Send the results until the service has recorded them, with pauses of 1, 2, 4 … 60 s (4)."""
         for entry in self.results() if time.monotonic() >= self.send_again_at else ():
             path = f"/leases/{entry['lease_id']}/results/{entry['result_id']}"
             try:
@@ -185,13 +185,14 @@ class Terminal:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("base_url")
+    parser.add_argument("base_url", nargs="?", default=os.environ.get("PAYDESK_BASE_URL", "http://127.0.0.1:8377"))
     parser.add_argument("--journal", type=Path, default=Path("terminal.json"))
     parser.add_argument("--serial", default="4711")
     parser.add_argument("--pair", action="store_true", help="pair again, for a new device token")
     options = parser.parse_args()
     os.umask(0o077)  # The journal has the device token.
     terminal = Terminal(options.base_url, options.journal)
+    terminal.token = os.environ.get("PAYDESK_DEVICE_TOKEN", terminal.token)
     if options.pair or not terminal.token:
         terminal.pair("EXAMPLE", options.serial)
     terminal.run()

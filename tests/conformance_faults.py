@@ -130,4 +130,3 @@ FAULTS: dict[str, tuple[Plant, str]] = {
     )
 }
 """By name: how the fault is planted, and the case or rule that finds it."""
-

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from conftest import short_and_long
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
 
@@ -204,3 +205,25 @@ async def test_later_start_replaces_the_session(client: Client) -> None:
             assert b"newer session" in printed
             assert first.returncode == 1
             await client.until(await client.order(), "accredited")
+
+
+CASES = ("payment", "cancel-wins", "result-answer-lost", "restart-permitted", "restart-hold")
+KIT_SECONDS_MAX = 300
+
+
+@pytest.mark.parametrize("cases", short_and_long(CASES, ()), ids=lambda cases: f"{len(cases) or 'all'} cases")
+async def test_passes_the_conformance_kit(cases: tuple[str, ...], tmp_path: Path) -> None:
+    """The kit starts and restarts the program; every case holds."""
+    client = f"{sys.executable} {EXAMPLES / 'terminal.py'} --journal {tmp_path / 'journal.json'}"
+    only = [word for case in cases for word in ("--only", case)]
+    kit = await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("paydesk"),
+        *("terminals", "conformance", "--json", "--listen", "127.0.0.1:0", "--run", client, *only),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    printed, messages = await asyncio.wait_for(kit.communicate(), KIT_SECONDS_MAX)
+    assert kit.returncode == 0, messages.decode()
+    played = json.loads(printed)
+    assert {case["status"] for case in played} == {"held"}, played
+    assert set(cases) <= {case["name"] for case in played}
