@@ -26,7 +26,7 @@ async def owner(service: Service) -> Operator:
 
 
 async def test_terminal_is_paired_with_a_code(service: Service, owner: Operator) -> None:
-    """The operator sees what asks to be paired; the terminal gets a token that works, and nobody gets it again."""
+    """The operator sees what asks to be paired. The token is returned until its first use."""
     codes = await ask_to_pair(service, PAIRED)
     assert (codes["expires_in"], codes["interval"], "verification_uri" in codes) == (300, 3, False)
     assert await refused(service, codes) == (400, "authorization_pending")

@@ -74,7 +74,7 @@ ADVICE = {
     "authorization_pending": "Poll again after the interval.",
     "slow_down": "Add 5 seconds to the interval, and poll again.",
     "expired_token": "Begin a new pairing with `POST /device/v1/pairings`.",
-    "access_denied": "Stop polling, and tell the person at the terminal.",
+    "access_denied": "Stop polling, and show at the terminal that the pairing was denied.",
     "precondition_failed": "Leave at most one terminal in PDV mode at each point of sale.",
     "stale_session": "Stop: a later start of this terminal has a newer session. Only results are still accepted.",
     "lease_not_found": "Delete the lease; it does not belong to this terminal.",

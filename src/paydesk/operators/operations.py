@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
     applications,
@@ -13,7 +12,6 @@ from paydesk.operators import (
     operator_accounts,
     orders,
     outcomes,
-    pairings,
     schemas,
     sellers,
     stores,
@@ -21,11 +19,10 @@ from paydesk.operators import (
     terminals,
 )
 from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
-from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
-from paydesk.terminals.pairing_codes import USER_CODE_PATTERN
 
 _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
@@ -51,8 +48,6 @@ _OPERATOR = Resource(
 _GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
 _ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
 _REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
-_PAIRING = Resource("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
-_WRONG_CODES = "An operator may send five wrong codes a minute."
 
 OPERATIONS = (
     listing("applications", applications.PAGES),
@@ -196,45 +191,7 @@ OPERATIONS = (
         development=True,
         errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
     ),
-    _PAIRING.reading(
-        pairings.get,
-        "Get the terminal that shows a code",
-        name="operator_get_pairing",
-        answer=pairings.PairingDocument,
-        transaction="none",
-        description=f"The code is valid for 5 minutes and is used once. {_WRONG_CODES}",
-    ),
-    creating(
-        "pairings/{user_code}",
-        pairings.approve,
-        schemas.PairingApproval,
-        terminals.TerminalDocument,
-        name="operator_approve_pairing",
-        summary="Pair the terminal that shows a code with a seller",
-        path_pattern=USER_CODE_PATTERN,
-        transaction="none",
-        description=(
-            "The terminal gets its device token with its next poll. It takes orders once its `operating_mode` is set."
-            f" {_WRONG_CODES}"
-        ),
-        errors=(
-            PAIRING_NOT_FOUND,
-            errors.SELLER_NOT_FOUND,
-            PROPERTY_VALUE,
-            TERMINAL_ALREADY_PAIRED,
-            errors.IN_USE,
-            errors.STORE_NOT_FOUND,
-            errors.POS_NOT_FOUND,
-        ),
-    ),
-    _PAIRING.deleting(
-        pairings.deny,
-        "Deny the pairing of the terminal that shows a code",
-        name="operator_deny_pairing",
-        status=204,
-        transaction="none",
-        description=f"The terminal gets `access_denied`. {_WRONG_CODES}",
-    ),
+    *TERMINAL_CHANGES,
     listing("subscriptions", subscriptions.PAGES),
     creating(
         "subscriptions",

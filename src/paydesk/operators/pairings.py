@@ -10,7 +10,7 @@ from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, places
 from paydesk.operators.errors import IN_USE, SELLER_NOT_FOUND
-from paydesk.operators.schemas import PairingApproval
+from paydesk.operators.terminal_schemas import PairingApproval
 from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
 from paydesk.storage.database import Transaction
 from paydesk.terminals import pairing_codes, pairing_store, registry, store

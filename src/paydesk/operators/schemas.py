@@ -15,7 +15,7 @@ from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.sandbox.terminals import scripts as virtual_scripts
-from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
+from paydesk.terminals.schemas import SettableMode
 from paydesk.webhooks.schemas import ACTIONS_OF
 
 LOOPBACK_ALLOWED = "loopback_allowed"
@@ -111,6 +111,8 @@ Password = Annotated[
         examples=["seven-lanterns-over-a-harbour"],
     ),
 ]
+Script = Annotated[str, AfterValidator(_script), Field(examples=["approve"])]
+ExternalPosId = Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),
@@ -192,7 +194,7 @@ class PosRequest(Model):
 
     seller_id: Id = Field(examples=[1160535239])
     store_id: Id = Field(examples=[47792478])
-    external_pos_id: Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
+    external_pos_id: ExternalPosId
     name: Name | None = None
 
 
@@ -201,29 +203,8 @@ class TerminalRequest(Model):
 
     seller_id: Id | None = None
     pos_id: Id | None = None
-    script: Annotated[str, AfterValidator(_script), Field(examples=["approve"])] = "approve"
+    script: Script = "approve"
     operating_mode: SettableMode = "PDV"
-
-
-class PairingApproval(Model):
-    """`POST /operator/v1/pairings/{user_code}`.
-
-    Of a terminal that is paired anew, `kind`, `live_mode` and the point of sale stay unless they are sent.
-    """
-
-    seller_id: Id = Field(examples=[1160535239])
-    store_id: Id | None = None
-    pos_id: Id | None = Field(
-        None,
-        description="Without it, a point of sale named after the terminal, in the store or the seller's first one.",
-    )
-    kind: Kind | None = Field(
-        None, description="`terminal`, the default, asks the acquirer itself; `service` does not."
-    )
-    live_mode: bool | None = Field(
-        None, description=f"Whether it takes live orders; true by default, but false for `{VIRTUAL_MODEL}`."
-    )
-    replace: bool = Field(False, description="Pair anew a terminal that the seller is paired with already.")
 
 
 class SubscriptionRequest(Model):

@@ -16,7 +16,9 @@ REPLACE = """UPDATE terminals SET live = $3, store_id = $4, pos_id = $5, kind = 
        operating_mode = 'UNDEFINED', script = NULL
     WHERE seller_id = $1 AND terminal_id = $2"""
 
-MOVE = "UPDATE terminals SET store_id = $3, pos_id = $4 WHERE seller_id = $1 AND terminal_id = $2"
+MOVE = """UPDATE terminals SET pos_id = $3,
+       store_id = (SELECT store_id FROM pos WHERE seller_id = $1 AND pos_id = $3)
+    WHERE seller_id = $1 AND terminal_id = $2"""
 
 SET_TIPS = "UPDATE terminals SET tip_percentages = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
@@ -43,9 +45,9 @@ async def replace(
     tx.notify(f"terminal:{terminal_id}")
 
 
-async def move(tx: Transaction, seller_id: int, terminal_id: str, store_id: int, pos_id: int) -> None:
-    """Move the terminal to another point of sale."""
-    await tx.run(MOVE, seller_id, terminal_id, store_id, pos_id)
+async def move(tx: Transaction, seller_id: int, terminal_id: str, pos_id: int) -> None:
+    """Move the terminal to another point of sale, which the caller has locked."""
+    await tx.run(MOVE, seller_id, terminal_id, pos_id)
 
 
 async def set_tips(tx: Transaction, seller_id: int, terminal_id: str, percentages: Sequence[int]) -> None:

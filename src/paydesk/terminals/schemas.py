@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
-from paydesk.core.model import NO_CARD_NUMBER, Model, rule
+from paydesk.core.model import Model, rule
 from paydesk.core.response import Count, Response
 
 ITEMS_MAX = 50
@@ -48,9 +48,8 @@ class PairingRequest(Model):
         str,
         Field(pattern="^[A-Z0-9_]{1,40}$", examples=["NEWLAND_N950"]),
         rule("must not contain two underscores in a row", lambda text: "__" not in text),
-        NO_CARD_NUMBER,
     ]
-    serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"]), NO_CARD_NUMBER]
+    serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"])]
 
 
 class PairingTokenRequest(Model):
