@@ -95,5 +95,5 @@ ADVICE = {
     "too_many_secrets": "Remove a secret, or expire all others at once with `others_expire_in`: `0s`.",
     "external_pos_id_taken": "Use the existing point of sale, or another external_pos_id.",
     "pos_taken": "Send another pos_id, or none to create a point of sale; or set the other terminal to STANDALONE.",
-    "cannot_release_terminal": "Read `details`: it has what the order waits for and until when. Then set its outcome, if needed.",
+    "cannot_release_terminal": "Read `details`: it has what the order waits for, and until when.",
 }
