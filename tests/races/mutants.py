@@ -257,6 +257,15 @@ MUTANTS = (
     ),
     Mutant(
         "Cancel and the authorization permit exclude each other",
+        "an operator releases a terminal after the permit",
+        "orders/status.py",
+        '*BEFORE_CHECK),\n    (CANCELED_BY_API,),\n    "order.canceled",\n    before_authorization=True,\n',
+        '*BEFORE_CHECK),\n    (CANCELED_BY_API,),\n    "order.canceled",\n    before_authorization=False,\n',
+        RELEASE,
+        "authorize",
+    ),
+    Mutant(
+        "Cancel and the authorization permit exclude each other",
         "authorization is permitted after a cancel request",
         "orders/store.py",
         "AND {in_states(status.AT_TERMINAL)}\n   AND permitted_ms IS NULL",
