@@ -56,7 +56,7 @@ AUTHORIZE_MUTANTS = (
         "            await outcomes.reverse_late_approval(change, order, outcome)\n",
         "            pass\n",
         RACES,
-        "operators_decline and sqlite",
+        "terminals_decline and True and sqlite",
     ),
     Mutant(
         "An approved payment is never lost: processed, or reversed",
