@@ -14,7 +14,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.invariants import check
 from paydesk.jobs import JobWorker
 from paydesk.payments import inquiries, reversals
-from paydesk.payments.acquirer import Acquirers, Card, InquiryResult, Outcome, Payment
+from paydesk.payments.acquirer import Acquirers, Card, InquiryResult, Outcome, Payment, Unknown
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.settings import Settings
@@ -46,6 +46,7 @@ class WatchedAcquirer:
     blobs: list[bytes] = field(default_factory=list)
     may_charge: asyncio.Event = field(default_factory=_set)
     may_answer: asyncio.Event = field(default_factory=_set)
+    is_answer_lost: bool = False
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     charged: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -58,7 +59,7 @@ class WatchedAcquirer:
         outcome = self.answers.popleft() if self.answers else await self.simulator.authorize(payment, card, blob=blob)
         self.charged.set()
         await self.may_answer.wait()
-        return outcome
+        return Unknown("the answer was lost") if self.is_answer_lost else outcome
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """As the simulator."""

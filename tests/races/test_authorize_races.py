@@ -39,6 +39,8 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from service import KEYS, Device, Reply, Service, running
 
+DISCONNECTED_SECONDS = 0.2
+"""Until the service has noticed that a client has disconnected."""
 CANCELABLE = {"X-Allow-Cancelable-Status": "at_terminal"}
 ROUNDS = short_and_long(10, 60)
 
@@ -135,11 +137,12 @@ async def test_authorization_and_cancel_exclude_each_other(shop: Shop, rounds: i
     for _ in range(rounds):
         lease_id = await at_terminal(shop.device)
 
-        async def cancel(lease_id: str = lease_id, pause: float = moments.uniform(0, 0.01)) -> Reply:
-            await asyncio.sleep(pause)
-            return await service.cancel(f"ORD{lease_id}", headers=CANCELABLE)
-
-        reply, _ = await asyncio.gather(authorize(shop.device, lease_id), cancel())
+        requests = [authorize(shop.device, lease_id), service.cancel(f"ORD{lease_id}", headers=CANCELABLE)]
+        first, second = moments.sample((0, 1), 2)
+        begun = asyncio.create_task(requests[first])
+        await asyncio.sleep(moments.uniform(0, 0.004))
+        await asyncio.gather(begun, other := asyncio.create_task(requests[second]))
+        reply = begun.result() if first == 0 else other.result()
         charged = [row for row in await ledger(service) if row[0] == f"PAY{lease_id}"]
         if reply.status == 200:
             assert (reply.body["outcome"], len(charged)) == ("approved", 1)
@@ -177,6 +180,7 @@ async def test_a_client_that_disconnects_does_not_end_the_call(shop: Shop) -> No
         await shop.acquirer.entered.wait()
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
+    await asyncio.sleep(DISCONNECTED_SECONDS)
     shop.acquirer.may_answer.set()
     assert (await authorize(shop.device, lease_id)).body["outcome"] == "approved"
     assert len(shop.acquirer.charges) == 1
@@ -262,9 +266,11 @@ async def test_a_late_charge_is_blocked_by_the_inquirys_reversal(shop: Shop) -> 
     await is_consistent(shop.service)
 
 
-async def test_an_unanswered_call_of_an_ended_order_is_inquired(shop: Shop) -> None:
-    """The terminal reported a decline meanwhile; what was charged is reversed."""
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_an_approval_after_the_terminals_decline_is_reversed(shop: Shop, is_answered: bool) -> None:  # noqa: FBT001
+    """At once, or, if the call had no answer, after an inquiry."""
     shop.acquirer.may_answer.clear()
+    shop.acquirer.is_answer_lost = not is_answered
     lease_id, request = await begun(shop)
     declined = await shop.device.result(lease_id, outcome="declined", status_detail="high_risk")
     assert declined.status == 200
