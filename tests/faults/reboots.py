@@ -91,7 +91,7 @@ class Shop:
         self._process.wait()
 
     async def sell(self, terminal: Terminal) -> None:
-        """Create one order after another until told to stop."""
+        """Create one order after another until `stopping` is set."""
         while not self.stopping:
             reply = await self.created(terminal)
             if reply.status == 201:

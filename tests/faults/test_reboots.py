@@ -10,6 +10,7 @@ import pytest
 from faults.reboots import TERMINALS, reboot_often
 
 
+@pytest.mark.sqlite_alone
 @pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.slow)])
 async def test_no_terminal_is_held_after_a_reboot(
     times: int, database_url: str, tmp_path: Path, chance: random.Random
