@@ -78,6 +78,7 @@ async def _pair(opened: Bench, pause: Callable[[float], Awaitable[object]]) -> S
             seconds += 5 if answer["error"] == "slow_down" else 0
 
 
+@pytest.mark.slow  # It waits for the interval as a terminal must.
 async def test_a_terminal_that_pairs_itself_is_approved(opened: Bench) -> None:
     """It is slowed down once; then it gets a token, and orders of the kit."""
     token = await _pair(opened, asyncio.sleep)

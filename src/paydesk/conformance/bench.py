@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import tempfile
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from paydesk.conformance import service
 from paydesk.conformance.exchanges import Log
 from paydesk.conformance.kit import Kit, Patience, Say
-from paydesk.conformance.pairing import approve
+from paydesk.conformance.pairing import approving
 from paydesk.conformance.shop import Shop
 from paydesk.conformance.wire import Wire
 from paydesk.core.secrets import Secret
@@ -52,9 +51,5 @@ async def opened(listener: socket.socket, patience: Patience, say: Say) -> Async
                 host, port = listener.getsockname()[:2]
                 kit = Kit(log, wire, shop, patience, say)
                 base_url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-                approving = asyncio.create_task(approve(kit))
-                try:
+                with approving(kit):
                     yield Bench(kit, base_url, running.terminal_id, running.device_token, folder)
-                finally:
-                    approving.cancel()
-                    await asyncio.gather(approving, return_exceptions=True)

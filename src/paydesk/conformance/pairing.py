@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from paydesk.conformance.exchanges import Exchange
 from paydesk.conformance.kit import Kit
-from paydesk.conformance.wire import refuse
-
-APPROVAL_SECONDS = 3600.0
-SLOW_DOWN = "slow_down"
-POLLS_BEFORE_APPROVAL = 2
+from paydesk.conformance.wire import Answer, Forward, refuse
 
 
-async def approve(kit: Kit) -> None:
-    """Approve every pairing after two requests for its token; the first request of all gets `slow_down`."""
-    since = 0
-    with kit.wire.on("pairing-token", do=refuse(400, code=SLOW_DOWN), times=1):
-        while True:
-            begun = await kit.log.until(partial(_begun, kit, since), APPROVAL_SECONDS)
-            if begun is None:
-                continue
-            since = begun.number + 1
-            await kit.log.until(partial(_has_polled, kit, since), APPROVAL_SECONDS)
-            user_code = str(begun.answer["user_code"])
+@contextmanager
+def approving(kit: Kit) -> Iterator[None]:
+    """Answer the first request for a token with `slow_down`; approve the pairing of each later one before it."""
+    approved: set[str] = set()
+
+    async def approve(exchange: Exchange, forward: Forward) -> Answer:
+        user_code = _user_code(kit, exchange)
+        if user_code and user_code not in approved:
+            approved.add(user_code)
             refused = await kit.shop.pair(user_code)
             kit.say(f"The pairing {user_code} was refused: {refused}." if refused else f"Paired by {user_code}.")
+        return await forward()
+
+    slow_down = refuse(400, code="slow_down")
+    with kit.wire.on("pairing-token", do=slow_down, times=1), kit.wire.on("pairing-token", do=approve):
+        yield
 
 
-def _begun(kit: Kit, since: int) -> Exchange | None:
-    return next((each for each in kit.log.find("pairing", since=since) if "user_code" in each.answer), None)
-
-
-def _has_polled(kit: Kit, since: int) -> bool:
-    return len(list(kit.log.find("pairing-token", since=since))) >= POLLS_BEFORE_APPROVAL
+def _user_code(kit: Kit, request: Exchange) -> str:
+    """Return the user code that came with the device code of the request, or an empty string."""
+    device_code = request.body.get("device_code") if isinstance(request.body, dict) else None
+    begun = (one.answer for one in kit.log.find("pairing") if device_code is not None)
+    return next((str(one.get("user_code", "")) for one in begun if one.get("device_code") == device_code), "")
