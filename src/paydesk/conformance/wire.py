@@ -61,13 +61,13 @@ async def drop(_exchange: Exchange, _forward: Forward) -> None:
     """Lose the request."""
 
 
-def refuse(*statuses: int, **more: object) -> Action:
+def refuse(*statuses: int, code: str = "refused_by_the_kit") -> Action:
     """Return an action that answers with these statuses one after the other, the last one from then on."""
     left = deque(statuses)
 
     async def act(_exchange: Exchange, _forward: Forward) -> Answer | None:
         status = left.popleft() if len(left) > 1 else left[0]
-        return Answer(status) if status == 204 else error(status, "refused_by_the_kit", **more)
+        return Answer(status) if status == 204 else error(status, code)
 
     return act
 
@@ -84,11 +84,11 @@ def rewrite(change: Callable[[dict[str, Any]], Mapping[str, Any]], status: int =
     return act
 
 
-def error(status: int, code: str, **more: object) -> Answer:
+def error(status: int, code: str) -> Answer:
     """Return an error in the shape of the contract."""
     message = "The conformance kit refuses this request on purpose."
     body = {"errors": [{"code": code, "message": message}], "error": code, "message": message, "status": status}
-    return Answer(status, msgspec.json.encode({**body, **more}))
+    return Answer(status, msgspec.json.encode(body))
 
 
 class Gate:

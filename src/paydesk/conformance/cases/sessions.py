@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import pairwise
 
-from paydesk.conformance.case import Failed, NotShown, case
+from paydesk.conformance.case import Failed, NotApplicable, NotShown, case
 from paydesk.conformance.exchanges import IN_SESSION, Exchange
 from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
 from paydesk.conformance.rules import IN_FLIGHT_SECONDS
 from paydesk.conformance.wire import drop, lose, refuse, rewrite
 from paydesk.device.schemas import UUID_PATTERN
 
+SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
 WATCHED_SECONDS = 3.0
 POLLS_PER_SECOND_MAX = 10
 AWAY_SECONDS, AWAY_REQUESTS_MAX = 4.0, 8
@@ -19,9 +21,22 @@ RETRY_SECONDS = 2.0
 """A terminal that tries again does so within this time."""
 
 
+@case("pairing", 1, "Waits for the interval between its requests for the token, and 5 s longer after `slow_down`.")
+async def _pairing(kit: Kit) -> None:
+    begun = next(kit.log.find("pairing"), None)
+    if begun is None:
+        raise NotApplicable("The terminal was given its device token.")
+    seconds = float(begun.answer.get("interval", 0))
+    for earlier, later in pairwise(kit.log.find("pairing-token")):
+        seconds += SLOWER_SECONDS if earlier.code == "slow_down" else 0
+        pause = later.started - earlier.started
+        if pause < seconds - TOLERANCE_SECONDS:
+            raise Failed(f"It asked for its token after {pause:.1f} s instead of {seconds:g} s.")
+
+
 @case("hello", 2, "Sends a hello with a UUID as `boot_id` before any other call.")
 async def _hello(kit: Kit) -> None:
-    first = next(each for each in kit.log.exchanges if each.kind != "other")
+    first = next(each for each in kit.log.exchanges if each.kind not in ("other", "pairing", "pairing-token"))
     if first.kind != "hello":
         raise Failed(f"The first request was {first}.")
     if not re.fullmatch(UUID_PATTERN, first.boot_id):
