@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,8 @@ def _set() -> asyncio.Event:
 class WatchedAcquirer:
     """The simulated acquirer, whose charges a test can hold up before or after they take effect.
 
-    `answers` are given instead of a charge. Cleared, `may_charge` and `may_answer` hold the call up.
+    `answers` are given instead of a charge. Cleared, `may_charge` and `may_answer` hold the call up;
+    `entered` and `charged` are set when it has come so far.
     """
 
     simulator: Simulator
@@ -46,6 +47,7 @@ class WatchedAcquirer:
     may_charge: asyncio.Event = field(default_factory=_set)
     may_answer: asyncio.Event = field(default_factory=_set)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
+    charged: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
         """Charge, or give the next of `answers`."""
@@ -54,6 +56,7 @@ class WatchedAcquirer:
         self.entered.set()
         await self.may_charge.wait()
         outcome = self.answers.popleft() if self.answers else await self.simulator.authorize(payment, card, blob=blob)
+        self.charged.set()
         await self.may_answer.wait()
         return outcome
 
@@ -75,9 +78,11 @@ def watched(database: Database, clock: Clock) -> WatchedAcquirer:
     return WatchedAcquirer(Simulator(database, clock))
 
 
-async def service_terminal(service: Service, *, tips: Sequence[int] = (), kind: str = "service") -> Terminal:
+async def service_terminal(
+    service: Service, *, tips: Sequence[int] = (), kind: str = "service", live: bool = False
+) -> Terminal:
     """Return a new terminal of the kind that offers these tips."""
-    terminal = await service.terminal()
+    terminal = await service.terminal(live=live)
     percentages = json.dumps(list(tips)) if tips else None
     await service.database.write(lambda tx: tx.run(SET_KIND, service.seller_id, terminal.id, kind, percentages))
     return terminal
@@ -138,10 +143,3 @@ async def process_jobs(service: Service, acquirer: WatchedAcquirer, settings: Se
 async def is_consistent(service: Service) -> None:
     """Check all invariants."""
     assert await check.check(service.database, service.clock.now_ms()) == []
-
-
-async def until(condition: Callable[[], bool], seconds_max: float = 10.0) -> None:
-    """Wait until the condition holds."""
-    async with asyncio.timeout(seconds_max):
-        while not condition():  # noqa: ASYNC110  # it has no event of its own
-            await asyncio.sleep(0.005)

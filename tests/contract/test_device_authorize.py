@@ -21,6 +21,7 @@ from authorize_scene import (
     process_jobs,
     rows,
     service_device,
+    service_terminal,
     watched,
 )
 from paydesk.core.clock import MovableClock
@@ -249,9 +250,7 @@ async def test_only_terminals_of_kind_service(shop: Shop) -> None:
 async def test_without_an_acquirer_nothing_is_permitted(shop: Shop) -> None:
     """A live order: it can still be canceled."""
     service = shop.service
-    terminal = await service.terminal(live=True)
-    kind = "UPDATE terminals SET kind = 'service' WHERE seller_id = $1 AND terminal_id = $2"
-    await service.database.write(lambda tx: tx.run(kind, service.seller_id, terminal.id))
+    terminal = await service_terminal(service, live=True)
     device, token = await service.device(terminal), service.live_access_token
     created = await service.request("POST", "/v1/orders", order_body(terminal.id), token=token)
     lease_id = created.body["id"][3:]
