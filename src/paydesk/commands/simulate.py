@@ -133,7 +133,6 @@ async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> 
             (device_url or credentials.base_url).rstrip("/"),
             credentials.base_url,
             credentials.operator_token,
-            watcher.throttled,
         )
         try:
             return await Simulation(service, plan, watcher).run(stop)
@@ -151,18 +150,18 @@ class Watcher:
 
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._status = console.status("connecting") if console.is_terminal else None
-        self._latest = ""
-        self._is_ready = False
+        self._latest, self._progress = "", "pairing"
+        self._is_ready = self._was_busy = False
         if self._status is not None:
             self._status.start()
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Show how many terminals of the phase are done."""
-        line = f"{phase}: {done} of {total} terminals"
+        self._progress = f"{phase}: {done} of {total} terminals"
         if self._status is not None:
-            self._status.update(line)
+            self._status.update(self._progress)
         elif done == total or done % NOTE_EVERY == 0:
-            note(line)
+            note(self._progress)
 
     def state(self, figures: Mapping[str, int]) -> None:
         """Show what the terminals do."""
@@ -183,14 +182,13 @@ class Watcher:
         else:
             note(message)
 
-    def throttled(self, seconds: float) -> None:
-        """Show that the service accepts no more pairings for now."""
-        line = f"the service limits pairings per minute; trying again in {seconds:g} s"
+    def busy(self, seconds: float) -> None:
+        """Show that the service is busy, or accepts no more pairings for now."""
+        if not self._was_busy:
+            self._was_busy = True
+            self.note("The service limits pairings. For a load test, raise its setting pairings_per_minute_address.")
         if self._status is not None:
-            self._status.update(line)
-        elif line != self._latest:
-            note(line)
-            self._latest = line
+            self._status.update(f"{self._progress}; trying again in {seconds:g} s")
 
     def close(self) -> None:
         """End the changing line."""

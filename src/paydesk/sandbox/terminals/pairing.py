@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,23 +37,24 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A terminal, its point of sale, and its device token."""
+    """A terminal and its point of sale."""
 
     terminal_id: str
     pos_id: int
-    device_token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The service: its address for terminals, its address for operators, and an operator's token."""
+    """The service: its address for terminals, its address for operators, and an operator's token.
+
+    `wait` is called with the pause in seconds when the service is busy or throttles. It may raise `Refused` to give up.
+    """
 
     http: aiohttp.ClientSession
     device_url: str
     operator_url: str
     operator_token: str
-    throttled: Callable[[float], object] = lambda _: None
-    """Called with the pause in seconds, each time that the service asks for one."""
+    wait: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     async def operator(self, method: str, path: str, body: Document | None = None) -> Document:
         """Send a request to the operators' interface. Raises `Refused`."""
@@ -65,13 +66,27 @@ class Service:
         return await self._request("POST", f"{self.device_url}/device/v1{path}", body, {})
 
     async def kind(self) -> Kind:
-        """Return the kind of terminals that fits: `service` where there is no simulated acquirer for terminals."""
+        """Return the kind of terminals that fits: `service` where there is no simulated acquirer for terminals.
+
+        Raises `Refused` for an address that is not for terminals.
+        """
+        if not await self._has("/device/v1/hello"):
+            raise Refused(
+                f"{self.device_url} does not serve terminals. Name the address that does with --device-url; with"
+                " `paydesk serve` it is another one than the operators'.",
+                404,
+            )
+        return "terminal" if await self._has("/virtual/v1/acquirer/payments") else "service"
+
+    async def _has(self, path: str) -> bool:
+        """Return whether the service has the operation, which it refuses without credentials."""
         try:
-            await self._request("POST", f"{self.device_url}/virtual/v1/acquirer/payments", {}, {})
+            await self._request("POST", self.device_url + path, {}, {})
         except Refused as refused:
-            if refused.status in (0, 404):
-                return "service"
-        return "terminal"
+            if refused.status == 0:
+                raise
+            return refused.status != 404
+        return True
 
     async def _request(self, method: str, url: str, body: Document | None, headers: dict[str, str]) -> Document:
         failures = 0
@@ -85,9 +100,7 @@ class Service:
             failures += status != 429
             if status not in (429, 503) or failures == ATTEMPTS_MAX:
                 raise _refused(status, document)
-            if status == 429:
-                self.throttled(retry_after)
-            await asyncio.sleep(retry_after)
+            await self.wait(retry_after)
 
     async def _attempt(
         self, method: str, url: str, body: Document | None, headers: dict[str, str]
@@ -109,29 +122,30 @@ class Service:
 
 
 class Pairing:
-    """Pairs the terminals of one simulation, and removes them."""
+    """Pairs the terminals of one simulation, and removes them. `terminals` are those that were paired."""
 
     def __init__(self, service: Service, seller_id: int, kind: Kind) -> None:
         self._service, self._seller_id, self._kind = service, seller_id, kind
         self.store_id: int | None = None
+        self.terminals: list[Paired] = []
 
     async def open(self) -> None:
         """Make the store. Raises `Refused`."""
         store = await self._service.operator("POST", "/stores", {"seller_id": self._seller_id, "name": STORE_NAME})
-        self.store_id = store["id"]
+        self.store_id = store["store_id"]
 
-    async def pair(self) -> Paired:
-        """Pair a new terminal, in mode PDV. Raises `Refused`."""
+    async def pair(self) -> tuple[str, str]:
+        """Pair a new terminal, in mode PDV; return its id and its device token. Raises `Refused`."""
         asked = await self._service.device("/pairings", {"model": MODEL, "serial": secrets.token_hex(8).upper()})
         terminal = await self._service.operator(
             "POST",
             f"/pairings/{asked['user_code']}",
             {"seller_id": self._seller_id, "store_id": self.store_id, "kind": self._kind, "live_mode": False},
         )
-        path = f"/terminals/{terminal['id']}"
-        await self._service.operator("PATCH", path, {"operating_mode": "PDV"})
+        self.terminals.append(Paired(terminal["id"], terminal["pos_id"]))
+        await self._service.operator("PATCH", f"/terminals/{terminal['id']}", {"operating_mode": "PDV"})
         received = await self._service.device("/pairings/token", {"device_code": asked["device_code"]})
-        return Paired(terminal["id"], terminal["pos_id"], received["device_token"])
+        return terminal["id"], received["device_token"]
 
     async def remove(self, terminal: Paired) -> None:
         """Release the terminal's order, and delete the terminal and its point of sale. Raises `Refused`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -45,6 +45,9 @@ class Watcher(Protocol):
     def progress(self, phase: str, done: int, total: int) -> None:
         """So many terminals of a phase are done."""
 
+    def busy(self, seconds: float) -> None:
+        """The service asks to wait so long."""
+
     def state(self, figures: dict[str, int]) -> None:
         """What the running terminals do, each second."""
 
@@ -56,17 +59,19 @@ class Simulation:
     """One simulation, from the first pairing to the last removal."""
 
     def __init__(self, service: Service, plan: Plan, watcher: Watcher) -> None:
-        self._service, self._plan, self._watcher = service, plan, watcher
+        self._service = replace(service, wait=self._wait)
+        self._plan, self._watcher = plan, watcher
         self._fleet = Fleet(service.device_url, plan.journals, Pace(poll_seconds=plan.poll_seconds))
-        self._paired: list[Paired] = []
         self._pairing: Pairing | None = None
+        self._stop = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> dict[str, int]:
         """Run until `stop` is set; return the totals. Raises `Refused`, after removing what was paired."""
+        self._stop = stop
         await self._fleet.start()
         try:
             await self._continue()
-            await self._pair(stop)
+            await self._pair()
             while not stop.is_set():
                 self._watcher.state(self.state())
                 await _within(WATCH_SECONDS, stop.wait())
@@ -97,26 +102,40 @@ class Simulation:
         if self._fleet.terminals():
             self._watcher.note(f"{len(self._fleet.terminals())} terminals continue from their journals.")
 
-    async def _pair(self, stop: asyncio.Event) -> None:
+    async def _pair(self) -> None:
         numbers = range(len(self._fleet.terminals()), self._plan.count)
         if not numbers:
             return
+        offered = await self._service.kind()
+        kind = self._plan.kind or offered
         seller_id = self._plan.seller_id or await self._only_seller()
-        kind = self._plan.kind or await self._service.kind()
         self._pairing = Pairing(self._service, seller_id, kind)
         await self._pairing.open()
 
         async def add(number: int) -> None:
             assert self._pairing is not None, "it was opened"
-            if stop.is_set():
+            if self._stop.is_set():
                 return
-            paired = await self._pairing.pair()
-            self._paired.append(paired)
+            terminal_id, device_token = await self._pairing.pair()
             seed = None if self._plan.seed is None else f"{self._plan.seed}:{number}"
             script = str(self._plan.playlist)
-            await self._fleet.add(paired.terminal_id, paired.device_token, script, kind=kind, seed=seed)
+            await self._fleet.add(terminal_id, device_token, script, kind=kind, seed=seed)
 
-        await self._each("pairing", add, numbers)
+        try:
+            await self._each("pairing", add, numbers)
+        except Refused:
+            if not self._stop.is_set():
+                raise
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait because the service is busy; raise `Refused` once the simulation is to end."""
+        self._watcher.busy(seconds)
+        if self._stop.is_set():
+            await asyncio.sleep(seconds)  # Removals go on.
+            return
+        await _within(seconds, self._stop.wait())
+        if self._stop.is_set():
+            raise Refused("The simulation ends.")
 
     async def _only_seller(self) -> int:
         sellers = (await self._service.operator("GET", "/sellers?limit=2"))["data"]
@@ -135,7 +154,7 @@ class Simulation:
     async def _remove(self) -> None:
         kept: dict[str, str] = {}
         pairing = self._pairing
-        if pairing is None:
+        if pairing is None or pairing.store_id is None:
             return
 
         async def remove(terminal: Paired) -> None:
@@ -145,7 +164,7 @@ class Simulation:
             except Refused as refused:
                 kept[terminal.terminal_id] = str(refused)
 
-        await self._each("removing", remove, self._paired)
+        await self._each("removing", remove, pairing.terminals)
         if not kept:
             try:
                 await pairing.close()
