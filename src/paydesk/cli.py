@@ -19,6 +19,7 @@ from paydesk.commands import (
     pay,
     running,
     sellers,
+    stores,
     terminals,
 )
 from paydesk.commands.command import command
@@ -46,8 +47,8 @@ app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
 app.add_typer(apps.grants, name="grants")
-app.add_typer(terminals.stores, name="stores")
-app.add_typer(terminals.pos, name="pos")
+app.add_typer(stores.stores, name="stores")
+app.add_typer(stores.pos, name="pos")
 terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(apps.subscriptions, name="subscriptions")
