@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals import fleet, journal, payment, terminal
+from paydesk.sandbox.terminals import journal, payment, scripts, terminal
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.payment import Device
@@ -58,7 +58,7 @@ def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
     """It charges an order after the verdict `hold`."""
 
     async def hold(self: Any, entry: Entry) -> None:
-        await _charge(self._device, entry, fleet.scripts.parse("approve"))
+        await _charge(self._device, entry, scripts.parse("approve"))
         self._reporter.add(entry.lease_id)
 
     patch.setattr(terminal.Terminal, "_hold", hold)
@@ -101,9 +101,16 @@ def gives_up_on_404(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reporter, "_is_recorded", lambda reply: reply.status in (200, 404, 409))
 
 
-def sends_the_card_number(patch: pytest.MonkeyPatch) -> None:
-    """It sends the card number in its version."""
-    patch.setattr("paydesk.sandbox.terminals.client.__version__", "card 5031433215406351")
+def sends_track_data(patch: pytest.MonkeyPatch) -> None:
+    """It sends the card's track in a field of its own."""
+
+    async def progress(self: Any, lease_id: str, seq: int, step: str) -> Any:
+        body: dict[str, Any] = {"seq": seq, "step": step}
+        if step == "card_presented":
+            body["card"] = ";5031433215406351=25121010000000000000?"
+        return await self._in_session("POST", f"/leases/{lease_id}/progress", body)
+
+    patch.setattr(DeviceClient, "progress", progress)
 
 
 async def _charge(device: Device, entry: Entry, script: Script) -> None:
@@ -126,7 +133,7 @@ FAULTS: dict[str, tuple[Plant, str]] = {
         (keeps_its_stale_session, "stale-session"),
         (ignores_the_permits_end, "permit-late"),
         (gives_up_on_404, "result-refused"),
-        (sends_the_card_number, "no-card-data"),
+        (sends_track_data, "no-card-data"),
     )
 }
 """By name: how the fault is planted, and the case or rule that finds it."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +18,7 @@ from paydesk.commands.options import AsJson, examples, note, show_list
 if TYPE_CHECKING:
     from paydesk.conformance.bench import Bench
     from paydesk.conformance.case import Case, Outcome
+    from paydesk.conformance.kit import Restart
 
 EPILOG = examples(
     "paydesk terminals conformance",
@@ -53,6 +56,9 @@ def conformance(  # noqa: PLR0913  # one parameter per option
         Path | None, typer.Option(dir_okay=False, metavar="FILE", help="Append the service's log to this file.")
     ] = None,
     *,
+    pair: Annotated[
+        bool, typer.Option("--pair", help="The terminal pairs itself, and the kit approves it. [default: with a token]")
+    ] = False,
     virtual: Annotated[bool, typer.Option("--virtual", help="Test the built-in virtual terminal.")] = False,
     list_cases: Annotated[bool, typer.Option("--list", help="List the cases and exit.")] = False,
     as_json: AsJson = False,
@@ -77,8 +83,11 @@ def conformance(  # noqa: PLR0913  # one parameter per option
         raise WrongUsage(f"There is no case {', '.join(unknown)}. `paydesk terminals conformance --list` lists all.")
     if sum((virtual, program is not None, restart_command is not None)) > 1:
         raise WrongUsage("--virtual, --run and --restart-command exclude each other.")
+    if virtual and pair:
+        raise WrongUsage("The virtual terminal gets its token; leave --pair out.")
+    address, device = _address(listen), Device(program, restart_command, is_virtual=virtual, pairs=pair)
     _write_log(log)
-    outcomes = run(_play(_address(listen), only or (), timeout, restart_command, program, virtual=virtual))
+    outcomes = run(_play(address, only or (), timeout, device))
     show_list({"data": [_row(outcome) for outcome in outcomes]}, COLUMNS, as_json=as_json)
     missed = [outcome.name for outcome in outcomes if not outcome.passed]
     if missed:
@@ -88,39 +97,56 @@ def conformance(  # noqa: PLR0913  # one parameter per option
 
 async def _play(
     address: tuple[str, int],
-    only: list[str] | tuple[str, ...],
+    only: Collection[str],
     timeout: float,  # noqa: ASYNC109  # how long each case waits
-    restart_command: str | None,
-    program: str | None,
-    *,
-    virtual: bool,
+    device: Device,
 ) -> list[Outcome]:
     from paydesk import node
-    from paydesk.conformance import bench, devices, runner
+    from paydesk.conformance import bench, runner
     from paydesk.conformance.kit import Patience
 
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(node.listen(*address))
         opened = await stack.enter_async_context(bench.opened(listener, Patience(timeout), note))
-        kit, token = opened.kit, opened.device_token
-        if virtual:
-            device = devices.virtual(opened.base_url, opened.folder / "terminal", opened.terminal_id, token)
-            kit.restart_command = await stack.enter_async_context(device)
-        elif program is not None:
-            try:
-                kit.restart_command = await stack.enter_async_context(devices.program(program, opened.base_url, token))
-            except (OSError, ValueError) as error:
-                raise Failure(f"{program} cannot be run: {error}.") from None
-        else:
-            kit.restart_command = devices.by_command(restart_command) if restart_command is not None else None
-            _greet(opened)
-        if not await runner.first_hello(kit, FIRST_HELLO_SECONDS if kit.restart_command is None else timeout):
+        opened.kit.restart_command = await device.start(opened, stack)
+        is_started = device.is_virtual or device.program is not None
+        if not await runner.first_hello(opened.kit, timeout if is_started else FIRST_HELLO_SECONDS):
             raise Failure("The terminal sent no hello. Check its address and its device token.")
         outcomes = []
-        async for outcome in runner.play(kit, only, _announce):
+        async for outcome in runner.play(opened.kit, only, _announce):
             outcomes.append(outcome)
             note(f"{outcome.name}: {outcome.status}{'. ' if outcome.reason else ''}{outcome.reason}")
         return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """How the terminal under test is started, restarted and connected."""
+
+    program: str | None
+    restart_command: str | None
+    is_virtual: bool
+    pairs: bool
+
+    async def start(self, opened: Bench, stack: AsyncExitStack) -> Restart | None:
+        """Start the terminal, or print how it is connected; return how it is restarted, None for by hand."""
+        from paydesk.conformance import devices
+
+        token = None if self.pairs else opened.device_token
+        if self.is_virtual:
+            folder = opened.folder / "terminal"
+            device = devices.virtual(opened.base_url, folder, opened.terminal_id, opened.device_token)
+            return await stack.enter_async_context(device)
+        if self.program is not None:
+            try:
+                return await stack.enter_async_context(devices.program(self.program, opened.base_url, token))
+            except (OSError, ValueError) as error:
+                raise Failure(f"{self.program} cannot be run: {error}.") from None
+        note(f"Base URL      {opened.base_url}")
+        if token is not None:
+            note(f"Device token  {token.reveal()}")
+        note("Waiting for the terminal's hello …")
+        return None if self.restart_command is None else devices.by_command(self.restart_command)
 
 
 def _write_log(file: Path | None) -> None:
@@ -131,12 +157,6 @@ def _write_log(file: Path | None) -> None:
         logs.configure("text", Path(file or os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
     except OSError as error:
         raise Failure(f"{file} cannot be written to: {error.strerror}. Choose another file with --log.") from None
-
-
-def _greet(opened: Bench) -> None:
-    note(f"Base URL      {opened.base_url}")
-    note(f"Device token  {opened.device_token.reveal()}")
-    note("Waiting for the terminal's hello …")
 
 
 def _announce(case: Case) -> None:

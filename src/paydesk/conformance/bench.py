@@ -12,6 +12,7 @@ from pathlib import Path
 from paydesk.conformance import service
 from paydesk.conformance.exchanges import Log
 from paydesk.conformance.kit import Kit, Patience, Say
+from paydesk.conformance.pairing import approving
 from paydesk.conformance.shop import Shop
 from paydesk.conformance.wire import Wire
 from paydesk.core.secrets import Secret
@@ -38,9 +39,17 @@ async def opened(listener: socket.socket, patience: Patience, say: Say) -> Async
         folder, log = Path(name), Log()
         async with service.running(folder) as running, aiohttp.ClientSession(trust_env=False) as http:
             wire = Wire(log, running.base_url)
-            shop = Shop(http, running.base_url, running.access_token, running.operator_token, running.terminal_id)
+            shop = Shop(
+                http,
+                running.base_url,
+                running.access_token,
+                running.operator_token,
+                running.seller_id,
+                running.terminal_id,
+            )
             async with wire.listening(listener):
                 host, port = listener.getsockname()[:2]
                 kit = Kit(log, wire, shop, patience, say)
                 base_url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-                yield Bench(kit, base_url, running.terminal_id, running.device_token, folder)
+                with approving(kit):
+                    yield Bench(kit, base_url, running.terminal_id, running.device_token, folder)

@@ -45,12 +45,15 @@ async def virtual(
 
 
 @asynccontextmanager
-async def program(command: str, base_url: str, token: Secret) -> AsyncIterator[Restart]:
+async def program(command: str, base_url: str, token: Secret | None) -> AsyncIterator[Restart]:
     """Run the command as the terminal; yield how it is killed and started again.
 
-    The command gets the address and the token as `PAYDESK_BASE_URL` and `PAYDESK_DEVICE_TOKEN`. Raises `OSError`.
+    The command gets the address and the token, if there is one, as `PAYDESK_BASE_URL` and `PAYDESK_DEVICE_TOKEN`.
+    Raises `OSError`, and `ValueError` for quotes that are not closed.
     """
-    environment = {**os.environ, "PAYDESK_BASE_URL": base_url, "PAYDESK_DEVICE_TOKEN": token.reveal()}
+    environment = {**os.environ, "PAYDESK_BASE_URL": base_url}
+    if token is not None:
+        environment["PAYDESK_DEVICE_TOKEN"] = token.reveal()
     process = await _started(command, environment)
 
     async def restart() -> None:

@@ -12,14 +12,31 @@ from typing import Any, Literal, TypeVar
 
 Found = TypeVar("Found")
 
-Kind = Literal["hello", "poll", "ack", "progress", "authorizing", "cancel-result", "result", "charge", "other"]
+Kind = Literal[
+    "pairing",
+    "pairing-token",
+    "hello",
+    "poll",
+    "ack",
+    "progress",
+    "authorizing",
+    "cancel-result",
+    "result",
+    "charge",
+    "other",
+]
 IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "cancel-result")
 """The calls that need the terminal's newest session."""
 
 EXCHANGES_MAX = 100_000
 
 _LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|cancel-result|results)(?:/([^/]+))?")
-_NAMES: dict[str, Kind] = {"/device/v1/hello": "hello", "/device/v1/next": "poll"}
+_NAMES: dict[str, Kind] = {
+    "/device/v1/pairings": "pairing",
+    "/device/v1/pairings/token": "pairing-token",
+    "/device/v1/hello": "hello",
+    "/device/v1/next": "poll",
+}
 CHARGE = "/virtual/v1/acquirer/payments"
 
 

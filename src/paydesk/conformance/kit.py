@@ -69,6 +69,12 @@ class Kit:
         """Hold requests of the terminal's present session, or with `served` their answers."""
         return self.wire.hold(*kinds, served=served, boot_id=self.boot_id)
 
+    async def poll_again(self) -> None:
+        """Answer the terminal's open poll empty and wait for its next one. Raises `Failed`."""
+        since = self.mark
+        self.wire.inject({})
+        await self.expect("poll", since=since, answered=False, so="poll again after an empty answer")
+
     async def need(self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True) -> Exchange:
         """Wait for a request that the situation needs, with its answer if `answered`. Raises `NotShown`."""
         found = await self._wait(kind, order, since, answered=answered)

@@ -34,6 +34,7 @@ class RunningService:
     """The running service: its address, its terminal, and tokens for all roles that the kit plays."""
 
     base_url: str
+    seller_id: int
     terminal_id: str
     device_token: Secret
     access_token: Secret
@@ -66,7 +67,7 @@ async def running(folder: Path) -> AsyncIterator[RunningService]:
             ]
             try:
                 await ready.wait()
-                yield RunningService(base_url, demo.terminals[0].terminal_id, *tokens)
+                yield RunningService(base_url, demo.seller.seller_id, demo.terminals[0].terminal_id, *tokens)
             finally:
                 stop.set()
                 await asyncio.gather(*parts)

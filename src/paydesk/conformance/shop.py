@@ -28,7 +28,7 @@ class Order:
     amount: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shop:
     """The client of the service at `base_url` for one terminal."""
 
@@ -36,7 +36,19 @@ class Shop:
     base_url: str
     access_token: Secret
     operator_token: Secret
+    seller_id: int
     terminal_id: str
+
+    async def pair(self, user_code: str) -> str:
+        """Approve the pairing and use its terminal from now on; return the error code if it is refused."""
+        body = {"seller_id": self.seller_id, "live_mode": False, "replace": True}
+        path = f"/operator/v1/pairings/{user_code}"
+        status, answer = await self._call("POST", path, body, token=self.operator_token)
+        if status != 201:
+            return str(answer.get("error", status))
+        self.terminal_id = str(answer["id"])
+        await self.set_mode("PDV")
+        return ""
 
     async def create(self, amount: str, expires: str) -> Order:
         """Place an order on the terminal."""

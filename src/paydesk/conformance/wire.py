@@ -61,13 +61,13 @@ async def drop(_exchange: Exchange, _forward: Forward) -> None:
     """Lose the request."""
 
 
-def refuse(*statuses: int, **more: object) -> Action:
+def refuse(*statuses: int, code: str = "refused_by_the_kit") -> Action:
     """Return an action that answers with these statuses one after the other, the last one from then on."""
     left = deque(statuses)
 
     async def act(_exchange: Exchange, _forward: Forward) -> Answer | None:
         status = left.popleft() if len(left) > 1 else left[0]
-        return Answer(status) if status == 204 else error(status, "refused_by_the_kit", **more)
+        return Answer(status) if status == 204 else error(status, code)
 
     return act
 
@@ -84,18 +84,22 @@ def rewrite(change: Callable[[dict[str, Any]], Mapping[str, Any]], status: int =
     return act
 
 
-def error(status: int, code: str, **more: object) -> Answer:
+def error(status: int, code: str) -> Answer:
     """Return an error in the shape of the contract."""
     message = "The conformance kit refuses this request on purpose."
     body = {"errors": [{"code": code, "message": message}], "error": code, "message": message, "status": status}
-    return Answer(status, msgspec.json.encode({**body, **more}))
+    return Answer(status, msgspec.json.encode(body))
 
 
 class Gate:
-    """An action that holds requests, or with `served` their answers, until it is opened or drops them."""
+    """An action that holds requests until it is opened or drops them.
 
-    def __init__(self, *, served: bool = False) -> None:
-        self._served, self._ended, self._drops = served, asyncio.Event(), False
+    With `served` it holds the answers to them, with `message` only answers with this type of message.
+    """
+
+    def __init__(self, *, served: bool = False, message: str = "") -> None:
+        self._served, self._message = served or bool(message), message
+        self._ended, self._drops = asyncio.Event(), False
 
     def open(self) -> None:
         """Let all pass, those that are held and later ones."""
@@ -109,6 +113,8 @@ class Gate:
     async def __call__(self, _exchange: Exchange, forward: Forward) -> Answer | None:
         """Hold the request."""
         answer = await forward() if self._served else None
+        if answer is not None and self._message and answer.document.get("type") != self._message:
+            return answer
         await self._ended.wait()
         return None if self._drops else answer or await forward()
 
@@ -153,9 +159,9 @@ class Wire:
                 do.drop()
 
     @contextmanager
-    def hold(self, *kinds: Kind, served: bool = False, boot_id: str = "") -> Iterator[Gate]:
-        """Hold requests, or with `served` their answers. What is still held at the end is dropped."""
-        gate = Gate(served=served)
+    def hold(self, *kinds: Kind, served: bool = False, message: str = "", boot_id: str = "") -> Iterator[Gate]:
+        """Hold requests or answers as `Gate` does. What is still held at the end is dropped."""
+        gate = Gate(served=served, message=message)
         with self.on(*kinds, do=gate, boot_id=boot_id):
             yield gate
 

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
+from itertools import pairwise
 
-from paydesk.conformance.case import Failed, NotShown, case
+from paydesk.conformance.case import Failed, NotApplicable, NotShown, case
 from paydesk.conformance.exchanges import IN_SESSION, Exchange
 from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
+from paydesk.conformance.rules import IN_FLIGHT_SECONDS
 from paydesk.conformance.wire import drop, lose, refuse, rewrite
 from paydesk.device.schemas import UUID_PATTERN
 
+SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
 WATCHED_SECONDS = 3.0
 POLLS_PER_SECOND_MAX = 10
 AWAY_SECONDS, AWAY_REQUESTS_MAX = 4.0, 8
-STALE_CALLS_MAX = 1
+RETRY_SECONDS = 2.0
+"""A terminal that tries again does so within this time."""
+
+
+@case("pairing", 1, "Waits for the interval between its requests for the token, and 5 s longer after `slow_down`.")
+async def _pairing(kit: Kit) -> None:
+    begun = next(kit.log.find("pairing"), None)
+    if begun is None:
+        raise NotApplicable("The terminal was given its device token.")
+    seconds = float(begun.answer.get("interval", 0))
+    for earlier, later in pairwise(kit.log.find("pairing-token")):
+        seconds += SLOWER_SECONDS if earlier.code == "slow_down" else 0
+        pause = later.started - earlier.started
+        if pause < seconds - TOLERANCE_SECONDS:
+            raise Failed(f"It asked for its token after {pause:.1f} s instead of {seconds:g} s.")
 
 
 @case("hello", 2, "Sends a hello with a UUID as `boot_id` before any other call.")
 async def _hello(kit: Kit) -> None:
-    first = next(each for each in kit.log.exchanges if each.kind != "other")
+    first = next(each for each in kit.log.exchanges if each.kind not in ("other", "pairing", "pairing-token"))
     if first.kind != "hello":
         raise Failed(f"The first request was {first}.")
     if not re.fullmatch(UUID_PATTERN, first.boot_id):
@@ -33,8 +49,7 @@ async def _hello(kit: Kit) -> None:
 async def _polls(kit: Kit) -> None:
     since = kit.mark
     with kit.wire.on("poll", do=refuse(204)):
-        kit.wire.inject({})
-        await kit.expect("poll", since=since, so="poll again after an empty answer")
+        await kit.poll_again()
         await asyncio.sleep(WATCHED_SECONDS)
     count = len(list(kit.log.find("poll", since=since)))
     if count > WATCHED_SECONDS * POLLS_PER_SECOND_MAX:
@@ -73,12 +88,9 @@ async def _additions(kit: Kit) -> None:
 
 @case("poll-answer-lost", 3, "Polls again when the answer to a poll is lost, and pays the order that is offered again.")
 async def _poll_answer_lost(kit: Kit) -> None:
-    since = kit.mark
     with kit.wire.on("poll", do=lose, times=1):
-        kit.wire.inject({})
-        await kit.expect("poll", since=since, answered=False, so="poll again after an empty answer")
-        order = await kit.place()
-        await kit.paid(order)
+        await kit.poll_again()
+        await kit.paid(await kit.place())
 
 
 @case("mode-change", 3, "Goes on polling when its mode changes to STANDALONE, and takes orders when it is PDV again.")
@@ -120,14 +132,11 @@ async def _stale_session(kit: Kit) -> None:
         since = kit.mark
     await kit.expect("result", order, since=since, so="go on reporting its result")
     await kit.paid(order)
-    await asyncio.sleep(kit.patience.quiet_seconds)
-    calls = [
-        each
-        for each in kit.log.find("hello", *IN_SESSION, since=since)
-        if each.boot_id == boot_id and each.started > (stale.answered or time.monotonic())
-    ]
-    if len(calls) > STALE_CALLS_MAX:
-        raise Failed(f"It made {len(calls)} more calls with the boot_id whose session had ended, the last {calls[-1]}.")
+    await asyncio.sleep(kit.patience.quiet_seconds + RETRY_SECONDS)
+    for each in kit.log.find("hello", *IN_SESSION, since=since):
+        seconds = each.started - (stale.answered or each.started)
+        if each.boot_id == boot_id and seconds > IN_FLIGHT_SECONDS:
+            raise Failed(f"It sent {each} with the same boot_id {seconds:.1f} s after the 409 `stale_session`.")
     if not any(is_welcome(each) for each in kit.log.find("hello", since=since)):
         await kit.restart()
 
