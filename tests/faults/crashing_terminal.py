@@ -8,11 +8,9 @@ from typing import Any, Literal, NoReturn
 
 import aiohttp
 
-from acquirer_door import PATH, asking
-from paydesk.core.money import minor_units
+from faults.virtual_terminals import DoorClient
 from paydesk.device.schemas import Message
-from paydesk.payments.acquirer import Payment
-from paydesk.sandbox.terminals.client import CALL_SECONDS_MAX, DeviceClient, Reply
+from paydesk.sandbox.terminals.client import Reply
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Journal
 
 TerminalStep = Literal[
@@ -60,15 +58,15 @@ class Crashes:
             await asyncio.Event().wait()
 
 
-class CrashingClient(DeviceClient):
+class CrashingClient(DoorClient):
     """A client of the service and of the acquirer that dies when it is to."""
 
     def __init__(
         self, http: aiohttp.ClientSession, base_url: str, journal: Journal, seller_id: int, crashes: Crashes
     ) -> None:
         killing: Any = _KillingHttp(http, crashes)
-        super().__init__(killing, base_url, journal.device_token)
-        self._crashes, self._terminal_id, self._seller_id = crashes, journal.terminal_id, seller_id
+        super().__init__(killing, base_url, journal, seller_id)
+        self._crashes = crashes
         self._requests = set[asyncio.Task[Reply]]()
 
     async def next(self, wait_seconds: int) -> Message | None:
@@ -95,11 +93,8 @@ class CrashingClient(DeviceClient):
     async def authorize(self, request: dict[str, Any]) -> Reply:
         """Call the acquirer, and die before, during or after the call."""
         await self._crashes.at("permit journalled")
-        amount_minor = minor_units(request["amount"], 2)
-        assert amount_minor is not None
-        payment = Payment(self._seller_id, self._terminal_id, request["payment_id"], amount_minor, "BRL")
         # What was sent arrives, whether or not the terminal lives to see it.
-        calling = asyncio.create_task(self._send("POST", PATH, asking(payment, "visa_approved"), CALL_SECONDS_MAX))
+        calling = asyncio.create_task(super().authorize(request))
         self._requests.add(calling)
         await self._crashes.at("acquirer asked")
         reply = await calling

@@ -22,6 +22,7 @@ from rich.table import Table
 from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
+from postgres_server import PostgresServer
 
 FINDINGS_SHOWN_MAX = 20
 
@@ -60,6 +61,19 @@ async def migrate_url(url: str) -> None:
     database = await open_database(url)
     await migrate(database, SystemClock().now_ms())
     await database.close()
+
+
+@contextmanager
+def migrated_url(database: str, folder: Path) -> Iterator[str]:
+    """The address of a new, migrated database: a file in the folder, or on a server that ends with the block."""
+    server = PostgresServer.start() if database == "postgres" else None
+    try:
+        url = server.create_database("faults") if server is not None else f"sqlite:{folder / 'paydesk.db'}"
+        asyncio.run(migrate_url(url))
+        yield url
+    finally:
+        if server is not None:
+            server.end()
 
 
 @contextmanager

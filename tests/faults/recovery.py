@@ -19,6 +19,7 @@ import aiohttp
 
 from faults.clocked_node import write_offset
 from faults.crashing_terminal import Crashes, CrashingClient, TerminalStep
+from faults.virtual_terminals import PACE
 from node_process import MOVES_ALL_CLOCKS, NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import MovableClock
@@ -26,7 +27,6 @@ from paydesk.core.secrets import Secret
 from paydesk.invariants import check
 from paydesk.orders.status import FINAL
 from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.journal import Journal
 from paydesk.sandbox.terminals.terminal import Terminal
 from paydesk.storage.connect import open_database
@@ -48,7 +48,7 @@ SERVICE_STEPS: tuple[ServiceStep, ...] = get_args(ServiceStep)
 AWAY_SECONDS = 70
 """Longer than a permit, shorter than two minutes after it."""
 
-PACE = Pace(poll_seconds=5, backoff_seconds=(0.02, 0.05, 0.1))
+
 RESTART_SECONDS, WORKER_SECONDS, CELL_SECONDS_MAX = 0.05, 1.3, 30.0
 NOT_FOUND_SECONDS = 120
 OUTCOME = """

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from rich.table import Table
 
-from faults.long_form import arguments_of, bar, conclude, console, migrate_url, silence_terminals
+from faults.long_form import arguments_of, bar, conclude, console, migrated_url, silence_terminals
 from faults.recovery import AWAY_SECONDS, SERVICE_STEPS, TERMINAL_STEPS, Cell, Outcome, recover
-from postgres_server import PostgresServer
 
 CELLS = (
     *(Cell(terminal, service) for terminal in TERMINAL_STEPS for service in SERVICE_STEPS),
@@ -29,7 +26,7 @@ def main(arguments: list[str]) -> int:
     silence_terminals()
     started, found, figures = time.monotonic(), list[str](), dict[str, object]()
     for name in chosen.database or ("sqlite", "postgres"):
-        with tempfile.TemporaryDirectory(prefix="paydesk-recovery-") as folder, _migrated(name, Path(folder)) as url:
+        with tempfile.TemporaryDirectory(prefix="paydesk-recovery-") as folder, migrated_url(name, Path(folder)) as url:
             outcomes, faults = _played(name, url, Path(folder))
         console.print(_table(name, outcomes))
         found += [f"{name}: {fault}" for fault in faults]
@@ -50,18 +47,6 @@ def _played(name: str, url: str, folder: Path) -> tuple[list[Outcome], list[str]
             progress(done)
 
         return asyncio.run(recover(CELLS, url, folder, seen=seen))
-
-
-@contextmanager
-def _migrated(database: str, folder: Path) -> Iterator[str]:
-    server = PostgresServer.start() if database == "postgres" else None
-    try:
-        url = server.create_database("recovery") if server is not None else f"sqlite:{folder / 'paydesk.db'}"
-        asyncio.run(migrate_url(url))
-        yield url
-    finally:
-        if server is not None:
-            server.end()
 
 
 def _table(name: str, outcomes: list[Outcome]) -> Table:

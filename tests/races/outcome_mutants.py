@@ -11,6 +11,8 @@ KILLED = "tests/workers/test_orders_jobs_killed.py"
 RESOLVE = "tests/contract/test_operators_resolve.py"
 REVERSALS_RESOLVED = "tests/contract/test_operators_reversals.py"
 LOST = "An approved payment is never lost: processed, or reversed"
+RECOVERY = "tests/contract/test_device_recovery.py"
+HELD = "No terminal is held longer than it must be"
 
 OUTCOME_MUTANTS = (
     Mutant(
@@ -147,5 +149,41 @@ OUTCOME_MUTANTS = (
         "unpaid        late_approval  late_approval  -         finished  finished  finished",
         INQUIRIES,
         "ended_before",
+    ),
+    Mutant(
+        HELD,
+        "An order that never reached the acquirer waits for an inquiry",
+        "device/verdicts.py",
+        "lapsed     hold:inquire    hold:inquire    abort:fail ",
+        "lapsed     hold:inquire    hold:inquire    hold:inquire",
+        RECOVERY,
+        "too_late_to_resume",
+    ),
+    Mutant(
+        HELD,
+        "A payment that is not found counts from the inquiry, not from the permit",
+        "payments/inquiries.py",
+        "        if order.permitted_ms is not None:\n",
+        "        if False:\n",
+        INQUIRIES,
+        "not_found_two_minutes",
+    ),
+    Mutant(
+        LOST,
+        "A terminal that says it sent nothing is believed in spite of its result",
+        "device/sessions.py",
+        "entry.sent is False and order is not None and not await store.may_be_charged(change.tx, order)",
+        "entry.sent is False and order is not None",
+        RECOVERY,
+        "outweighs",
+    ),
+    Mutant(
+        "A payment is charged once",
+        "An order is resumed after its permit has expired",
+        "device/verdicts.py",
+        "now_ms < until_ms and ",
+        "",
+        RECOVERY,
+        "too_late_to_resume",
     ),
 )
