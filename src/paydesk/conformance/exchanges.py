@@ -28,7 +28,7 @@ Kind = Literal[
 IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "cancel-result")
 """The calls that need the terminal's newest session."""
 
-EXCHANGES_MAX = 100_000
+EXCHANGES_MAX, BYTES_MAX = 50_000, 50_000_000
 
 _LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|cancel-result|results)(?:/([^/]+))?")
 _NAMES: dict[str, Kind] = {
@@ -85,15 +85,17 @@ class Log:
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
+        self._bytes = 0
         self._changed = asyncio.Event()
 
     @property
     def is_full(self) -> bool:
         """Whether no exchange can be added: a terminal that never pauses must not use up the memory."""
-        return len(self.exchanges) >= EXCHANGES_MAX
+        return len(self.exchanges) >= EXCHANGES_MAX or self._bytes > BYTES_MAX
 
-    def begin(self, method: str, path: str, query: dict[str, str], body: Any) -> Exchange:
-        """Add an exchange that is not answered yet."""
+    def begin(self, method: str, path: str, query: dict[str, str], body: Any, size: int = 0) -> Exchange:
+        """Add an exchange that is not answered yet; `size`: the bytes of its body."""
+        self._bytes += size
         kind, lease_id, result_id = _classified(path, body)
         values = body if isinstance(body, dict) else {}
         boot_id = str(query.get("boot_id", "") if kind == "poll" else values.get("boot_id", "")).lower()

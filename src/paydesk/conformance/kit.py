@@ -9,10 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from paydesk.conformance.actions import Gate
 from paydesk.conformance.case import Failed, NotShown
 from paydesk.conformance.exchanges import Exchange, Kind, Log
 from paydesk.conformance.shop import LIVE, Order, Shop
-from paydesk.conformance.wire import Gate, Wire
+from paydesk.conformance.wire import Wire
 
 Restart = Callable[[], Awaitable[None]]
 Say = Callable[[str], None]

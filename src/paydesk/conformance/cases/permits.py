@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from paydesk.conformance.actions import lose, refuse, rewrite
 from paydesk.conformance.case import Failed, case
 from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
-from paydesk.conformance.wire import lose, refuse, rewrite
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 DELIVERY_SECONDS = 0.5

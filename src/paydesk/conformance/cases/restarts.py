@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from paydesk.conformance.actions import refuse, rewrite
 from paydesk.conformance.case import Failed, NotApplicable, case
 from paydesk.conformance.exchanges import Exchange
 from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit, entry_of, verdict_on
 from paydesk.conformance.shop import Order
-from paydesk.conformance.wire import refuse, rewrite
 
 OFFERED = ("", "none", "offered")
 
@@ -87,7 +87,7 @@ async def _restart_charging(kit: Kit) -> None:
 
 @case("restart-result-pending", 4, "Reports a pending result after a restart, under the same id.")
 async def _restart_result_pending(kit: Kit) -> None:
-    with kit.wire.on("result", do=refuse(503), boot_id=kit.boot_id):
+    with kit.wire.on("result", do=refuse(429), boot_id=kit.boot_id):
         order = await kit.place()
         before = await kit.need("result", order)
         await asyncio.sleep(JOURNAL_SECONDS)

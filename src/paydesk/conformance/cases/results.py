@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
+from paydesk.conformance.actions import lose, refuse, rewrite
 from paydesk.conformance.case import Failed, case
 from paydesk.conformance.exchanges import Exchange
 from paydesk.conformance.kit import Kit
 from paydesk.conformance.shop import Order
-from paydesk.conformance.wire import lose, refuse, rewrite
 
 PAUSE_SECONDS_MIN = 0.5
 REFUSED = (503, 401, 404)

@@ -6,11 +6,11 @@ import asyncio
 import re
 from itertools import pairwise
 
+from paydesk.conformance.actions import drop, lose, refuse, rewrite
 from paydesk.conformance.case import Failed, NotApplicable, NotShown, case
 from paydesk.conformance.exchanges import IN_SESSION, Exchange
 from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
 from paydesk.conformance.rules import IN_FLIGHT_SECONDS
-from paydesk.conformance.wire import drop, lose, refuse, rewrite
 from paydesk.device.schemas import UUID_PATTERN
 
 SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
@@ -122,7 +122,7 @@ async def _service_away(kit: Kit) -> None:
 @case("stale-session", 2, "Stops its session after 409 `stale_session`, and still reports its results.")
 async def _stale_session(kit: Kit) -> None:
     boot_id = kit.boot_id
-    with kit.wire.on("result", do=refuse(503)):
+    with kit.wire.on("result", do=refuse(400)):
         order = await kit.place()
         await kit.need("result", order)
         await kit.shop.take_session_over(kit.wire.device_token)
