@@ -150,7 +150,9 @@ async def serve(database_url: str, port: int) -> None:
         assert shared.acquirers.test is not None, "test orders have the simulated one, always"
         app = with_door(build_app(shared), shared.acquirers.test)
         node.stop_on_signals(stop)
-        context = WorkerContext(database, chosen, clock, KEYS, loopback_allowed=True, acquirers=shared.acquirers)
+        context = WorkerContext(
+            database, chosen, clock, KEYS, loopback_allowed=True, acquirers=shared.acquirers, gateway=shared.gateway
+        )
         await node.run_together(
             stop,
             server.serve(armed(app), server.bind("127.0.0.1", port), chosen, lambda: None, stop),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import random
 import tempfile
 import time
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -31,6 +33,11 @@ class Report(Protocol):
 
     def __call__(self, done: int, said: str = "") -> None:
         """So many, with this beside the bar."""
+
+
+def silence_terminals() -> None:
+    """Keep the log of virtual terminals, which run in this process, out of the terminal's window."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def arguments_of(command: str, description: str | None) -> argparse.ArgumentParser:

@@ -53,10 +53,10 @@ OUTCOME_MUTANTS = (
         LOST,
         "A payment not found fails at once, without a reversal",
         "payments/inquiries.py",
-        '            return "reverse" if waited_ms >= not_found_ms else "retry"\n        case Unknown',
+        '            return "reverse" if is_final else "retry"\n        case Unknown',
         '            return "reverse"\n        case Unknown',
         INQUIRIES,
-        "not_found_for_ten_minutes",
+        "not_found_two_minutes",
     ),
     Mutant(
         LOST,
@@ -110,7 +110,7 @@ OUTCOME_MUTANTS = (
         "    if change.now_ms < from_ms:\n        raise CANNOT_RESOLVE_ORDER",
         "    if change.now_ms < 0:\n        raise CANNOT_RESOLVE_ORDER",
         RESOLVE,
-        "ten_minutes",
+        "before_three_minutes",
     ),
     Mutant(
         LOST,

@@ -83,7 +83,13 @@ async def run(options: Options, settings: Settings) -> None:
             shared = create_shared(settings, database, server_keys, clock, development=True)
             app = build_app(replace(shared, reporter=reporter, fleet=fleet))
             context = WorkerContext(
-                database, settings, clock, server_keys, loopback_allowed=True, acquirers=shared.acquirers
+                database,
+                settings,
+                clock,
+                server_keys,
+                loopback_allowed=True,
+                acquirers=shared.acquirers,
+                gateway=shared.gateway,
             )
             await node.run_together(
                 stop,

@@ -43,7 +43,8 @@ async def acknowledge(call: Call) -> Handled:
     request: SessionRequest = call.body
     change, session, order = await _begin(call, request.boot_id)
     if order.state == status.CREATED:
-        return Answer(200, order_body(await take(change, order, session)))
+        offered_ms = call.shared.gateway.offered_ms(order.terminal_id, order.ulid)
+        return Answer(200, order_body(await take(change, order, session, offered_ms)))
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status not in status.LIVE or lease is None or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
@@ -111,11 +112,11 @@ async def lock_order(tx: Transaction, caller: Caller, lease_id: str) -> Order:
     return order
 
 
-async def take(change: Change, order: Order, session: int) -> Order:
-    """Move a created order to its terminal and insert its lease."""
+async def take(change: Change, order: Order, session: int, offered_ms: int | None) -> Order:
+    """Move a created order to its terminal and insert its lease; `offered_ms` is None where it isn't known."""
     taken = await orders.move(change, status.ACKNOWLEDGE, order)
     assert taken is not None, "the row is locked and was read as created"
-    await store.insert_lease(change.tx, taken, session, change.now_ms)
+    await store.insert_lease(change.tx, taken, session, change.now_ms, offered_ms)
     return taken
 
 

@@ -80,7 +80,8 @@ async def report(call: Call) -> Handled:
         return _repeat(stored)
     order = await orders.expire_overdue(change, order)
     if order.state == status.CREATED:
-        order = await _take_unacknowledged(change, order)
+        offered_ms = call.shared.gateway.offered_ms(order.terminal_id, order.ulid)
+        order = await _take_unacknowledged(change, order, offered_ms)
     result = Result(result_id, received, contradicts, call.settings.results_per_lease_max)
     return await _process(change, order, result)
 
@@ -90,11 +91,11 @@ def _result_id(text: str, keys: Keys) -> str:
     return text.lower() if _UUID.fullmatch(text) else f"digest:{keyed_digest(keys, text.encode())[:32]}"
 
 
-async def _take_unacknowledged(change: Change, order: Order) -> Order:
+async def _take_unacknowledged(change: Change, order: Order, offered_ms: int | None) -> Order:
     """Move the order to its terminal: a result shows that the terminal had it, though it never acknowledged."""
     terminal = await terminals.find(change.tx, order.seller_id, order.terminal_id)
     assert terminal is not None, "an order has a terminal"
-    return await take(change, order, terminal.session)
+    return await take(change, order, terminal.session, offered_ms)
 
 
 async def _process(change: Change, order: Order, result: Result) -> Handled:

@@ -24,10 +24,14 @@ BootId = Annotated[str, Field(pattern=UUID_PATTERN, examples=["0b5cf9b0-6c6e-4ff
 
 
 class JournalEntry(Model):
-    """A lease in the terminal's journal: the last step that it recorded, and the result if there is one."""
+    """A lease in the terminal's journal: the last step that it recorded, and the result if there is one.
+
+    `sent`: whether the terminal has turned to the acquirer, which it records before it does.
+    """
 
     lease_id: Annotated[str, Field(max_length=64)]
     last_step: Annotated[str, Field(max_length=40)] = ""
+    sent: bool | None = None
     result: dict[str, Any] | None = None
 
 

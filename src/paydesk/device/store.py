@@ -28,6 +28,8 @@ class Lease:
     step: str
     ended_ms: int | None
     ended_by: str | None
+    offered_ms: int | None
+    """When it was first offered; None if another node offered it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class StoredResult:
     answer: str
 
 
-LEASE = "seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by"
+LEASE = (
+    "seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by, offered_ms"
+)
 
 FIND_SESSIONS = """
 SELECT t.session, s.session FROM terminals t
@@ -73,7 +77,7 @@ VALUES ($1, $2, $3, $4, $5, $6)"""
 SET_NEWEST_SESSION = "UPDATE terminals SET session = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
 INSERT_LEASE = f"""
-INSERT INTO leases ({LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL)"""
+INSERT INTO leases ({LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL, $7)"""
 
 FIND_LEASE = f"SELECT {LEASE} FROM leases WHERE seller_id = $1 AND lease_id = $2"
 
@@ -103,6 +107,12 @@ SELECT digest, answer_status, answer FROM results
  WHERE seller_id = $1 AND lease_id = $2 AND result_id = $3"""
 
 COUNT_RESULTS = "SELECT COUNT(*) FROM results WHERE seller_id = $1 AND lease_id = $2"
+
+# Evidence that the acquirer was called, whatever the terminal's journal says: an authorization that the service
+# requested for the terminal, or a result.
+MAY_BE_CHARGED = """
+SELECT 1 WHERE EXISTS (SELECT 1 FROM lease_authorizations WHERE seller_id = $1 AND lease_id = $2)
+            OR EXISTS (SELECT 1 FROM results WHERE seller_id = $1 AND lease_id = $2)"""
 
 INSERT_RESULT = """
 INSERT INTO results (seller_id, lease_id, result_id, digest, outcome, verdict, body, answer_status, answer, created_ms)
@@ -134,9 +144,11 @@ async def begin_session(
     tx.notify(f"terminal:{terminal_id}")
 
 
-async def insert_lease(tx: Transaction, order: Order, session: int, now_ms: int) -> None:
+async def insert_lease(tx: Transaction, order: Order, session: int, now_ms: int, offered_ms: int | None) -> None:
     """Insert the lease of an order that its terminal acknowledged."""
-    await tx.run(INSERT_LEASE, order.seller_id, order.ulid, order.order_id, order.terminal_id, session, now_ms)
+    await tx.run(
+        INSERT_LEASE, order.seller_id, order.ulid, order.order_id, order.terminal_id, session, now_ms, offered_ms
+    )
 
 
 async def find_lease(tx: Transaction, seller_id: int, lease_id: str) -> Lease | None:
@@ -179,6 +191,11 @@ async def count_results(tx: Transaction, order: Order) -> int:
     row = await tx.one(COUNT_RESULTS, order.seller_id, order.ulid)
     assert row is not None, "an aggregate has a row"
     return int(row[0])
+
+
+async def may_be_charged(tx: Transaction, order: Order) -> bool:
+    """Return whether the database has evidence that the acquirer was called for the order's lease."""
+    return await tx.one(MAY_BE_CHARGED, order.seller_id, order.ulid) is not None
 
 
 async def insert_result(

@@ -207,6 +207,12 @@ class TerminalRequest(Model):
     operating_mode: SettableMode = "PDV"
 
 
+class ReleaseRequest(Model):
+    """`POST /operator/v1/terminals/{terminal_id}/release`."""
+
+    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
+
+
 class SubscriptionRequest(Model):
     """`POST /operator/v1/subscriptions`."""
 

@@ -12,9 +12,10 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from paydesk.core.durations import ACQUIRER_SECONDS_MAX
 from paydesk.orders.order import Order
 
-RESPONSE_SECONDS_MAX = 30
+RESPONSE_SECONDS_MAX = ACQUIRER_SECONDS_MAX
 
 T = TypeVar("T")
 

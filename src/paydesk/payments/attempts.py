@@ -52,8 +52,8 @@ class Attempt(ABC, Generic[J]):
         self.job, self.row, self.order, self.terms = job, row, order, terms
         self.payment = payment_of(order, tip_minor=terms.requested_tip_minor)
         self.acquirer = context.acquirer(live=bool(row.live))
-        self.not_found_ms = context.settings.inquiry_not_found_seconds * 1000
-        """For so long a payment must not be found before it is reversed."""
+        self.not_found_from_ms = row.created_ms + context.settings.inquiry_not_found_seconds * 1000
+        """From then on a payment that the acquirer does not find is reversed."""
 
     @classmethod
     async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
@@ -104,8 +104,8 @@ class Attempt(ABC, Generic[J]):
             message = f"{self.silence} for {waited_ms // 1000} s ({describe(result)}). {self.advice}"
             await self.alert_once(change, order, message)
         at_ms = next_attempt_ms(self.row.attempts, change.now_ms, self.pauses_seconds)
-        if isinstance(result, NotFound) and waited_ms < self.not_found_ms:
-            at_ms = min(at_ms, self.row.created_ms + self.not_found_ms)
+        if isinstance(result, NotFound) and change.now_ms < self.not_found_from_ms:
+            at_ms = min(at_ms, self.not_found_from_ms)
         await self.job.postpone(change.tx, self.row, at_ms)
 
     async def alert_once(self, change: Change, order: Order, message: str) -> None:

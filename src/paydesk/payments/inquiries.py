@@ -1,8 +1,8 @@
 """The worker of unknown outcomes: asks the acquirer until the order has its one outcome.
 
-A payment that the acquirer does not find for `inquiry_not_found_seconds` is reversed under its own key before the order
-fails. The intent is committed first, so that nothing approves the order meanwhile. An order that ended during the
-inquiry is left as it is; an approval of it is a late approval.
+A payment that the acquirer does not find `inquiry_not_found_seconds` after the authorization permit is reversed under
+its own key before the order fails. The intent is committed first, so that nothing approves the order meanwhile. An
+order that ended during the inquiry is left as it is; an approval of it is a late approval.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ async def process(context: WorkerContext, inquiry: Inquiry) -> None:
 JOB = AcquirerJob("inquiry of", INQUIRIES, Inquiry, "order_id", process)
 
 
-def decide(result: InquiryResult, order: Order, terms: Terms, *, waited_ms: int, not_found_ms: int) -> Decision:
+def decide(result: InquiryResult, order: Order, terms: Terms, *, is_final: bool) -> Decision:
     """Return what follows from an inquiry result for an order with an unknown outcome.
 
-    An approval of an amount that the terms do not allow is reversed, and so is a payment that was not found for
-    `not_found_ms`.
+    An approval of an amount that the terms do not allow is reversed, and so is a payment that is not found. `is_final`:
+    one that is not found now will not be made later, because the permit has expired.
     """
     match result:
         case Approved():
@@ -62,7 +62,7 @@ def decide(result: InquiryResult, order: Order, terms: Terms, *, waited_ms: int,
         case Declined():
             return "decline"
         case NotFound():
-            return "reverse" if waited_ms >= not_found_ms else "retry"
+            return "reverse" if is_final else "retry"
         case Unknown() | NotSent():
             return "retry"
 
@@ -81,6 +81,8 @@ class InquiryAttempt(Attempt[Inquiry]):
         self._charged_minor = self.payment.amount_minor
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
+        if order.permitted_ms is not None:
+            self.not_found_from_ms = order.permitted_ms + self.settings.inquiry_not_found_seconds * 1000
         self.pauses_seconds = self.settings.inquiry_pause_seconds
         self.log_facts = {}
         self.evidence = {"reason": row.reason}
@@ -102,8 +104,7 @@ class InquiryAttempt(Attempt[Inquiry]):
         if await inquiry_store.status_of(change.tx, order) != ASKING.name:
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
-        waited_ms = change.now_ms - self.row.created_ms
-        match decide(result, order, self.terms, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
+        match decide(result, order, self.terms, is_final=change.now_ms >= self.not_found_from_ms):
             case "approve":
                 assert isinstance(result, Approved)
                 await _approve(change, order, result, self.terms)

@@ -47,10 +47,11 @@ async def process(context: WorkerContext, reversal: Reversal) -> None:
 JOB = AcquirerJob("reversal", REVERSALS, Reversal, "reversal_id", process)
 
 
-def decide(result: InquiryResult, order: Order, reference_id: str, *, waited_ms: int, not_found_ms: int) -> Decision:
+def decide(result: InquiryResult, order: Order, reference_id: str, *, is_final: bool) -> Decision:
     """Return what follows from an inquiry result for a late approval that its terminal reported as `reference_id`.
 
-    If the order is paid, only an approval with another reference than its payment's is reversed.
+    If the order is paid, only an approval with another reference than its payment's is reversed. `is_final`: a payment
+    that is not found now will not be made later.
     """
     if isinstance(result, Unknown | NotSent) or order.status in status.LIVE:
         return "retry"
@@ -58,7 +59,7 @@ def decide(result: InquiryResult, order: Order, reference_id: str, *, waited_ms:
         paid_reference = order.reference_id or (result.reference_id if isinstance(result, Approved) else "")
         return "unfounded" if reference_id in ("", paid_reference) else "reverse"
     if isinstance(result, NotFound):
-        return "reverse" if waited_ms >= not_found_ms else "retry"
+        return "reverse" if is_final else "retry"
     return "unfounded" if isinstance(result, Declined) else "reverse"
 
 
@@ -95,8 +96,8 @@ class ReversalAttempt(Attempt[Reversal]):
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
         """Commit that the approval is to be reversed, and return whether it is."""
-        waited_ms = change.now_ms - self.row.created_ms
-        match decide(result, order, self.row.reference_id, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
+        is_final = change.now_ms >= self.not_found_from_ms
+        match decide(result, order, self.row.reference_id, is_final=is_final):
             case "reverse":
                 self.row = self._confirmed(result, order)
                 return await reversal_store.confirm(change.tx, self.row)

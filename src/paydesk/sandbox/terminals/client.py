@@ -216,7 +216,7 @@ def _successful(call: str, reply: Reply) -> Reply:
 
 
 def _lease_state(entry: Entry) -> dict[str, Any]:
-    state: dict[str, Any] = {"lease_id": entry.lease_id, "last_step": entry.step}
+    state: dict[str, Any] = {"lease_id": entry.lease_id, "last_step": entry.step, "sent": entry.sent}
     if entry.result is not None:
         state["result"] = entry.result
     return state

@@ -35,9 +35,14 @@ class Entry(msgspec.Struct, frozen=True):
     result_id: str = ""
     result: dict[str, Any] | None = None
     presented: dict[str, Any] | None = None
-    """The presented card, written before the acquirer is called: from then on the payment may have been charged."""
+    """The presented card, written before the acquirer is called."""
     number: int = 0
     """The number of the order, counted from 0: its place in the playlist."""
+
+    @property
+    def sent(self) -> bool:
+        """Whether the acquirer may have been called, so that the payment may have been charged."""
+        return self.presented is not None
 
 
 class _File(msgspec.Struct):

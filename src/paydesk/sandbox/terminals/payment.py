@@ -1,13 +1,14 @@
 """One order on a virtual terminal, from its acknowledgement to a result in the journal.
 
 The acquirer is called only while the authorization permit is valid, and under the payment's id. The journal is written
-before and after the call: after a crash in between, the call is repeated under the same key and charges nothing twice.
+before and after the call: after a crash in between, the call is repeated under the same key and charges nothing twice;
+after a crash before it, the permit is requested again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -44,11 +45,20 @@ class Device:
 
 
 async def play(device: Device, entry: Entry, script: Script) -> bool:
-    """Play the script with an order; return whether the journal has a result. `hold` plays until it is canceled."""
-    if not await _acknowledge(device, entry):
-        return False
-    entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
-    for seq, step in enumerate(script.steps, 1):
+    """Play the script with an order; return whether the journal has a result. `hold` plays until it is canceled.
+
+    An order that was permitted before a restart goes on with the request for the permit.
+    """
+    is_resumed = entry.step == AUTHORIZING
+    if is_resumed and AUTHORIZING not in script.steps:
+        await conclude(device, entry, NEVER_CHARGED)
+        return True
+    if not is_resumed:
+        if not await _acknowledge(device, entry):
+            return False
+        entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
+    skipped = script.steps.index(AUTHORIZING) if is_resumed else 0
+    for seq, step in enumerate(script.steps[skipped:], skipped + 1):
         if step != AUTHORIZING:
             await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
         elif not await _authorize(device, entry, script, seq):
@@ -84,12 +94,23 @@ async def _acknowledge(device: Device, entry: Entry) -> bool:
 
 
 async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
+    requests = int(entry.step == AUTHORIZING)
+
+    def request_permit() -> Awaitable[Reply]:
+        nonlocal requests
+        requests += 1
+        return device.client.progress(entry.lease_id, seq, AUTHORIZING)
+
     async with device.lock:
         await device.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
-        reply = await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, AUTHORIZING))
+        reply = await device.pace.retry(request_permit)
         until = str(reply.body.get("until", ""))
         if reply.status != 200 or reply.body.get("go") is not True:
-            return await _release(device, entry, AUTHORIZING, reply)
+            if requests == 1:
+                return await _release(device, entry, AUTHORIZING, reply)
+            # An earlier request may have been granted: without a result the service would ask the acquirer.
+            await _store(device, entry, NEVER_CHARGED)
+            return True
         entry = msgspec.structs.replace(entry, step=AUTHORIZING, until=until)
         if not device.client.is_before(until):
             await _store(device, entry, NEVER_CHARGED)

@@ -200,7 +200,7 @@ class Terminal:
 
     async def _hold(self, entry: Entry) -> None:
         """Find the outcome of a payment with a permit and no result in the journal."""
-        if entry.presented is None:
+        if not entry.sent:
             await conclude(self._device, entry, NEVER_CHARGED)
         else:
             await resume_authorization(self._device, entry)
@@ -217,7 +217,7 @@ class Terminal:
         """
         async with self._lock:
             entry = self._journal.entries.get(lease_id)
-            if entry is not None and (entry.result is not None or (entry.presented is not None and not is_over)):
+            if entry is not None and (entry.result is not None or (entry.sent and not is_over)):
                 return False
             if lease_id == self._lease_id:
                 await self._stop_payment()
