@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from paydesk.device.verdicts import TABLE, Effect, OrderState, Progress, Verdict
 from paydesk.docs.markdown import page, table
@@ -12,14 +13,14 @@ _HEAD = """\
 
 <!-- Written by `make generate` from `device/verdicts.py`; changes made here are lost. -->
 
-A terminal writes each step of a payment to its journal before it makes it. When it starts, `POST /device/v1/hello` sends
-the journal: for each lease `last_step`, `sent` and, if there is one, `result`. The answer has a verdict on each lease.
-`sent` is `true` once the terminal has turned to the acquirer, which it writes to the journal before it does.
-
-With a result in the journal the verdict is always `report`. Otherwise it depends on two things: how far the terminal came,
-and the state of the order."""
+A terminal writes each step of a payment to its journal first. When it starts, `POST /device/v1/hello` sends the journal:
+for each lease `last_step`, `sent` and, if there is one, `result`. `sent` says whether the terminal has called the
+acquirer; it becomes `true` in the journal before the call. The answer has a verdict on each lease."""
 
 _TAIL = """\
+Once authorization is permitted, `sent: false` has the third column whatever the last step is: the terminal may have
+been killed before it wrote the next one.
+
 `sent: false` counts only if the service does not know better: a result of the lease, or an authorization that the
 service requested for a terminal of kind `service`, shows that the acquirer was called.
 
@@ -60,17 +61,21 @@ EFFECTS: dict[Effect, str] = {
 
 def page_of_recovery() -> str:
     """Return docs/recovery.md: the verdicts, their table, and a picture for each row."""
-    rows = ((PROGRESS[progress], *(_cell(progress, state) for state in STATES)) for progress in PROGRESS)
     return page(
         _HEAD,
         table(("Verdict", "What the terminal does"), ((f"`{name}`", text) for name, text in VERDICTS.items())),
-        "## The table",
-        "The last step of the terminal, the order's state, the verdict, and what becomes of the order:",
-        table(("In the journal", *STATES.values()), rows),
+        "## Verdicts",
+        "With a result in the journal the verdict is `report`. Otherwise it depends on how far the terminal came and on"
+        " the state of the order; each cell has the verdict, and what becomes of the order:",
+        table(("Order", *PROGRESS.values()), (_row(state) for state in STATES)),
         _TAIL,
         "## As pictures",
-        *(part for progress in PROGRESS for part in _picture(progress)),
+        *(part for group in _groups() for part in _picture(group)),
     )
+
+
+def _row(state: OrderState) -> tuple[str, ...]:
+    return STATES[state], *(_cell(progress, state) for progress in PROGRESS)
 
 
 def _cell(progress: Progress, state: OrderState) -> str:
@@ -78,11 +83,17 @@ def _cell(progress: Progress, state: OrderState) -> str:
     return f"`{verdict}`: {EFFECTS[effect]}"
 
 
-def _picture(progress: Progress) -> Iterator[str]:
-    """Yield the heading and the diagram of a row: from the states of the order to the verdicts."""
-    text = PROGRESS[progress]
+def _groups() -> Iterator[list[Progress]]:
+    """Yield the columns of the table; equal ones together."""
+    for _, group in groupby(PROGRESS, lambda progress: [TABLE[progress, state] for state in STATES]):
+        yield list(group)
+
+
+def _picture(group: Sequence[Progress]) -> Iterator[str]:
+    """Yield the heading and the diagram of equal columns: from the states of the order to the verdicts."""
+    text = ", or ".join(PROGRESS[progress] for progress in group)
     yield f"### {text[0].upper()}{text[1:]}"
-    yield "\n".join(("```mermaid", "flowchart LR", *_arrows(progress), "```"))
+    yield "\n".join(("```mermaid", "flowchart LR", *_arrows(group[0]), "```"))
 
 
 def _arrows(progress: Progress) -> Iterator[str]:
