@@ -13,13 +13,14 @@ _HEAD = """\
 
 <!-- Written by `make generate` from `device/verdicts.py`; changes made here are lost. -->
 
-A terminal writes each step of a payment to its journal first. When it starts, `POST /device/v1/hello` sends the journal:
-for each lease `last_step`, `sent` and, if there is one, `result`. `sent` says whether the terminal has called the
-acquirer; it becomes `true` in the journal before the call. The answer has a verdict on each lease."""
+A terminal writes each step of a payment to its journal first. When it starts, it sends the journal with
+`POST /device/v1/hello`: for each lease `last_step`, `sent` and, if there is one, `result`. `sent` says whether the
+terminal has called the acquirer; it becomes `true` in the journal before the call. The answer has a verdict on each
+lease."""
 
 _TAIL = """\
-Once authorization is permitted, `sent: false` has the third column whatever the last step is: the terminal may have
-been killed before it wrote the next one.
+Once authorization is permitted, `sent: false` is judged by the third column whatever the last step is: the terminal may
+have been killed before it wrote the next one. `sent: true` is always judged by the last column.
 
 `sent: false` counts only if the service does not know better: a result of the lease, or an authorization that the
 service requested for a terminal of kind `service`, shows that the acquirer was called.
@@ -29,7 +30,7 @@ A live order that is missing from the journal is offered again before the permit
 PROGRESS: dict[Progress, str] = {
     "offered": "the order was offered",
     "acknowledged": "the order was acknowledged",
-    "unsent": "the permit was requested, `sent: false`",
+    "unsent": "the permit was requested, `sent` is `false`",
     "authorizing": "the permit was requested, `sent` is `true` or missing",
 }
 STATES: dict[OrderState, str] = {
