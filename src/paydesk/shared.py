@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paydesk.core.clock import Clock
     from paydesk.core.keys import Keys
+    from paydesk.device.authorizations import Authorizations
     from paydesk.device.gateway import Gateway
     from paydesk.events.readers import Readers
     from paydesk.health.readiness import Readiness
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
     from paydesk.terminals.bearer import DeviceBearers
+    from paydesk.terminals.pairing_rates import PairingRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class Shared:
     client_throttle: ClientThrottle
     sign_in_throttle: SignInThrottle
     authentication_cache: AuthenticationCache
+    pairing_rates: PairingRates
     gateway: Gateway
+    authorizations: Authorizations
     event_readers: Readers
     acquirers: Acquirers
     readiness: Readiness

@@ -23,11 +23,11 @@ async def next_message(call: Call) -> Handled:
     refuse_revoked(call)
     boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
     gateway = call.shared.gateway
-    poll = gateway.open(call.caller.terminal_id)
+    poll = gateway.open(call.caller.seller_id, call.caller.terminal_id)
     try:
         return await _wait(call, gateway, poll, boot_id, seconds)
     finally:
-        poll.waiter = None
+        gateway.close(poll)
 
 
 async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds: int) -> Answer:
@@ -65,7 +65,7 @@ async def _query(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool)
     """
     caller = call.caller
     state = await store.poll(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
-    if state.revoked_ms is not None:
+    if state is None or state.revoked_ms is not None:
         raise UNAUTHORIZED.with_reason("revoked device token")
     if state.own_session is None or state.own_session != state.newest_session:
         raise stale(call, state.own_session, state.newest_session, is_late=not has_waited)

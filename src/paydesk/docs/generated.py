@@ -26,9 +26,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": error_codes.page_of_errors,
     "limits.md": settings.page_of_limits,
     "order-lifecycle.md": lifecycles.page_of_orders,
-    "recovery.md": recovery.page_of_recovery,
     "settings.md": settings.page_of_settings,
     "simulator.md": simulator.page_of_simulator,
+    "terminal-payment.svg": recovery.payment,
+    "terminal-recovery.svg": recovery.verdicts,
     "token-lifecycle.md": lifecycles.page_of_tokens,
 }
 

@@ -11,9 +11,15 @@ OPERATOR_NOT_FOUND = ErrorKind("operator_not_found", 404, "There is no such oper
 AUTHORIZATION_NOT_FOUND = ErrorKind("grant_not_found", 404, "There is no such grant.")
 STORE_NOT_FOUND = ErrorKind("store_not_found", 404, "This seller has no such store.")
 POS_NOT_FOUND = ErrorKind("pos_not_found", 404, "This seller has no such point of sale.")
+IN_USE = ErrorKind("in_use", 409, "It is in use and can't be deleted or replaced.")
 EMAIL_TAKEN = ErrorKind("email_taken", 409, "Another seller has this e-mail address.")
 TOO_MANY_SECRETS = ErrorKind("too_many_secrets", 409, "The application already has the maximum number of secrets.")
 EXTERNAL_POS_ID_TAKEN = ErrorKind(
     "external_pos_id_taken", 409, "The seller already has a point of sale with this external_pos_id."
+)
+CANNOT_RELEASE_TERMINAL = ErrorKind(
+    "cannot_release_terminal",
+    409,
+    "The terminal's order can't be canceled any more: authorization was permitted, so the card may be charged.",
 )
 POS_TAKEN = ErrorKind("pos_taken", 409, "Another terminal at this point of sale is already in mode PDV.")

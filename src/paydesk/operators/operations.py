@@ -19,6 +19,7 @@ from paydesk.operators import (
     terminals,
 )
 from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
@@ -190,6 +191,7 @@ OPERATIONS = (
         development=True,
         errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
     ),
+    *TERMINAL_CHANGES,
     listing("subscriptions", subscriptions.PAGES),
     creating(
         "subscriptions",
@@ -240,9 +242,9 @@ OPERATIONS = (
         transaction="none",
         body=schemas.ResolveReversalRequest,
         description=(
-            "For a reversal that the acquirer has not confirmed within three minutes of the late approval: `reversed` if"
-            " the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not retried."
-            " The audit trail records the reason."
+            "For a reversal that the acquirer has not confirmed within three minutes of the late approval: `reversed`"
+            " if the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not"
+            " retried. The audit trail records the reason."
         ),
         errors=(CANNOT_RESOLVE_REVERSAL,),
     ),

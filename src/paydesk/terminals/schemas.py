@@ -6,14 +6,20 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
-from paydesk.core.model import Model
-from paydesk.core.response import Count, Response
+from paydesk.core.model import Model, rule
+from paydesk.core.response import Count, Response, Time
 
 ITEMS_MAX = 50
+TERMINAL_ID_PATTERN = "^[A-Z0-9_]{1,40}__[A-Za-z0-9_-]{1,30}$"
+"""A model and a serial number."""
 EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
+VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
+
+Kind = Literal["terminal", "service"]
 SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
 OperatingMode = Literal[SettableMode, "UNDEFINED"]
+Presence = Literal["online", "degraded", "offline"]
 
 
 class ModeRequest(Model):
@@ -37,8 +43,53 @@ class SetupRequest(Model):
     terminals: Annotated[list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX)]
 
 
+class PairingRequest(Model):
+    """`POST /device/v1/pairings`."""
+
+    model: Annotated[
+        str,
+        Field(pattern="^[A-Z0-9_]{1,40}$", examples=["NEWLAND_N950"]),
+        rule("must not contain two underscores in a row", lambda text: "__" not in text),
+    ]
+    serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"])]
+
+
+class PairingTokenRequest(Model):
+    """`POST /device/v1/pairings/token`."""
+
+    device_code: Annotated[str, Field(min_length=1, max_length=200, repr=False)]
+
+
+class NewPairing(Response, frozen=True):
+    """The codes of a pairing; the times are in seconds."""
+
+    device_code: str
+    user_code: str
+    expires_in: Count
+    interval: Count
+    verification_uri: str | None = None
+
+
+class PairedDevice(Response, frozen=True):
+    """The id and the token of a paired terminal."""
+
+    terminal_id: str
+    device_token: str
+
+
+class CurrentOrder(Response, frozen=True):
+    """The order that a terminal has, and since when it has its status."""
+
+    id: str
+    status: str
+    since_date: Time
+
+
 class ListedTerminal(Response, frozen=True):
-    """A terminal in the list; `terminal_id` is another name for `id`."""
+    """A terminal in the list; `terminal_id` is another name for `id`.
+
+    `status` follows from `last_seen_date`, the end of its last poll: online for 45 s, degraded for 120 s, then offline.
+    """
 
     id: str
     terminal_id: str
@@ -46,6 +97,9 @@ class ListedTerminal(Response, frozen=True):
     store_id: str
     external_pos_id: str
     operating_mode: OperatingMode
+    status: Presence
+    last_seen_date: Time | None = None
+    current_order: CurrentOrder | None = None
 
 
 class Terminals(Response, frozen=True):
