@@ -78,8 +78,10 @@ _MEANINGS: Sequence[str] = (
     "forget, abort: the terminal has nothing to do for this order.",
     "report: the result ends the order.",
     "hold: the card may be charged. The terminal never charges it again.",
-    "inquiry: Paydesk asks the acquirer. The order keeps the terminal until it answers, and at most until",
-    "2 minutes after the permit if the acquirer finds no payment. Other aborted orders end at once.",
+    "inquiry: Paydesk asks the acquirer. The order keeps the terminal until it answers; if it finds",
+    "no payment, until 2 minutes after the permit. All other aborted orders end at once.",
+    "Once the permit is granted, every step with sent: false is in the third column. An entry",
+    "without the field counts as sent.",
 )
 
 
