@@ -80,7 +80,10 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.acquirers), stop),
+            run_all(
+                WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.acquirers, gateway=shared.gateway),
+                stop,
+            ),
         )
 
 

@@ -253,7 +253,9 @@ async def running(
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:
-        context = WorkerContext(database, settings, clock, keys, loopback_allowed=True, acquirers=shared.acquirers)
+        context = WorkerContext(
+            database, settings, clock, keys, loopback_allowed=True, acquirers=shared.acquirers, gateway=shared.gateway
+        )
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()
     connector = aiohttp.TCPConnector(limit=connections_max)

@@ -19,6 +19,8 @@ from paydesk.commands import (
     pay,
     running,
     sellers,
+    simulate,
+    slot,
     stores,
     terminals,
 )
@@ -43,6 +45,10 @@ app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
 app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
 app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
 app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
+
+command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)
+command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
+command(terminals.app, "simulate", *simulate.EXAMPLES)(simulate.simulate)
 
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")

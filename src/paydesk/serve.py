@@ -63,12 +63,15 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, clients.readiness, settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
+            context = WorkerContext(
+                database, settings, clock, server_keys, acquirers=clients.acquirers, gateway=clients.gateway
+            )
             clients_app, operators_app = build_app(clients, CLIENT_SURFACES), build_app(operators, OPERATOR_SURFACES)
             await node.run_together(
                 stop,
                 server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),
                 server.serve(operators_app, listeners.operators, settings, listeners.ready, stop),
-                run_all(WorkerContext(database, settings, clock, server_keys, acquirers=clients.acquirers), stop),
+                run_all(context, stop),
             )
 
 

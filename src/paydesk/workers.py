@@ -9,7 +9,7 @@ import structlog
 
 from paydesk import retention
 from paydesk.core.worker import Worker, WorkerContext
-from paydesk.device import missed_wakeups
+from paydesk.device import missed_wakeups, presence
 from paydesk.events import relay
 from paydesk.health import clock as health_clock
 from paydesk.orders import expiry
@@ -32,6 +32,7 @@ WORKERS = (
     Worker("payments.inquiries", inquiries.JOB.run),
     Worker("payments.reversals", reversals.JOB.run),
     Worker("device.missed_wakeups", missed_wakeups.run),
+    Worker("device.presence", presence.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
     Worker("events.relay", relay.run),

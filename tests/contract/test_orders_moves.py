@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from operator_calls import operator
 from paydesk.invariants import check
 from paydesk.orders import status
 from paydesk.orders.status import State
@@ -28,6 +29,11 @@ def _release(_service: Service, device: Device, order_id: str) -> Awaitable[Repl
     return device.post(f"/leases/{order_id[3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
 
 
+async def _release_as_operator(service: Service, device: Device, _order_id: str) -> Reply:
+    person, body = await operator(service), {"reason": "The terminal is broken."}
+    return await person.ask("POST", f"terminals/{device.terminal.id}/release", body)
+
+
 REQUESTS: dict[str, Request] = {
     "cancel": lambda service, _, order_id: service.cancel(order_id),
     "cancel at terminal": lambda service, _, order_id: service.cancel(order_id, headers=CANCEL_AT_TERMINAL),
@@ -36,6 +42,7 @@ REQUESTS: dict[str, Request] = {
     "ack": lambda _, device, order_id: device.ack(order_id[3:]),
     "authorizing": lambda _, device, order_id: device.authorizing(order_id[3:]),
     "release": _release,
+    "release as operator": _release_as_operator,
     "result approved": lambda _, device, order_id: device.approve(order_id[3:]),
     "result declined": lambda _, device, order_id: device.result(
         order_id[3:], outcome="declined", status_detail="high_risk"
@@ -66,7 +73,7 @@ PATHS: dict[str, tuple[State, tuple[str, ...]]] = {
 
 
 _FAILED = status.FAILED["rejected_other_reason"]
-_FINAL: dict[str, tuple[int, State | None]] = {"release": (200, None)}
+_FINAL: dict[str, tuple[int, State | None]] = {"release": (200, None), "release as operator": (200, None)}
 _PAID: dict[str, tuple[int, State | None]] = {
     **_FINAL,
     "refund": (201, status.REFUNDED),
@@ -82,6 +89,7 @@ _BEFORE_AUTHORIZATION: dict[str, tuple[int, State | None]] = {
     **_AT_TERMINAL,
     "result canceled": (200, status.CANCELED_ON_TERMINAL),
     "simulate failed": (204, _FAILED),
+    "release as operator": (200, status.CANCELED_BY_API),
     "simulate expired": (204, status.EXPIRED),
     "simulate action_required": (204, status.CHECK_ON_TERMINAL),
 }

@@ -30,6 +30,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_change_pos": {"name": "Till 1"},
     "operator_change_terminal": {"operating_mode": "PDV"},
     "operator_approve_pairing": {"seller_id": "$seller"},
+    "operator_release_terminal": {"reason": "The terminal is broken."},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
@@ -130,9 +131,13 @@ async def _many_actions(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 21})
 
 
-@TABLE.way("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found")
+@TABLE.way(
+    *("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found"),
+    "terminal_not_found",
+)
 async def _unknown_id(attempt: Attempt) -> Reply:
     unknown = {"client_id": UNKNOWN_NUMBER, "user_id": UNKNOWN_NUMBER, "operator_id": NO_ID, "secret_id": NO_ID}
+    unknown["terminal_id"] = "NEWLAND_N950__UNKNOWN"
     return await attempt.at(**unknown).send()
 
 
@@ -321,3 +326,14 @@ async def _deliveries_of_unknown_order(attempt: Attempt) -> Reply:
 def _operator(attempt: Attempt) -> Operator:
     assert attempt.operator is not None
     return attempt.operator
+
+
+@TABLE.way("operator_release_terminal/cannot_release_terminal")
+async def _permitted(attempt: Attempt) -> Reply:
+    service = attempt.service
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    lease_id = (await service.create(terminal)).body["id"][3:]
+    assert (await device.ack(lease_id)).status == 200
+    assert (await device.authorizing(lease_id)).status == 200
+    return await attempt.at(terminal_id=terminal.id).send()

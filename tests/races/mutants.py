@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
+from authorize_mutants import AUTHORIZE_MUTANTS
 from event_mutants import EVENT_MUTANTS
 from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
@@ -53,6 +54,7 @@ CLOCK = "tests/faults/test_clock_jumps.py"
 DIFFERENT_CLOCKS = "tests/faults/test_clocks_differ.py"
 CRASH = "tests/faults/test_crash_points.py"
 CHAOS = "tests/faults/test_chaos.py"
+RELEASE = "tests/races/test_terminals_release.py"
 RETENTION = "tests/workers/test_retention_rules.py"
 WAKES = "tests/races/test_nodes_notify.py"
 WORKERS = "tests/races/test_nodes_workers.py"
@@ -253,6 +255,15 @@ MUTANTS = (
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=False,\n',
         OUTCOMES,
         "cancel-against-authorizing",
+    ),
+    Mutant(
+        "Cancel and the authorization permit exclude each other",
+        "an operator releases a terminal after the permit",
+        "orders/status.py",
+        '*BEFORE_CHECK),\n    (CANCELED_BY_API,),\n    "order.canceled",\n    before_authorization=True,\n',
+        '*BEFORE_CHECK),\n    (CANCELED_BY_API,),\n    "order.canceled",\n    before_authorization=False,\n',
+        RELEASE,
+        "authorize",
     ),
     Mutant(
         "Cancel and the authorization permit exclude each other",
@@ -622,6 +633,7 @@ MUTANTS = (
     *TOKEN_MUTANTS,
     *SECURITY_MUTANTS,
     *ACQUIRER_MUTANTS,
+    *AUTHORIZE_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",
         "a page can be answered any number of times",

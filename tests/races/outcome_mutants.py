@@ -19,7 +19,7 @@ OUTCOME_MUTANTS = (
         LOST,
         "An approval inquired for an ended order is not reversed",
         "payments/inquiries.py",
-        "        await _reverse_late_approval(change, order, approved)\n",
+        "        await outcomes.reverse_late_approval(change, order, approved)\n",
         "        pass\n",
         UNKNOWN,
         "decline_against",

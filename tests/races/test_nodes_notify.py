@@ -140,20 +140,20 @@ async def test_a_new_poll_is_not_ended_by_an_earlier_one_on_another_node() -> No
     """A hint may be of an earlier poll: two nodes must not end each other's polls in turn."""
     now, signals = iter((100.0, 100.5, 102.0, 102.0)), Signals()
     terminals_polling = gateway.Gateway(signals, lambda: next(now))
-    first = terminals_polling.open("T")
+    first = terminals_polling.open(1, "T")
     assert terminals_polling.begin(first), "its first poll here: others are notified"
     signals.notify_local(("moved:T",))
     assert (first.ended, terminals_polling.begin(first)) == (False, False)
     signals.notify_local(("moved:T",))
     assert (first.ended, terminals_polling.begin(first)) == (True, False), "what was ended stays so"
-    back = terminals_polling.open("T")
+    back = terminals_polling.open(1, "T")
     assert terminals_polling.begin(back), "it has come back: others are notified"
 
 
 async def test_of_two_polls_the_later_one_wins() -> None:
     """Also where the earlier one was slower to show its session."""
     terminals_polling = gateway.Gateway()
-    earlier, later = terminals_polling.open("T"), terminals_polling.open("T")
+    earlier, later = terminals_polling.open(1, "T"), terminals_polling.open(1, "T")
     terminals_polling.begin(later)
     assert not terminals_polling.begin(earlier)
     assert earlier.ended

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from paydesk.core.errors import Refusal
-from paydesk.http.request import Request
+from paydesk.http.request import PathRules, Request
+from paydesk.operation import Answer, Call
+from paydesk.operators.rows import Resource
+from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
 PROXY, CLIENT = "192.0.2.1", "198.51.100.7"
 
@@ -61,3 +65,27 @@ def test_the_address_is_the_last_one_that_a_trusted_proxy_reports(forwarded: str
     given = request((b"x-forwarded-for", forwarded.encode("latin-1")))
     assert given.client_address((PROXY,)) == address
     assert given.client_address(()) == PROXY
+
+
+@pytest.mark.parametrize(
+    ("sent", "checked"),
+    [
+        ("NEWLAND_N950__n950ncb8", "NEWLAND_N950__n950ncb8"),
+        ("newland_n950__n950ncb8", "NEWLAND_N950__N950NCB8"),
+        ("NEWLAND_N950", None),
+    ],
+)
+def test_a_path_parameter_is_upper_cased_only_where_it_is_invalid_as_sent(sent: str, checked: str | None) -> None:
+    """Terminals whose ids differ only in the case of a letter are two terminals."""
+    resource = Resource("things/{id}", "thing", TERMINAL_ID_PATTERN, None, ORDER_NOT_FOUND)
+
+    async def handler(_: Call) -> Answer:
+        return Answer(200)
+
+    rules = PathRules(resource.reading(handler, "Read"))
+    if checked is not None:
+        assert rules.checked({"id": sent}) == (checked, (checked,))
+        return
+    with pytest.raises(Refusal) as refused:
+        rules.checked({"id": sent})
+    assert refused.value.kind.code == "invalid_path_param"

@@ -46,6 +46,11 @@ def flat_order(order: Row) -> dict[str, Any]:
     }
 
 
+def _flat_terminal(terminal: Row) -> dict[str, Any]:
+    order = terminal.get("current_order")
+    return {**terminal, "order": order and f"{order['id']} {order['status']}"}
+
+
 _SELLER: Mapping[str, Any] = {"seller": OfSeller}
 _OPEN = Annotated[
     bool | None,
@@ -88,9 +93,13 @@ LISTS = {
     ),
     "terminals": ListCommand(
         "List the terminals.",
-        ("id", "operating_mode", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "last_seen_date"),
+        (
+            *("id", "status", "last_seen_date", "order", "operating_mode"),
+            *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id"),
+        ),
         ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),
         _SELLER,
+        flatten=_flat_terminal,
     ),
     "subscriptions": ListCommand(
         "List the subscriptions.",

@@ -51,6 +51,7 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
         return
     payment = order["transactions"]["payments"][0]
     details = {name: value for name, value in flat_order(order).items() if name in DETAILS}
+    details |= order["times"]
     show(details | {f"payment {name}": value for name, value in payment.items() if name != "amount"}, as_json=False)
     sys.stdout.write("\n")
     show_list({"data": order["events"]}, MOVE_COLUMNS, as_json=False)

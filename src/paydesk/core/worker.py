@@ -11,6 +11,7 @@ from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
 
 if TYPE_CHECKING:
+    from paydesk.device.gateway import Gateway
     from paydesk.payments.acquirer import Acquirer, Acquirers
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only)."""
+    """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only).
+
+    `gateway` has the terminals that poll this node.
+    """
 
     database: Database
     settings: Settings
@@ -26,6 +30,7 @@ class WorkerContext:
     keys: Keys
     loopback_allowed: bool = False
     acquirers: Acquirers | None = None
+    gateway: Gateway | None = None
 
     def acquirer(self, *, live: bool) -> Acquirer | None:
         """Return the acquirer of live or of test orders, or None if none is configured."""

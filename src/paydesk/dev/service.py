@@ -83,7 +83,13 @@ async def run(options: Options, settings: Settings) -> None:
             shared = create_shared(settings, database, server_keys, clock, development=True)
             app = build_app(replace(shared, reporter=reporter, fleet=fleet))
             context = WorkerContext(
-                database, settings, clock, server_keys, loopback_allowed=True, acquirers=shared.acquirers
+                database,
+                settings,
+                clock,
+                server_keys,
+                loopback_allowed=True,
+                acquirers=shared.acquirers,
+                gateway=shared.gateway,
             )
             await node.run_together(
                 stop,
@@ -156,7 +162,7 @@ async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None
     token = await context.database.write(
         lambda tx: terminals.mint_token(tx, terminal.seller_id, terminal.terminal_id, now_ms)
     )
-    await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT)
+    await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT, kind=terminal.kind)
 
 
 def make_folder(folder: Path) -> None:

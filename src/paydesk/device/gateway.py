@@ -15,10 +15,12 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.signals import Signals, Waiter
+from paydesk.device.presence import Sighting, Sightings
 from paydesk.device.schemas import Message
 from paydesk.device.store import Lease, PollState
 from paydesk.orders import status
 from paydesk.orders.order import Order
+from paydesk.payments.terms import percentages_of
 from paydesk.terminals.modes import ORDER_MODES
 from paydesk.terminals.schemas import OperatingMode
 
@@ -30,11 +32,12 @@ SETTLED_SECONDS = 1.0
 class Poll:
     """One poll of a terminal. It ends when it is answered or a newer poll begins."""
 
-    __slots__ = ("began", "ended", "number", "terminal_id", "waiter")
+    __slots__ = ("began", "ended", "number", "seller_id", "sighting", "terminal_id", "waiter")
 
-    def __init__(self, terminal_id: str, number: int, began: float) -> None:
-        self.terminal_id, self.number, self.began = terminal_id, number, began
+    def __init__(self, seller_id: int, terminal_id: str, number: int, began: float) -> None:
+        self.seller_id, self.terminal_id, self.number, self.began = seller_id, terminal_id, number, began
         self.ended = False
+        self.sighting: Sighting | None = None
         self.waiter: Waiter | None = None
 
     def end(self) -> None:
@@ -46,7 +49,7 @@ class Poll:
 
 @dataclass(slots=True)
 class Memory:
-    """What this node remembers of a terminal's session: the mode it was sent, and when each message was sent."""
+    """What this node remembers of a terminal: the mode its session was sent, and when each message was sent."""
 
     session: int = 0
     operating_mode: OperatingMode | None = None
@@ -54,6 +57,8 @@ class Memory:
     """By type of message and lease."""
     poll: Poll | None = None
     """The newest poll on this node, open or answered."""
+    offered: tuple[str | None, int] | None = None
+    """The lease that was offered last, and when it was first, by the service's clock."""
 
 
 class Gateway:
@@ -63,6 +68,7 @@ class Gateway:
         self._monotonic = monotonic
         self._terminals: dict[str, Memory] = {}
         self._numbers = itertools.count(1)
+        self.sightings = Sightings(signals, monotonic)
         if signals is not None:
             signals.listen("moved:", self._moved)
 
@@ -70,9 +76,9 @@ class Gateway:
         """Record that the answer to a hello contained the mode."""
         self._memory(terminal_id, session).operating_mode = operating_mode
 
-    def open(self, terminal_id: str) -> Poll:
+    def open(self, seller_id: int, terminal_id: str) -> Poll:
         """Return a new poll. It ends no other poll until `begin`, which follows the check of its session."""
-        return Poll(terminal_id, next(self._numbers), self._monotonic())
+        return Poll(seller_id, terminal_id, next(self._numbers), self._monotonic())
 
     def begin(self, poll: Poll) -> bool:
         """End the terminal's earlier polls on this node; return whether to signal the other nodes to do the same."""
@@ -84,9 +90,22 @@ class Gateway:
             poll.end()
             return False
         memory.poll = poll
+        poll.sighting = self.sightings.began(poll.seller_id, poll.terminal_id, poll.began)
         if newest is not None:
             newest.end()
         return newest is None
+
+    def close(self, poll: Poll) -> None:
+        """Record that the poll was answered or its connection was closed."""
+        poll.waiter = None
+        if poll.sighting is not None:
+            self.sightings.ended(poll.sighting)
+
+    def offered_ms(self, terminal_id: str, lease_id: str) -> int | None:
+        """Return when this node first offered the lease, None if it doesn't know."""
+        memory = self._terminals.get(terminal_id)
+        offered = memory.offered if memory is not None else None
+        return offered[1] if offered is not None and offered[0] == lease_id else None
 
     def _moved(self, topic: str) -> None:
         """End the poll of a terminal that polls another node now.
@@ -116,7 +135,11 @@ class Gateway:
         if message is None:
             return None, None
         wait_seconds = self._wait_seconds(memory, message, resend_seconds)
-        return (None, wait_seconds) if wait_seconds > 0 else (message, None)
+        if wait_seconds > 0:
+            return None, wait_seconds
+        if message.type == "order" and (memory.offered is None or memory.offered[0] != message.lease_id):
+            memory.offered = message.lease_id, now_ms
+        return message, None
 
     def _lease_end(self, memory: Memory, lease: Lease | None) -> Message | None:
         """Return the message, once in a session, that a lease expired or was detached."""
@@ -163,15 +186,15 @@ def order_message(state: PollState, session: int, now_ms: int) -> Message | None
     if order is None or order.permitted_ms is not None or order.is_overdue(now_ms):
         return None
     if order.state == status.CREATED:
-        return offer(order, now_ms) if state.operating_mode in ORDER_MODES else None
+        return offer(order, now_ms, state.tip_percentages) if state.operating_mode in ORDER_MODES else None
     if order.state == status.CANCELLATION_REQUESTED:
         return Message("cancel", order.ulid)
     # Acknowledged in an earlier session, and missing from the journal of this one.
     lost = state.lease is not None and state.lease.lease_id == order.ulid and state.lease.session != session
-    return offer(order, now_ms) if order.state == status.AT_TERMINAL and lost else None
+    return offer(order, now_ms, state.tip_percentages) if order.state == status.AT_TERMINAL and lost else None
 
 
-def offer(order: Order, now_ms: int) -> Message:
+def offer(order: Order, now_ms: int, tip_percentages: str | None) -> Message:
     """Return the message that offers the order; `payment_id` is its reference at the acquirer.
 
     `time` is the clock by which the order expires. In development it may have been moved since the hello.
@@ -189,6 +212,7 @@ def offer(order: Order, now_ms: int) -> Message:
         "print_on_terminal": point.get("print_on_terminal"),
         "screen_time": point.get("screen_time"),
         "payment_method": config.get("payment_method"),
+        "tip": {"percentages": percentages_of(tip_percentages)} if tip_percentages else None,
     }
     offered = {name: value for name, value in fields.items() if value is not None}
     return Message("order", order.ulid, rfc3339(order.expires_ms), rfc3339(now_ms), offered)

@@ -43,11 +43,12 @@ async def acknowledge(call: Call) -> Handled:
     request: SessionRequest = call.body
     change, session, order = await _begin(call, request.boot_id)
     if order.state == status.CREATED:
-        return Answer(200, order_body(await take(change, order, session)))
+        offered_ms = call.shared.gateway.offered_ms(order.terminal_id, order.ulid)
+        return Answer(200, order_body(await take(change, order, session, offered_ms)))
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status not in status.LIVE or lease is None or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
-        return _ended(order)
+        return ended(order)
     if lease.session == session:
         return Answer(200, order_body(order))
     return await _resume(change, order, session)
@@ -59,7 +60,7 @@ async def progress(call: Call) -> Handled:
     change, session, order = await _begin(call, request.boot_id)
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status == "canceled":
-        return _ended(order)
+        return ended(order)
     if lease is None:
         return LEASE_NOT_FOUND.with_reason("never acknowledged")
     if order.detached_ms is not None:
@@ -111,11 +112,11 @@ async def lock_order(tx: Transaction, caller: Caller, lease_id: str) -> Order:
     return order
 
 
-async def take(change: Change, order: Order, session: int) -> Order:
-    """Move a created order to its terminal and insert its lease."""
+async def take(change: Change, order: Order, session: int, offered_ms: int | None) -> Order:
+    """Move a created order to its terminal and insert its lease; `offered_ms` is None where it isn't known."""
     taken = await orders.move(change, status.ACKNOWLEDGE, order)
     assert taken is not None, "the row is locked and was read as created"
-    await store.insert_lease(change.tx, taken, session, change.now_ms)
+    await store.insert_lease(change.tx, taken, session, change.now_ms, offered_ms)
     return taken
 
 
@@ -139,18 +140,28 @@ async def _resume(change: Change, order: Order, session: int) -> Handled:
 async def _authorize(
     change: Change, order: Order, lease: Lease, session: int, seq: int, permit_seconds: int
 ) -> Handled:
+    permitted_ms = await permit(change, order, lease, session)
+    if isinstance(permitted_ms, Refusal):
+        return permitted_ms
+    if order.permitted_ms is None:
+        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING)
+    return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
+
+
+async def permit(change: Change, order: Order, lease: Lease, session: int) -> int | Refusal:
+    """Permit the authorization, if it is not permitted yet; return since when it is, or why it is refused."""
     if lease.session != session:
         return ORDER_CANCELED.with_reason(f"the lease is session {lease.session}'s")
     permitted_ms = order.permitted_ms
     if permitted_ms is None and await orders.permit_authorization(change, order):
         permitted_ms = change.now_ms
-        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING)
     # Beyond at_terminal the outcome is known or under inquiry: no further charge.
     if permitted_ms is None or order.state != status.AT_TERMINAL:
         return ORDER_CANCELED.with_reason(f"the order is {order.state}")
-    return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
+    return permitted_ms
 
 
-def _ended(order: Order) -> Refusal:
+def ended(order: Order) -> Refusal:
+    """Return the refusal of a call on an order that has ended, or was taken from its terminal."""
     kind = ORDER_CANCELED if order.status in ("canceled", *status.LIVE) else ORDER_FINISHED
     return kind.with_reason(f"the order is {order.state}")

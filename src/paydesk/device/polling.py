@@ -23,11 +23,11 @@ async def next_message(call: Call) -> Handled:
     refuse_revoked(call)
     boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
     gateway = call.shared.gateway
-    poll = gateway.open(call.caller.terminal_id)
+    poll = gateway.open(call.caller.seller_id, call.caller.terminal_id)
     try:
         return await _wait(call, gateway, poll, boot_id, seconds)
     finally:
-        poll.waiter = None
+        gateway.close(poll)
 
 
 async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds: int) -> Answer:

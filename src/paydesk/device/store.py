@@ -28,6 +28,8 @@ class Lease:
     step: str
     ended_ms: int | None
     ended_by: str | None
+    offered_ms: int | None
+    """When it was first offered; None if another node offered it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class PollState:
     own_session: int | None
     """The session of the polling `boot_id`; None if it never sent a hello."""
     operating_mode: OperatingMode
+    tip_percentages: str | None
     order: Order | None
     """The terminal's live order."""
     lease: Lease | None
@@ -54,7 +57,9 @@ class StoredResult:
     answer: str
 
 
-LEASE = "seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by"
+LEASE = (
+    "seller_id, lease_id, order_id, terminal_id, session, acknowledged_ms, seq, step, ended_ms, ended_by, offered_ms"
+)
 
 FIND_SESSIONS = """
 SELECT t.session, s.session FROM terminals t
@@ -72,7 +77,7 @@ VALUES ($1, $2, $3, $4, $5, $6)"""
 SET_NEWEST_SESSION = "UPDATE terminals SET session = $3 WHERE seller_id = $1 AND terminal_id = $2"
 
 INSERT_LEASE = f"""
-INSERT INTO leases ({LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL)"""
+INSERT INTO leases ({LEASE}) VALUES ($1, $2, $3, $4, $5, $6, -1, 'acknowledged', NULL, NULL, $7)"""
 
 FIND_LEASE = f"SELECT {LEASE} FROM leases WHERE seller_id = $1 AND lease_id = $2"
 
@@ -82,11 +87,11 @@ ADVANCE_LEASE = "UPDATE leases SET seq = $3, step = $4 WHERE seller_id = $1 AND 
 
 _ORDER_COLUMNS = ", ".join(f"o.{column}" for column in orders.COLUMNS.split(", "))
 _LEASE_COLUMNS = ", ".join(f"l.{column}" for column in LEASE.split(", "))
-_LEASE_FROM = 4 + len(Order.__struct_fields__)
+_LEASE_FROM = 5 + len(Order.__struct_fields__)
 
 # One statement, because a waiting terminal costs little else.
 POLL = f"""
-SELECT d.revoked_ms, t.session, s.session, t.operating_mode, {_ORDER_COLUMNS}, {_LEASE_COLUMNS}
+SELECT d.revoked_ms, t.session, s.session, t.operating_mode, t.tip_percentages, {_ORDER_COLUMNS}, {_LEASE_COLUMNS}
   FROM terminals t
   LEFT JOIN device_tokens d ON d.seller_id = t.seller_id AND d.digest = $3
   LEFT JOIN terminal_sessions s ON s.seller_id = t.seller_id AND s.terminal_id = t.terminal_id AND s.boot_id = $4
@@ -139,9 +144,11 @@ async def begin_session(
     tx.notify(f"terminal:{terminal_id}")
 
 
-async def insert_lease(tx: Transaction, order: Order, session: int, now_ms: int) -> None:
+async def insert_lease(tx: Transaction, order: Order, session: int, now_ms: int, offered_ms: int | None) -> None:
     """Insert the lease of an order that its terminal acknowledged."""
-    await tx.run(INSERT_LEASE, order.seller_id, order.ulid, order.order_id, order.terminal_id, session, now_ms)
+    await tx.run(
+        INSERT_LEASE, order.seller_id, order.ulid, order.order_id, order.terminal_id, session, now_ms, offered_ms
+    )
 
 
 async def find_lease(tx: Transaction, seller_id: int, lease_id: str) -> Lease | None:
@@ -167,10 +174,10 @@ async def poll(
     row = await tx.one(POLL, seller_id, terminal_id, token_digest, boot_id.lower())
     if row is None:
         return None
-    revoked_ms, newest_session, own_session, operating_mode = row[:4]
-    order = None if row[4] is None else Order(*row[4:_LEASE_FROM])
+    revoked_ms, newest_session, own_session, operating_mode, tip_percentages = row[:5]
+    order = None if row[5] is None else Order(*row[5:_LEASE_FROM])
     lease = None if row[_LEASE_FROM] is None else Lease(*row[_LEASE_FROM:])
-    return PollState(revoked_ms, newest_session, own_session, operating_mode, order, lease)
+    return PollState(revoked_ms, newest_session, own_session, operating_mode, tip_percentages, order, lease)
 
 
 async def find_result(tx: Transaction, order: Order, result_id: str) -> StoredResult | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from paydesk.storage.database import Transaction
+from paydesk.storage.statements import CLOCK_MS
 
 KEY_VERSIONS = "SELECT DISTINCT key_version FROM subscriptions WHERE deleted_ms IS NULL ORDER BY key_version"
 
-# PostgreSQL only: SQLite uses this machine's clock.
-CLOCK = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
+CLOCK = f"SELECT {CLOCK_MS}"
 
 
 async def clock_ms(tx: Transaction) -> int:

@@ -104,4 +104,5 @@ ADVICE = {
     ),
     "in_use": "`details` names what uses it and what to do instead.",
     "pos_taken": "Send another pos_id, or none to create a point of sale; or set the other terminal to STANDALONE.",
+    "cannot_release_terminal": "Read `details`: it has what the order waits for, and until when.",
 }

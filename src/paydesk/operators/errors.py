@@ -17,4 +17,9 @@ TOO_MANY_SECRETS = ErrorKind("too_many_secrets", 409, "The application already h
 EXTERNAL_POS_ID_TAKEN = ErrorKind(
     "external_pos_id_taken", 409, "The seller already has a point of sale with this external_pos_id."
 )
+CANNOT_RELEASE_TERMINAL = ErrorKind(
+    "cannot_release_terminal",
+    409,
+    "The terminal's order can't be canceled any more: authorization was permitted, so the card may be charged.",
+)
 POS_TAKEN = ErrorKind("pos_taken", 409, "Another terminal at this point of sale is already in mode PDV.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -9,12 +10,16 @@ from msgspec import Meta
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.core.response import Closed, Time, one_of
+from paydesk.core.response import Closed, Time, one_of, time_or_none
+from paydesk.device import store as leases
+from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.operator_events import Kind
 from paydesk.operators.lists import BY_SELLER, Page, Pages, of_status, pages
+from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
@@ -97,9 +102,22 @@ class EventDocument(Closed, frozen=True):
     seller_id: int | None = None
 
 
+class OrderTimes(Closed, frozen=True):
+    """When an order reached each step; steps that it has not reached are absent."""
+
+    created_date: Time
+    offered_date: (
+        Annotated[Time, Meta(description="The first offer, if the node that made it took the acknowledgement.")] | None
+    ) = None
+    acknowledged_date: Time | None = None
+    permitted_date: Annotated[Time, Meta(description="When authorization was permitted.")] | None = None
+    ended_date: Annotated[Time, Meta(description="When it left its terminal, or was canceled before.")] | None = None
+
+
 class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
     """An order as applications see it, with its history."""
 
+    times: OrderTimes
     events: list[MoveDocument]
     deliveries: list[DeliveryDocument]
 
@@ -111,11 +129,13 @@ async def get_order(call: Call) -> Answer:
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     deliveries = await call.tx.all(DELIVERIES_OF_ORDER, seller_id, call.path)
+    lease = await leases.find_lease(call.tx, seller_id, order.ulid)
     labels = call.shared.labels
     return Answer(
         200,
         InspectedOrder.of(
             order_document(order, labels),
+            times=_times(order, lease, moves),
             events=[_move(row, labels) for row in moves],
             deliveries=[_delivery(row) for row in deliveries],
         ),
@@ -146,6 +166,17 @@ def times(attempts: int, next_ms: int, created_ms: int, ended_ms: int | None) ->
     """Return the fields of `Retried`."""
     end = {"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)}
     return {"attempts": attempts, "created_date": rfc3339(created_ms), **end}
+
+
+def _times(order: Order, lease: Lease | None, moves: Sequence[Row]) -> OrderTimes:
+    ended = (created_ms for *_, order_status, _, _, created_ms in moves if order_status not in status.LIVE)
+    return OrderTimes(
+        rfc3339(order.created_ms),
+        time_or_none(lease.offered_ms) if lease is not None else None,
+        time_or_none(lease.acknowledged_ms) if lease is not None else None,
+        time_or_none(order.permitted_ms),
+        time_or_none(next(ended, None)),
+    )
 
 
 def _move(row: Row, labels: Labels) -> MoveDocument:

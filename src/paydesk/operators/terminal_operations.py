@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operators import errors, pairings, store_changes, stores, terminal_changes, terminal_schemas, terminals
+from paydesk.operators import (
+    errors,
+    pairings,
+    schemas,
+    slot,
+    store_changes,
+    stores,
+    terminal_changes,
+    terminal_schemas,
+    terminals,
+)
 from paydesk.operators.lists import OF_SELLER
 from paydesk.operators.rows import Resource, creating
 from paydesk.terminals.errors import (
@@ -22,6 +34,7 @@ _POS = Resource("pos/{pos_id}", "pos", _NUMBER, stores.PosDocument, errors.POS_N
 _TERMINAL = Resource(
     "terminals/{terminal_id}", "terminal", TERMINAL_ID_PATTERN, terminals.TerminalDocument, TERMINAL_NOT_FOUND
 )
+_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", noun="queue", answer=slot.QueueDocument)
 _PAIRING = Resource("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
 _WRONG_CODES = "An operator may send five wrong codes a minute."
 
@@ -83,6 +96,26 @@ OPERATIONS = (
             "The terminal may still report results of its own orders for 7 days; pair it anew for another token."
             " Revoking a revoked token has no effect."
         ),
+    ),
+    _QUEUE.reading(
+        slot.queue,
+        "Show what holds a terminal",
+        description=(
+            "The terminal's live order, what it waits for (`waits_for`) and until when. Empty if the terminal is free."
+        ),
+    ),
+    _TERMINAL.acting(
+        "release",
+        slot.release,
+        "Release a terminal from its order",
+        answer=slot.ReleaseDocument,
+        body=schemas.ReleaseRequest,
+        description=(
+            "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
+            " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"
+            " audit trail records the reason."
+        ),
+        errors=(errors.CANNOT_RELEASE_TERMINAL,),
     ),
     _PAIRING.reading(
         pairings.get,

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
+
+import msgspec
 
 from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
-from paydesk.operators.lists import pages
 from paydesk.operators.schemas import TerminalRequest
 from paydesk.orders import store as orders
-from paydesk.storage.database import Transaction
-from paydesk.terminals import store, stores
-from paydesk.terminals.schemas import Kind, OperatingMode, SettableMode
+from paydesk.storage.database import Row, Transaction
+from paydesk.terminals import presence, store, stores
+from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode
 from paydesk.terminals.store import Terminal
 from paydesk.terminals.stores import Pos
 
-LIST = f"""
-SELECT {", ".join(field.name for field in fields(Terminal))} FROM terminals
-WHERE (seller_id, terminal_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, terminal_id LIMIT $3"""
+_TERMINAL = [field.name for field in fields(Terminal)]
+
+_SHOWN = f"""
+SELECT {", ".join(f"t.{name}" for name in _TERMINAL)}, {presence.COLUMNS}
+FROM terminals t {presence.LIVE_ORDER}"""
+
+FIND = f"{_SHOWN} WHERE t.seller_id = $1 AND t.terminal_id = $2"
+
+LIST = f"""{_SHOWN}
+WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4 ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
 
 
 class TerminalDocument(Closed, frozen=True):
@@ -37,9 +46,11 @@ class TerminalDocument(Closed, frozen=True):
     live_mode: bool
     created_date: Time
     kind: Kind
+    status: Presence
     script: str | None = None
     tip_percentages: list[int] | None = None
     last_seen_date: Time | None = None
+    current_order: CurrentOrder | None = None
 
 
 class NewTerminal(Closed, frozen=True):
@@ -71,17 +82,6 @@ async def create(call: Call) -> Answer:
     return Answer(201, answer)
 
 
-def document_of(terminal: Terminal) -> TerminalDocument:
-    """Return the terminal as operators see it."""
-    tips = terminal.tip_percentages
-    return TerminalDocument.of(
-        terminal,
-        id=terminal.terminal_id,
-        live_mode=bool(terminal.live),
-        tip_percentages=None if tips is None else json.loads(tips),
-    )
-
-
 async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
     """Raise an error of this kind that names the terminal's live order, if it has one."""
     order = await orders.live_on_terminal(tx, seller_id, terminal_id)
@@ -91,6 +91,31 @@ async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, k
             f"{terminal_id} has the live order {order.order_id} ({order.status});"
             f" wait for its end, or cancel it, before you {what}",
         )
+
+
+async def find_all(call: Call) -> Answer:
+    """List the terminals by seller and id."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
+
+
+async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> TerminalDocument:
+    """Return the terminal as the list shows it."""
+    row = await tx.one(FIND, terminal.seller_id, terminal.terminal_id)
+    assert row is not None, "the terminal's row is locked until the commit"
+    return _present(call.shared.labels.of_status, row)
+
+
+def _present(label: Callable[[str, str], str], row: Row) -> TerminalDocument:
+    terminal = Terminal(*row[: len(_TERMINAL)])
+    tips, seen = terminal.tip_percentages, presence.shown(row[len(_TERMINAL) :], label)
+    return TerminalDocument.of(
+        terminal,
+        id=terminal.terminal_id,
+        live_mode=bool(terminal.live),
+        tip_percentages=None if tips is None else msgspec.json.decode(tips),
+        **seen,
+    )
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
@@ -139,4 +164,4 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     return pos
 
 
-PAGES = pages(TerminalDocument, LIST, lambda row: document_of(Terminal(*row)))
+PAGES = lists.Pages(lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))

@@ -136,6 +136,14 @@ CONFIRM_CANCEL = Move(
     "order.canceled",
     before_authorization=True,
 )
+RELEASE = Move(
+    "release",
+    "an operator releases the terminal",
+    (CREATED, *BEFORE_CHECK),
+    (CANCELED_BY_API,),
+    "order.canceled",
+    before_authorization=True,
+)
 CANCEL_ON_TERMINAL = Move(
     "cancel_on_terminal",
     "the buyer or the cashier cancels at the terminal",
@@ -165,6 +173,7 @@ MOVES = (
     CANCEL,
     REQUEST_CANCEL,
     CONFIRM_CANCEL,
+    RELEASE,
     CANCEL_ON_TERMINAL,
     EXPIRE,
     CHECK,

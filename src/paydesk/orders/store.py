@@ -13,7 +13,7 @@ from paydesk.orders.order import Order
 from paydesk.orders.status import Move, State, in_states
 from paydesk.storage.database import Transaction
 
-EndedBy = Literal["result", "abort", "inquiry", "operator", "expiry", "cancel", "detached"]
+EndedBy = Literal["result", "authorization", "abort", "inquiry", "operator", "expiry", "cancel", "detached"]
 """What ended a terminal's lease."""
 
 COLUMNS = ", ".join(Order.__struct_fields__)
@@ -83,6 +83,10 @@ WHERE status IN ({LIVE_STATUSES}) AND permitted_ms IS NULL
   AND {in_states(status.CREATED, status.CANCELLATION_REQUESTED)}
   AND (seller_id, terminal_id) > ($1, $2)
 ORDER BY seller_id, terminal_id LIMIT $3"""
+
+STATUS_SINCE = """
+SELECT MIN(created_ms) FROM order_events
+WHERE seller_id = $1 AND order_id = $2 AND status = $3 AND status_detail = $4"""
 
 INQUIRE = """
 INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms)
@@ -240,6 +244,13 @@ async def next_expiry_ms(tx: Transaction) -> int | None:
     """Return when the next live order expires."""
     row = await tx.one(NEXT_EXPIRY)
     return row[0] if row else None
+
+
+async def status_since_ms(tx: Transaction, order: Order) -> int:
+    """Return since when the order has its status and detail."""
+    row = await tx.one(STATUS_SINCE, order.seller_id, order.order_id, order.status, order.status_detail)
+    assert row is not None, "an aggregate has a row"
+    return int(row[0])
 
 
 async def record_cancel_request(change: Change, order: Order) -> Order | None:

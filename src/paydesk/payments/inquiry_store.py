@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.payments.jobs import OpenJob
@@ -18,6 +20,19 @@ class Inquiry(OpenJob, frozen=True):
     reason: str
     reversing_ms: int | None = None
 
+
+class OpenInquiry(msgspec.Struct, frozen=True):
+    """What an open inquiry waits for: its next attempt, or the reversal that began at `reversing_ms`."""
+
+    created_ms: int
+    next_ms: int
+    reversing_ms: int | None
+    reason: str
+
+
+OPEN = f"""
+SELECT {", ".join(OpenInquiry.__struct_fields__)} FROM inquiries
+ WHERE seller_id = $1 AND order_id = $2 AND {INQUIRIES.open}"""
 
 # From the first time on no result can approve the order.
 BEGIN_REVERSING = f"""
@@ -60,6 +75,12 @@ async def skip(change: Change, order: Order) -> None:
     """Insert an inquiry that has ended, so that the acquirer is not asked about the order."""
     outcome: InquiryOutcome = "forgone"
     await change.tx.run(SKIP, order.seller_id, order.order_id, order.live, change.now_ms, outcome)
+
+
+async def find_open(tx: Transaction, order: Order) -> OpenInquiry | None:
+    """Return the order's inquiry, None if it has none or it has ended."""
+    row = await tx.one(OPEN, order.seller_id, order.order_id)
+    return OpenInquiry(*row) if row else None
 
 
 async def status_of(tx: Transaction, order: Order) -> str | None:

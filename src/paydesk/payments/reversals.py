@@ -24,13 +24,13 @@ from paydesk.payments.acquirer import (
     NotSent,
     Outcome,
     Unknown,
-    payment_of,
 )
 from paydesk.payments.attempts import Attempt
 from paydesk.payments.jobs import AcquirerJob
 from paydesk.payments.lifecycles import REVERSALS
 from paydesk.payments.outcomes import alert
 from paydesk.payments.reversal_store import Reversal
+from paydesk.payments.terms import Terms
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -70,8 +70,10 @@ class ReversalAttempt(Attempt[Reversal]):
     alert_kind = "reversal_needs_person"
     silence = "The late approval has not been reversed"
 
-    def __init__(self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order) -> None:
-        super().__init__(context, job, row, order)
+    def __init__(
+        self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order, terms: Terms
+    ) -> None:
+        super().__init__(context, job, row, order, terms)
         command = f"`paydesk reversals resolve {row.reversal_id}`"
         self.is_intended = row.confirmed is not None
         self.pauses_seconds = self.settings.reversal_pause_seconds
@@ -86,7 +88,7 @@ class ReversalAttempt(Attempt[Reversal]):
     def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
         """Request it under the reversal's own id: the whole payment, or, if the order is paid, the other reference."""
         return acquirer.reverse(
-            payment_of(self.order),
+            self.payment,
             key=self.row.reversal_id,
             amount_minor=self.row.amount_minor,
             reference_id=self.row.reference_id if self.order.paid_ms is not None else "",

@@ -8,11 +8,15 @@ from functools import lru_cache
 
 OPAQUE = r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/"""
 
+CLOCK_MS = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
+"""Milliseconds since 1970 in UTC by the clock of the database's machine, in a statement."""
+
 _SQLITE = re.compile(
     rf"""(?P<opaque>{OPAQUE})
     | \$(?P<number>\d+)
     | (?P<lock>\bFOR\s+(?:UPDATE|SHARE)\b(?:\s+OF\s+\w+)?(?:\s+SKIP\s+LOCKED\b)?)
     | (?P<bytes>\bbytea\b)
+    | (?P<clock>\bEXTRACT\(EPOCH\ FROM\ clock_timestamp\(\)\))
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
@@ -28,7 +32,10 @@ _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 
 @lru_cache(maxsize=2048)
 def for_sqlite(sql: str) -> str:
-    """Return the statement for SQLite: `?1` for `$1` (SQLite binds `$1` by order of appearance) and no lock clause."""
+    """Return the statement for SQLite: without locks, and with its own names of blobs and of the clock.
+
+    `$1` becomes `?1`, because SQLite binds `$1` by order of appearance.
+    """
     return _SQLITE.sub(_sqlite_form, sql)
 
 
@@ -37,6 +44,8 @@ def _sqlite_form(match: re.Match[str]) -> str:
         return f"?{match['number']}"
     if match["lock"]:
         return ""
+    if match["clock"]:
+        return "unixepoch('subsec')"
     return "BLOB" if match["bytes"] else match[0]
 
 

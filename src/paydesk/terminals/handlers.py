@@ -37,6 +37,7 @@ async def list_terminals(call: Call) -> Handled:
         offset=offset,
         store_id=STORE_ID.number(call.query),
         pos_id=POS_ID.number(call.query),
+        label=call.shared.labels.of_status,
     )
     return Answer(200, TerminalList(Terminals(terminals), Paging(total, offset, limit)))
 

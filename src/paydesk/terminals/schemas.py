@@ -7,17 +7,19 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from paydesk.core.model import Model, rule
-from paydesk.core.response import Count, Response
+from paydesk.core.response import Count, Response, Time
 
 ITEMS_MAX = 50
-EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 TERMINAL_ID_PATTERN = "^[A-Z0-9_]{1,40}__[A-Za-z0-9_-]{1,30}$"
+"""A model and a serial number."""
+EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
 VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
 
 Kind = Literal["terminal", "service"]
 SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
 OperatingMode = Literal[SettableMode, "UNDEFINED"]
+Presence = Literal["online", "degraded", "offline"]
 
 
 class ModeRequest(Model):
@@ -75,8 +77,19 @@ class PairedDevice(Response, frozen=True):
     device_token: str
 
 
+class CurrentOrder(Response, frozen=True):
+    """The order that a terminal has, and since when it has its status."""
+
+    id: str
+    status: str
+    since_date: Time
+
+
 class ListedTerminal(Response, frozen=True):
-    """A terminal in the list; `terminal_id` is another name for `id`."""
+    """A terminal in the list; `terminal_id` is another name for `id`.
+
+    `status` follows from `last_seen_date`, the end of its last poll: online for 45 s, degraded for 120 s, then offline.
+    """
 
     id: str
     terminal_id: str
@@ -84,6 +97,9 @@ class ListedTerminal(Response, frozen=True):
     store_id: str
     external_pos_id: str
     operating_mode: OperatingMode
+    status: Presence
+    last_seen_date: Time | None = None
+    current_order: CurrentOrder | None = None
 
 
 class Terminals(Response, frozen=True):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import msgspec
 
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
-from paydesk.terminals import stores
+from paydesk.terminals import presence, stores
 from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, ListedTerminal, OperatingMode
 
 TOKEN_BITS = 160
@@ -77,13 +77,15 @@ COUNT_LIVE_ORDERS = """SELECT COUNT(*) FROM orders
     WHERE seller_id = $1 AND terminal_id = $2 AND status IN ('created', 'at_terminal')
       AND (expires_ms > $3 OR permitted_ms IS NOT NULL OR payment_status_detail = 'check_on_terminal')"""
 
-_LISTED = """FROM terminals t JOIN pos p ON p.seller_id = t.seller_id AND p.pos_id = t.pos_id
-    WHERE t.seller_id = $1 AND t.live = $2
+_OF_SELLER = """WHERE t.seller_id = $1 AND t.live = $2
       AND (CAST($3 AS bigint) IS NULL OR t.store_id = $3) AND (CAST($4 AS bigint) IS NULL OR t.pos_id = $4)"""
 
-COUNT = f"SELECT COUNT(*) {_LISTED}"
+COUNT = f"SELECT COUNT(*) FROM terminals t {_OF_SELLER}"
 
-LIST = f"""SELECT t.terminal_id, t.pos_id, t.store_id, p.external_pos_id, t.operating_mode {_LISTED}
+LIST = f"""SELECT t.terminal_id, t.pos_id, t.store_id, p.external_pos_id, t.operating_mode, {presence.COLUMNS}
+    FROM terminals t JOIN pos p ON p.seller_id = t.seller_id AND p.pos_id = t.pos_id
+    {presence.LIVE_ORDER}
+    {_OF_SELLER}
     ORDER BY t.terminal_id LIMIT $5 OFFSET $6"""
 
 INSERT_DEVICE = """INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms, revoked_ms)
@@ -206,14 +208,20 @@ async def page(
     offset: int,
     store_id: int | None = None,
     pos_id: int | None = None,
+    label: Callable[[str, str], str],
 ) -> tuple[int, list[ListedTerminal]]:
-    """Return the number of matching terminals, and one page of them."""
+    """Return the number of matching terminals, and one page of them.
+
+    `label` returns the label of an order's status and detail.
+    """
     which = (seller_id, int(live), store_id, pos_id)
     counted = await tx.one(COUNT, *which)
     rows = await tx.all(LIST, *which, limit, offset)
     listed = [
-        ListedTerminal(terminal_id, terminal_id, pos_id, str(store_id), external_pos_id, mode)
-        for terminal_id, pos_id, store_id, external_pos_id, mode in rows
+        ListedTerminal(
+            terminal_id, terminal_id, pos_id, str(store_id), external_pos_id, mode, **presence.shown(rest, label)
+        )
+        for terminal_id, pos_id, store_id, external_pos_id, mode, *rest in rows
     ]
     return counted[0] if counted else 0, listed
 

@@ -1,0 +1,72 @@
+"""`paydesk terminals queue` and `release`: which order holds a terminal, and how to free it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.options import show
+
+TerminalId = Annotated[str, typer.Argument(metavar="ID", help="The terminal's id.")]
+
+QUEUE_EXAMPLE = "paydesk terminals queue NEWLAND_N950__N950NCB801293324"
+RELEASE_EXAMPLE = "paydesk terminals release NEWLAND_N950__N950NCB801293324 --reason 'The terminal is broken.'"
+
+RELEASE = "To free the terminal: paydesk terminals release {terminal_id} --reason '…'"
+RESOLVE = (
+    "To set the outcome, from {resolvable_date}: paydesk orders resolve {id} --outcome approved|declined --reason '…'"
+)
+WAIT = "The terminal cannot be released now, because the card may be charged."
+
+
+def queue(service: Service, terminal_id: TerminalId, *, as_json: bool) -> None:
+    """Show which order holds a terminal, what it waits for, until when, and how to free the terminal."""
+    answer = service.get(f"/operator/v1/terminals/{segment(terminal_id)}/queue")
+    if as_json:
+        show(answer, as_json=True)
+        return
+    sys.stdout.write("\n".join(_lines(terminal_id, answer)) + "\n")
+
+
+def release(
+    service: Service,
+    terminal_id: TerminalId,
+    *,
+    reason: Annotated[str, typer.Option(help="Why it is released; recorded in the audit trail.")],
+    as_json: bool,
+) -> None:
+    """Cancel the order that holds a terminal. Refused once the terminal may charge the card: exit code 1."""
+    answer = service.post(f"/operator/v1/terminals/{segment(terminal_id)}/release", {"reason": reason})
+    if as_json:
+        show(answer, as_json=True)
+        return
+    released = answer.get("released")
+    lines = [] if released is None else [f"{released['id']} is {released['status']}."]
+    sys.stdout.write("\n".join([*lines, *_lines(terminal_id, answer)]) + "\n")
+
+
+def _lines(terminal_id: str, answer: Answer) -> list[str]:
+    """Return what holds the terminal, and the command that frees it."""
+    slot = answer.get("current")
+    if slot is None:
+        return [f"{terminal_id} is free: no order holds it."]
+    seen = f", last seen {slot['last_seen_date']}" if "last_seen_date" in slot else ", never seen"
+    return [
+        f"{slot['id']} holds {terminal_id}: {slot['status']} since {slot['since_date']}.",
+        slot["message"],
+        f"The terminal is {slot['terminal_status']}{seen}.",
+        _advice(slot["waits_for"]).format(terminal_id=terminal_id, **slot),
+    ]
+
+
+def _advice(waits_for: str) -> str:
+    match waits_for:
+        case "acknowledgement" | "payment" | "cancel_answer":
+            return RELEASE
+        case "result":
+            return WAIT
+        case _:
+            return f"{WAIT}\n{RESOLVE}"

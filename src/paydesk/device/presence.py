@@ -1,0 +1,136 @@
+"""Which terminals polled this node, and the worker that writes it: one statement for all of them every 15 s.
+
+A poll itself writes nothing. A terminal that was silent is written at once, together with all others that are due, at
+most once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from paydesk.terminals import presence
+from paydesk.terminals.presence import DEGRADED_SECONDS, ONLINE_SECONDS
+
+if TYPE_CHECKING:
+    from paydesk.core.signals import Signals
+    from paydesk.core.worker import WorkerContext
+    from paydesk.storage.database import Database
+
+WRITE_SECONDS = 15.0
+"""Between two writes of one terminal, and between the writes of all."""
+EARLY_SECONDS = 1.0
+"""Between two writes of a node, while terminals come back."""
+RETURNED = "returned"
+"""The signal that a terminal that was silent polls again, on this node only."""
+
+
+class Sighting:
+    """The polls of one terminal on this node, in seconds of the monotonic clock."""
+
+    __slots__ = ("ended", "open_polls", "seller_id", "written")
+
+    def __init__(self, seller_id: int) -> None:
+        self.seller_id, self.open_polls = seller_id, 0
+        self.ended: float | None = None
+        """When the last poll ended, until that is written."""
+        self.written: float | None = None
+
+    @property
+    def has_news(self) -> bool:
+        """Return whether there is something to write."""
+        return self.open_polls > 0 or self.ended is not None
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the last write was at least `WRITE_SECONDS` ago."""
+        return self.written is None or now - self.written >= WRITE_SECONDS
+
+    def age(self, now: float) -> float:
+        """Return the seconds since the last sign of life: none while a poll is open."""
+        return 0.0 if self.open_polls or self.ended is None else now - self.ended
+
+    def is_over(self, now: float) -> bool:
+        """Return whether the terminal is silent, and all of it is written or can't be: the terminal may be deleted."""
+        if self.open_polls:
+            return False
+        return self.was_silent(now) if self.ended is None else now - self.ended > DEGRADED_SECONDS
+
+    def was_silent(self, now: float) -> bool:
+        """Return whether, as far as this node knows, the terminal is not shown as online."""
+        return self.written is None or now - self.written > ONLINE_SECONDS
+
+
+class Sightings:
+    """The terminals that poll this node or did so in the last two minutes; no more than there are terminals."""
+
+    def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._signals, self._monotonic = signals, monotonic
+        self._seen: dict[str, Sighting] = {}
+        self.is_urgent = False
+        """Whether a terminal that was silent is to be written at once."""
+
+    def began(self, seller_id: int, terminal_id: str, now: float) -> Sighting:
+        """Record that a poll began, and return what `ended` takes."""
+        seen = self._seen.get(terminal_id)
+        if seen is None:
+            seen = self._seen[terminal_id] = Sighting(seller_id)
+        seen.open_polls += 1
+        if not self.is_urgent and seen.was_silent(now):
+            self.is_urgent = True
+            if self._signals is not None:
+                self._signals.notify_local((RETURNED,))
+        return seen
+
+    def ended(self, seen: Sighting) -> None:
+        """Record that a poll ended."""
+        seen.open_polls -= 1
+        seen.ended = self._monotonic()
+
+    async def write(self, database: Database, *, is_last: bool = False) -> int:
+        """Write what is due, or at the last time everything, in one statement; return how many terminals.
+
+        A terminal whose row is locked is written the next time; at once if it was silent.
+        """
+        now, self.is_urgent = self._monotonic(), False
+        due = {
+            terminal_id: seen
+            for terminal_id, seen in self._seen.items()
+            if seen.has_news and (is_last or seen.is_due(now))
+        }
+        if due:
+            ages_ms = {terminal_id: (seen.seller_id, int(seen.age(now) * 1000)) for terminal_id, seen in due.items()}
+            written = await database.write(partial(presence.record, ages_ms=ages_ms))
+            for terminal_id, seen in due.items():
+                if terminal_id not in written:
+                    self.is_urgent = self.is_urgent or seen.was_silent(now)
+                    continue
+                seen.written = now
+                if seen.ended is not None and seen.ended <= now:
+                    seen.ended = None
+        for terminal_id in [terminal_id for terminal_id, seen in self._seen.items() if seen.is_over(now)]:
+            del self._seen[terminal_id]
+        return len(due)
+
+
+async def run(context: WorkerContext, stop: asyncio.Event) -> None:
+    """Write the signs of life until `stop` is set, and a last time then."""
+    if context.gateway is None:
+        await stop.wait()
+        return
+    sightings, signals = context.gateway.sightings, context.database.signals
+    next_write = time.monotonic()
+    while not stop.is_set():
+        with signals.subscribe(RETURNED, "stop") as waiter:
+            left = next_write - time.monotonic()
+            if left > 0 and not sightings.is_urgent:
+                await waiter.wait(left)
+                continue
+        if left <= 0:
+            next_write = time.monotonic() + WRITE_SECONDS
+        await sightings.write(context.database)
+        with signals.subscribe("stop") as waiter:
+            await waiter.wait(EARLY_SECONDS)
+    await sightings.write(context.database, is_last=True)

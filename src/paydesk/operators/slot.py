@@ -1,0 +1,136 @@
+"""A terminal's slot: which order holds it and what that order waits for; and its release by an operator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from paydesk.core.clock import rfc3339
+from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit
+from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
+from paydesk.operators.schemas import ReleaseRequest
+from paydesk.orders import status
+from paydesk.orders import store as orders
+from paydesk.orders.change import change_of
+from paydesk.orders.order import Order
+from paydesk.payments import inquiry_store
+from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
+from paydesk.terminals import presence
+from paydesk.terminals import store as terminals
+from paydesk.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.terminals.presence import Seen
+from paydesk.terminals.schemas import Presence
+
+
+class SlotDocument(Closed, frozen=True):
+    """What holds a terminal."""
+
+    type: Literal["order"]
+    id: str
+    status: str
+    since_date: Time
+    application_id: str
+    waits_for: WaitsFor
+    message: Annotated[str, Meta(description="What it waits for, for people.")]
+    terminal_status: Presence
+    last_seen_date: Time | None = None
+    until_date: Annotated[Time, Meta(description="What it waits for is over then, at the latest.")] | None = None
+    next_date: Annotated[Time, Meta(description="The next attempt at the acquirer.")] | None = None
+    not_found_date: (
+        Annotated[Time, Meta(description="From then on, a payment that the acquirer does not find was not made.")]
+        | None
+    ) = None
+    resolvable_date: Annotated[Time, Meta(description="From then on, an operator can set the outcome.")] | None = None
+    reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
+
+
+class ReleasedOrder(Closed, frozen=True):
+    """The order that a release has ended."""
+
+    type: Literal["order"]
+    id: str
+    status: str
+
+
+class QueueDocument(Closed, frozen=True):
+    """What holds a terminal: `current` is absent if nothing does."""
+
+    current: SlotDocument | None = None
+
+
+class ReleaseDocument(QueueDocument, frozen=True):
+    """What was released, and what holds the terminal now."""
+
+    released: ReleasedOrder | None = None
+
+
+async def queue(call: Call) -> Answer:
+    """Return what holds the terminal, and what that waits for."""
+    seen = await _seen(call)
+    order = await orders.live_on_terminal(call.tx, seen.seller_id, call.path)
+    return Answer(200, QueueDocument(None if order is None else await _slot(call, seen, order)))
+
+
+async def release(call: Call) -> Answer:
+    """Cancel the terminal's order, unless authorization is permitted. Without one nothing changes."""
+    audit.require_change(call)
+    body: ReleaseRequest = call.body
+    seller_id, change = (await _seen(call)).seller_id, change_of(call)
+    # New orders and the terminal's calls wait meanwhile.
+    await terminals.lock(call.tx, seller_id, call.path)
+    found = await orders.live_on_terminal(call.tx, seller_id, call.path)
+    before = None if found is None else await orders.lock(call.tx, seller_id, found.order_id)
+    if before is None or (await orders.expire_overdue(change, before)).status not in status.LIVE:
+        return Answer(200, ReleaseDocument())
+    released = await orders.end(change, status.RELEASE, before, "detached")
+    if released is None:
+        wait = await _wait(call, before)
+        detail = f"{before.order_id}: {wait.sentence()}"
+        raise CANNOT_RELEASE_TERMINAL.with_reason(f"the order is {before.state}", detail)
+    after = {**_audited(released), "reason": body.reason}
+    await audit.record(call, call.tx, "terminals.release", call.path, before=_audited(before), after=after)
+    label = change.labels.of(released)
+    return Answer(200, ReleaseDocument(released=ReleasedOrder("order", released.order_id, label)))
+
+
+async def _seen(call: Call) -> Seen:
+    """Return the terminal's seller and presence. Raises `TERMINAL_NOT_FOUND`."""
+    seen = await presence.find(call.tx, call.path)
+    if seen is None:
+        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
+    return seen
+
+
+async def _slot(call: Call, seen: Seen, order: Order) -> SlotDocument:
+    wait = await _wait(call, order)
+    return SlotDocument.of(
+        wait,
+        type="order",
+        id=order.order_id,
+        status=call.shared.labels.of(order),
+        since_date=rfc3339(await orders.status_since_ms(call.tx, order)),
+        application_id=str(order.application_id),
+        message=wait.sentence(),
+        terminal_status=seen.status,
+        last_seen_date=time_or_none(seen.last_seen_ms),
+    )
+
+
+async def _wait(call: Call, order: Order) -> Wait:
+    settings = call.settings
+    periods = Periods(
+        cancel_silence_seconds=settings.cancel_silence_seconds,
+        unknown_after_seconds=settings.unknown_after_seconds,
+        inquiry_not_found_seconds=settings.inquiry_not_found_seconds,
+        resolve_after_seconds=settings.resolve_after_seconds,
+    )
+    inquiry = await inquiry_store.find_open(call.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
+    has_acquirer = call.shared.acquirers.of(live=bool(order.live)) is not None
+    return wait_of(order, inquiry, periods, has_acquirer=has_acquirer)
+
+
+def _audited(order: Order) -> dict[str, Any]:
+    return {"order_id": order.order_id, "status": order.status, "version": order.version}

@@ -1,0 +1,91 @@
+"""Whether terminals are there, by their last sign of life, and the order that each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from paydesk.core.clock import rfc3339
+from paydesk.core.response import time_or_none
+from paydesk.storage.database import Row, Transaction
+from paydesk.storage.statements import CLOCK_MS
+from paydesk.terminals.schemas import CurrentOrder, Presence
+
+ONLINE_SECONDS, DEGRADED_SECONDS = 45, 120
+"""After its last sign of life a terminal is online, then degraded, then offline."""
+
+# $1 is a JSON object: by terminal its seller, and the milliseconds since its last sign of life. A row that another
+# transaction has locked is skipped, so that nodes never wait for each other here. The time never goes back.
+RECORD = f"""
+UPDATE terminals SET last_seen_ms =
+       CASE WHEN terminals.last_seen_ms > seen.seen_ms THEN terminals.last_seen_ms ELSE seen.seen_ms END
+  FROM (SELECT t.seller_id, t.terminal_id, {CLOCK_MS} - CAST(polled.value ->> 1 AS bigint) AS seen_ms
+          FROM json_each($1) polled
+          JOIN terminals t ON t.seller_id = CAST(polled.value ->> 0 AS bigint) AND t.terminal_id = polled.key
+           FOR UPDATE OF t SKIP LOCKED) seen
+ WHERE terminals.seller_id = seen.seller_id AND terminals.terminal_id = seen.terminal_id
+RETURNING terminals.terminal_id"""
+
+LIVE_ORDER = """LEFT JOIN orders o
+    ON o.seller_id = t.seller_id AND o.terminal_id = t.terminal_id AND o.status IN ('created', 'at_terminal')"""
+"""The join of terminals `t` with their live orders `o`, for `COLUMNS`."""
+
+COLUMNS = f"""t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_id, o.status, o.status_detail, (
+    SELECT MIN(e.created_ms) FROM order_events e
+     WHERE e.seller_id = o.seller_id AND e.order_id = o.order_id
+       AND e.status = o.status AND e.status_detail = o.status_detail)"""
+"""What `shown` takes: the last columns of a list of terminals."""
+
+
+# Operators send only the terminal's id, which is unique over all sellers.
+FIND = f"""
+SELECT t.seller_id, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms
+  FROM terminal_owners w JOIN terminals t ON t.seller_id = w.seller_id AND t.terminal_id = w.terminal_id
+ WHERE w.terminal_id = $1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The seller of a terminal, and whether it is there."""
+
+    seller_id: int
+    status: Presence
+    last_seen_ms: int | None
+
+
+def presence_of(age_ms: int | None) -> Presence:
+    """Return the presence of a terminal by the age of its last sign of life, None if there was none."""
+    if age_ms is None or age_ms > DEGRADED_SECONDS * 1000:
+        return "offline"
+    return "online" if age_ms <= ONLINE_SECONDS * 1000 else "degraded"
+
+
+def shown(row: Row, label: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return the fields `status`, `last_seen_date` and `current_order` of a terminal from its `COLUMNS`.
+
+    `label` returns the label of an order's status and detail.
+    """
+    last_seen_ms, age_ms, order_id, status, detail, since_ms = row
+    current = None if order_id is None else CurrentOrder(order_id, label(status, detail), rfc3339(since_ms))
+    return {
+        "status": presence_of(age_ms),
+        "last_seen_date": time_or_none(last_seen_ms),
+        "current_order": current,
+    }
+
+
+async def find(tx: Transaction, terminal_id: str) -> Seen | None:
+    """Return the terminal's seller and presence, None if no seller has it."""
+    row = await tx.one(FIND, terminal_id)
+    return None if row is None else Seen(row[0], presence_of(row[2]), row[1])
+
+
+async def record(tx: Transaction, ages_ms: Mapping[str, tuple[int, int]]) -> set[str]:
+    """Write the last signs of life by the database's clock; return the terminals whose rows were not locked.
+
+    `ages_ms` has by terminal its seller, and the age of the sign in milliseconds.
+    """
+    return {row[0] for row in await tx.all(RECORD, msgspec.json.encode(ages_ms).decode())}

@@ -1,0 +1,285 @@
+"""Presence: which terminals are there, by their polls; and the order that each has, in both lists of terminals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from device_scene import answered, open_desk
+from nodes import two_nodes
+from operator_calls import operator
+from paydesk.core.clock import MovableClock, rfc3339
+from paydesk.core.signals import Signals
+from paydesk.device.presence import Sightings
+from paydesk.settings import Settings
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Transaction
+from paydesk.terminals import handlers, store
+from paydesk.terminals.presence import presence_of, record
+from recording_database import RecordingDatabase
+from service import Service, Terminal, running
+
+SECONDS_MAX = 8
+
+
+class Monotonic:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Return its time."""
+        return self.now
+
+
+async def listed(service: Service, terminal: Terminal, token: str = "") -> dict[str, Any]:
+    """Return the terminal as the application's list shows it."""
+    reply = await service.request("GET", "/terminals/v1/list", token=token)
+    assert reply.status == 200, reply
+    found: dict[str, Any] = next(one for one in reply.body["data"]["terminals"] if one["id"] == terminal.id)
+    return found
+
+
+async def until(is_so: Callable[[dict[str, Any]], bool], service: Service, terminal: Terminal) -> dict[str, Any]:
+    """Return the terminal once the list shows it so."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not is_so(found := await listed(service, terminal)):
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.05)
+    return found
+
+
+async def set_last_seen(service: Service, terminal: Terminal, age_seconds: float) -> None:
+    """Make the last sign of life so old, by the database's clock."""
+    await service.database.write(
+        lambda tx: tx.run("UPDATE terminals SET last_seen_ms = NULL WHERE terminal_id = $1", terminal.id)
+    )
+    ages_ms = {terminal.id: (service.seller_id, int(age_seconds * 1000))}
+    assert await service.database.write(lambda tx: record(tx, ages_ms)) == {terminal.id}
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "presence"),
+    [(None, "offline"), (0, "online"), (45, "online"), (45.001, "degraded"), (120, "degraded"), (120.001, "offline")],
+)
+def test_presence_follows_from_the_age_of_the_last_sign_of_life(age_seconds: float | None, presence: str) -> None:
+    """Online up to 45 s, degraded up to 120 s, then offline; a terminal that was never seen is offline."""
+    assert presence_of(None if age_seconds is None else int(age_seconds * 1000)) == presence
+
+
+async def test_both_lists_show_presence(service: Service) -> None:
+    """A terminal that was never seen has no `last_seen_date`."""
+    terminal, one = await service.terminal(), await operator(service)
+    shown = await listed(service, terminal)
+    assert (shown["status"], "last_seen_date" in shown, "current_order" in shown) == ("offline", False, False)
+    for age_seconds, status in ((10, "online"), (60, "degraded"), (200, "offline")):
+        await set_last_seen(service, terminal, age_seconds)
+        shown = await listed(service, terminal)
+        assert shown["status"] == status
+        by_operator = (await one.did("GET", "terminals"))["data"][0]
+        assert (by_operator["status"], by_operator["last_seen_date"]) == (status, shown["last_seen_date"])
+
+
+async def test_a_poll_makes_a_terminal_online_at_once(service: Service) -> None:
+    """Also one that is still open; the mode is the first message."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    poll = asyncio.create_task(device.next(wait=30))
+    began = time.monotonic()
+    shown = await until(lambda shown: shown["status"] == "online", service, terminal)
+    assert time.monotonic() - began < 5
+    assert shown["last_seen_date"].endswith("Z")
+    assert not poll.done()
+    poll.cancel()
+
+
+async def test_a_refused_poll_is_no_sign_of_life(service: Service) -> None:
+    """A poll of a session that is not the newest may come from another device."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    await service.device(terminal)
+    assert (await device.next(wait=0)).code == "stale_session"
+    await asyncio.sleep(1.5)
+    assert (await listed(service, terminal))["status"] == "offline"
+
+
+async def test_presence_does_not_follow_the_moved_clock(database: Database) -> None:
+    """The clock of development moves orders, not presence."""
+    clock = MovableClock()
+    async with running(database, clock=clock) as service:
+        terminal = await service.terminal()
+        await set_last_seen(service, terminal, 10)
+        clock.advance(3_600_000)
+        assert (await listed(service, terminal))["status"] == "online"
+
+
+async def test_the_list_shows_the_current_order(service: Service) -> None:
+    """With its status and since when it has it; none after its end."""
+    terminal = await service.terminal()
+    device = await service.device(terminal)
+    order = (await service.create(terminal)).body
+    shown = (await listed(service, terminal))["current_order"]
+    assert shown == {"id": order["id"], "status": "created", "since_date": order["created_date"]}
+    assert (await device.ack(order["id"][3:])).status == 200
+    events = (await (one := await operator(service)).did("GET", f"orders/{order['id']}"))["events"]
+    shown = (await listed(service, terminal))["current_order"]
+    assert shown == {"id": order["id"], "status": "at_terminal", "since_date": events[1]["created_date"]}
+    headers = {"X-Allow-Cancelable-Status": "at_terminal"}
+    assert (await service.cancel(order["id"], headers=headers)).status == 202
+    assert (await one.did("GET", "terminals"))["data"][0]["current_order"] == shown
+    assert await device.post(f"/leases/{order['id'][3:]}/cancel-result", {"boot_id": device.boot_id, "done": True})
+    assert "current_order" not in await listed(service, terminal)
+
+
+async def test_the_current_order_has_the_extended_label(database: Database) -> None:
+    """As the order's own status has."""
+    settings = Settings(order_statuses="extended")
+    async with running(database, settings=settings, workers=False) as service:
+        terminal = await service.terminal()
+        device = await service.device(terminal)
+        order_id = (await service.create(terminal)).body["id"]
+        assert (await device.ack(order_id[3:])).status == 200
+        assert (await device.authorizing(order_id[3:])).status == 200
+        assert (await device.result(order_id[3:], outcome="unknown")).status == 200
+        assert (await listed(service, terminal))["current_order"]["status"] == "action_required"
+
+
+async def test_both_nodes_show_the_same(database: Database, database_url: str) -> None:
+    """A terminal polls one of them; on the other the list has it too."""
+    async with two_nodes(database, database_url) as (first, second):
+        terminal = await first.terminal()
+        device = await first.device(terminal)
+        poll = asyncio.create_task(device.next(wait=30))
+        await until(lambda shown: shown["status"] == "online", second, terminal)
+        one, other = await listed(first, terminal), await listed(second, terminal)
+        assert one == other
+        poll.cancel()
+
+
+async def test_a_stopped_node_has_written_the_last_sign_of_life(database: Database) -> None:
+    """It ends the polls that are open, so they count up to its stop."""
+    async with running(database) as service:
+        terminal = await service.terminal()
+        device = await service.device(terminal)
+        poll = asyncio.create_task(device.next(wait=30))
+        await until(lambda shown: shown["status"] == "online", service, terminal)
+        await set_last_seen(service, terminal, 40)
+        before = (await listed(service, terminal))["last_seen_date"]
+    await asyncio.gather(poll, return_exceptions=True)
+    (row,) = await database.read(lambda tx: tx.all("SELECT last_seen_ms FROM terminals"))
+    assert rfc3339(row[0]) > before
+
+
+async def test_a_poll_writes_nothing(database: Database) -> None:
+    """Neither while it waits nor when it ends: one read, and one statement of the worker for all terminals."""
+    desk = await open_desk(database)
+    answered(await desk.hello())
+    recording = RecordingDatabase(database)
+    desk.database = recording
+    for _ in range(5):
+        await desk.next()
+    assert [sql.split(None, 1)[0] for sql in recording.asked] == ["SELECT"]
+    assert await desk.gateway.sightings.write(recording) == 1
+    assert [sql.split(None, 1)[0] for sql in recording.asked] == ["SELECT", "UPDATE"]
+
+
+async def test_2000_open_polls_are_one_statement_each_15_s(database: Database) -> None:
+    """A minute has four of them, and one more for the terminals' return; each has every terminal."""
+    desk, monotonic = await open_desk(database), Monotonic()
+
+    async def work(tx: Transaction) -> list[str]:
+        made = []
+        for number in range(2000):
+            terminal = await store.create(
+                tx,
+                seller_id=desk.seller_id,
+                pos_id=desk.pos_id,
+                terminal_id=f"NEWLAND_N950__{number:06}",
+                live=True,
+                now_ms=0,
+            )
+            assert terminal is not None
+            made.append(terminal.terminal_id)
+        return made
+
+    sightings, counted = Sightings(None, monotonic), []
+    for terminal_id in await database.write(work):
+        sightings.began(desk.seller_id, terminal_id, monotonic())
+    for _ in range(61):
+        count = await sightings.write(database) if sightings.is_urgent or monotonic.now % 15 == 10 else 0
+        counted += [count] if count else []
+        monotonic.now += 1
+    assert counted == [2000] * 5
+    rows = await database.read(lambda tx: tx.all("SELECT COUNT(*) FROM terminals WHERE last_seen_ms IS NOT NULL"))
+    assert rows[0][0] == 2000
+
+
+async def test_a_locked_terminal_is_written_the_next_time(postgres_url: str) -> None:
+    """The write waits for no other transaction, and no other waits long for it."""
+    database = await open_database(postgres_url)
+    desk, monotonic = await open_desk(database), Monotonic()
+    other = await desk.terminal(live=True)
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        sightings = Sightings(None, monotonic)
+        for terminal_id in (desk.terminal_id, other):
+            sightings.began(desk.seller_id, terminal_id, monotonic())
+        async with connection.transaction():
+            await connection.execute("SELECT 1 FROM terminals WHERE terminal_id = $1 FOR SHARE", other)
+            assert await asyncio.wait_for(sightings.write(database), 5) == 2
+            rows = await desk.rows("SELECT terminal_id FROM terminals WHERE last_seen_ms IS NOT NULL")
+            assert [row[0] for row in rows] == [desk.terminal_id]
+            assert sightings.is_urgent, "it was never seen, so it is written at once"
+        monotonic.now += 1
+        assert await sightings.write(database) == 1
+        assert len(await desk.rows("SELECT 1 FROM terminals WHERE last_seen_ms IS NOT NULL")) == 2
+        assert not sightings.is_urgent
+    finally:
+        await connection.close()
+        await database.close()
+
+
+async def test_last_seen_never_goes_back(database: Database) -> None:
+    """Another node may have seen the terminal later."""
+    desk = await open_desk(database)
+    for age_ms in (0, 60_000):
+        await database.write(lambda tx, age_ms=age_ms: record(tx, {desk.terminal_id: (desk.seller_id, age_ms)}))  # type: ignore[misc]
+    (shown,) = answered(await desk.handle(handlers.list_terminals))["data"]["terminals"]
+    assert shown["status"] == "online"
+
+
+async def test_what_a_node_remembers_is_bounded(database: Database) -> None:
+    """Two minutes after its last poll a terminal is forgotten, a deleted one too."""
+    desk, monotonic = await open_desk(database), Monotonic()
+    sightings = Sightings(Signals(), monotonic)
+    for terminal_id in (desk.terminal_id, "DELETED__1"):
+        sightings.ended(sightings.began(desk.seller_id, terminal_id, monotonic()))
+    for _ in range(10):
+        await sightings.write(database)
+        monotonic.now += 15
+    assert sightings._seen == {}
+
+
+async def test_a_terminal_is_written_once_in_15_s(database: Database) -> None:
+    """However often it polls; at once if it was silent."""
+    desk, monotonic = await open_desk(database), Monotonic()
+    sightings, written = Sightings(None, monotonic), []
+    for _ in range(120):
+        seen = sightings.began(desk.seller_id, desk.terminal_id, monotonic())
+        if await sightings.write(database):
+            written.append(monotonic.now)
+        monotonic.now += 0.5
+        sightings.ended(seen)
+    assert written == [1000, 1015, 1030, 1045]
+    monotonic.now += 60
+    assert await sightings.write(database) == 1
+    monotonic.now += 46
+    assert not sightings.is_urgent
+    sightings.began(desk.seller_id, desk.terminal_id, monotonic())
+    assert sightings.is_urgent
