@@ -103,8 +103,10 @@ async def _judge_entry(
     if order is not None and order.terminal_id != caller.terminal_id:
         order = None
     state = state_of(order, change.now_ms, permit_seconds)
-    is_unsent = entry.sent is False and order is not None and not await store.may_be_charged(change.tx, order)
-    verdict, effect = judge(entry.last_step, state, has_result=entry.result is not None, is_unsent=is_unsent)
+    sent = entry.sent
+    if sent is False and order is not None and await store.may_be_charged(change.tx, order):
+        sent = None
+    verdict, effect = judge(entry.last_step, state, has_result=entry.result is not None, sent=sent)
     if order is not None:
         await _apply(change, order, effect, session)
     return JudgedLease(entry.lease_id, verdict)
