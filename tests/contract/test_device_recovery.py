@@ -18,8 +18,8 @@ from paydesk.storage.database import Database
 FAILED = status.FAILED["processing_error"]
 ENDED_BY = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"
 AUTHORIZED_BY_SERVICE = """
-INSERT INTO lease_authorizations (seller_id, lease_id, digest, tip_minor, payment_method, card, created_ms)
-VALUES ($1, $2, $3, 0, '{}', '{}', 1)"""
+INSERT INTO lease_authorizations (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms)
+VALUES ($1, $2, $3, 1, 0, '{}', '{}', 1)"""
 
 
 @pytest.fixture

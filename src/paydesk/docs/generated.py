@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import OPERATIONS
-from paydesk.docs import error_codes, lifecycles, pictures, recovery, settings, simulator
+from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator
 from paydesk.http import openapi
 from paydesk.http.retired import DESCRIBED
 
