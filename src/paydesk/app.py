@@ -38,6 +38,7 @@ from paydesk.shared import Shared
 from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
+from paydesk.terminals.pairing_rates import PairingRates
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
@@ -68,6 +69,7 @@ def create_shared(
         client_throttle=_client_throttle(settings, database.signals, throttle_log),
         sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log),
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
+        pairing_rates=_pairing_rates(settings, throttle_log),
         gateway=Gateway(database.signals),
         event_readers=Readers(database.signals),
         acquirers=acquirers_of(settings, database, clock),
@@ -154,6 +156,15 @@ def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> 
         known_hours=settings.known_address_hours,
     )
     return ClientThrottle(rates, signals, log)
+
+
+def _pairing_rates(settings: Settings, log: ThrottleLog) -> PairingRates:
+    return PairingRates(
+        log,
+        pairings_per_minute_address=settings.pairings_per_minute_address,
+        polls_per_minute_address=settings.pairing_polls_per_minute_address,
+        failures_per_minute=settings.pairing_failures_per_minute,
+    )
 
 
 def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> SignInThrottle:

@@ -19,6 +19,7 @@ from paydesk.commands import (
     running,
     sellers,
     slot,
+    stores,
     terminals,
 )
 from paydesk.commands.command import command
@@ -49,8 +50,8 @@ command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
 app.add_typer(apps.grants, name="grants")
-app.add_typer(terminals.stores, name="stores")
-app.add_typer(terminals.pos, name="pos")
+app.add_typer(stores.stores, name="stores")
+app.add_typer(stores.pos, name="pos")
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(apps.subscriptions, name="subscriptions")
 app.add_typer(orders.app, name="orders")

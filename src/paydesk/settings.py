@@ -63,6 +63,11 @@ class Settings(BaseModel):
     """File of the server keys, mode 0600."""
     public_url: str | None = Field(None, pattern=r"^https?://[^/?#@]+$")
     """URL that clients use; required by `serve`."""
+    operator_public_url: str | None = Field(None, pattern=r"^https?://[^/?#@]+$")
+    """URL that operators' browsers use."""
+    pairing_url: str | None = Field(None, pattern=r"^https?://[^?#@]+$", max_length=500)
+    """URL of the page where operators type the code that a terminal shows; without it
+    `<operator_public_url>/console/pair`."""
     host_names: tuple[str, ...] = ()
     """Host names accepted besides that of `public_url`, comma-separated; any other gets 421."""
     listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$")
@@ -109,6 +114,14 @@ class Settings(BaseModel):
     """Requests with one device token. 0: no limit."""
     device_requests_burst: Positive = 40
     """Number of these requests allowed at once."""
+    pairings_per_minute_address: Limit = 60
+    """Terminals that ask to be paired, from one address. 0: no limit."""
+    pairing_polls_per_minute_address: Limit = 1200
+    """Requests of terminals for the token of their pairing, from one address. 0: no limit."""
+    pairing_failures_per_minute: Limit = 5
+    """Wrong pairing codes of one operator. 0: no limit."""
+    pairings_open_max: Positive = 10_000
+    """Terminals that may ask to be paired at the same time; a further one gets 429."""
     bearer_failures_per_minute: Limit = 300
     """Unknown bearer tokens from one address. 0: no limit."""
     sign_in_failures_per_hour: Limit = 30
@@ -212,6 +225,9 @@ THROTTLES = (
     "client_failures_per_minute_address",
     "token_requests_per_second",
     "device_requests_per_second",
+    "pairings_per_minute_address",
+    "pairing_polls_per_minute_address",
+    "pairing_failures_per_minute",
     "bearer_failures_per_minute",
     "sign_in_failures_per_hour",
     "sign_in_failures_per_hour_address",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
     from paydesk.terminals.bearer import DeviceBearers
+    from paydesk.terminals.pairing_rates import PairingRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Shared:
     client_throttle: ClientThrottle
     sign_in_throttle: SignInThrottle
     authentication_cache: AuthenticationCache
+    pairing_rates: PairingRates
     gateway: Gateway
     event_readers: Readers
     acquirers: Acquirers

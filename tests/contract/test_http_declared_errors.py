@@ -31,6 +31,8 @@ SETTINGS = Settings(
     bearer_failures_per_minute=FAILURES,
     client_failures_per_minute=tokens.CLIENT_FAILURES,
     sign_in_failures_per_hour=pages.SIGN_IN_FAILURES,
+    pairings_open_max=public.PAIRINGS_OPEN_MAX,
+    pairing_polls_per_minute_address=public.POLLS_PER_MINUTE,
 )
 FIRST = ("request_timeout", "unauthorized", "too_many_requests")
 """What is asked of all operations at once: one takes a second, one counts failures, one exhausts them."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from typing import Any
 
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, operator
+from pairing_scene import ask_to_pair
 from paydesk.operation import Operation
-from service import Reply, Service
+from service import Reply, Service, Terminal
 
 UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
 
@@ -25,6 +27,10 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
     "operator_create_terminals": {},
     "operator_release_terminal": {"reason": "The terminal is broken."},
+    "operator_change_store": {"name": "Main street"},
+    "operator_change_pos": {"name": "Till 1"},
+    "operator_change_terminal": {"operating_mode": "PDV"},
+    "operator_approve_pairing": {"seller_id": "$seller"},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
@@ -71,8 +77,20 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         "reversal_id": NO_ID,
         "operator_id": one.operator_id,
     }
+    if operation.path.startswith(("/operator/v1/stores/{", "/operator/v1/pos/{")):
+        made = await one.did("POST", "stores", {"seller_id": service.seller_id, "name": "Shop"})
+        paths["store_id"] = str(made["store_id"])
+        if "{pos_id}" in operation.path:
+            body = {
+                "seller_id": service.seller_id,
+                "store_id": made["store_id"],
+                "external_pos_id": uuid.uuid4().hex[:8],
+            }
+            paths["pos_id"] = str((await one.did("POST", "pos", body))["pos_id"])
     if "{terminal_id}" in operation.path:
         paths["terminal_id"] = (await service.terminal()).id
+    if "{user_code}" in operation.path:
+        paths["user_code"] = (await ask_to_pair(service))["user_code"]
     if "{order_id}" in operation.path:
         paths["order_id"] = (await service.create(await service.terminal())).body["id"]
     return paths
@@ -113,13 +131,9 @@ async def _many_actions(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 21})
 
 
-@TABLE.way(
-    *("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found"),
-    "terminal_not_found",
-)
+@TABLE.way("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found")
 async def _unknown_id(attempt: Attempt) -> Reply:
     unknown = {"client_id": UNKNOWN_NUMBER, "user_id": UNKNOWN_NUMBER, "operator_id": NO_ID, "secret_id": NO_ID}
-    unknown["terminal_id"] = "NEWLAND_N950__UNKNOWN"
     return await attempt.at(**unknown).send()
 
 
@@ -143,6 +157,98 @@ async def _unknown_seller(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "seller_id": int(UNKNOWN_NUMBER)})
 
 
+@TABLE.way("operator_approve_pairing/seller_not_found")
+async def _pairing_with_unknown_seller(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"seller_id": int(UNKNOWN_NUMBER)})
+
+
+@TABLE.way("pairing_not_found")
+async def _unknown_code(attempt: Attempt) -> Reply:
+    return await attempt.at(user_code="BBBB-BBBB").send()
+
+
+@TABLE.way("terminal_already_paired")
+async def _paired_before(attempt: Attempt) -> Reply:
+    codes = await ask_to_pair(attempt.service, (await attempt.service.terminal()).id)
+    return await attempt.at(user_code=codes["user_code"]).send()
+
+
+@TABLE.way("operator_approve_pairing/in_use")
+async def _busy_terminal(attempt: Attempt) -> Reply:
+    terminal = await attempt.service.terminal()
+    assert (await attempt.service.create(terminal)).status == 201
+    codes = await ask_to_pair(attempt.service, terminal.id)
+    return await attempt.at(user_code=codes["user_code"]).send(body={**attempt.body, "replace": True})
+
+
+@TABLE.way(
+    "operator_change_store/store_not_found",
+    "operator_delete_store/store_not_found",
+    "operator_change_pos/pos_not_found",
+    "operator_delete_pos/pos_not_found",
+    "terminal_not_found",
+)
+async def _unknown_place(attempt: Attempt) -> Reply:
+    unknown = {"store_id": UNKNOWN_NUMBER, "pos_id": UNKNOWN_NUMBER, "terminal_id": "NEWLAND_N950__UNKNOWN"}
+    return await attempt.at(**unknown).send()
+
+
+@TABLE.way("operator_delete_store/property_value", "operator_delete_pos/property_value")
+async def _no_seller(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?seller=ana").send()
+
+
+@TABLE.way("operator_delete_store/in_use")
+async def _store_with_pos(attempt: Attempt) -> Reply:
+    body = {"seller_id": attempt.service.seller_id, "store_id": attempt.paths["store_id"], "external_pos_id": "IN-USE"}
+    await _operator(attempt).did("POST", "pos", body)
+    return await attempt.send()
+
+
+@TABLE.way("operator_delete_pos/in_use")
+async def _pos_with_terminal(attempt: Attempt) -> Reply:
+    terminal_id = (await attempt.service.terminal()).id
+    await _operator(attempt).did("PATCH", f"terminals/{terminal_id}", {"pos_id": attempt.paths["pos_id"]})
+    return await attempt.send()
+
+
+@TABLE.way("operator_change_pos/external_pos_id_taken")
+async def _id_of_another_pos(attempt: Attempt) -> Reply:
+    others = (await _operator(attempt).did("GET", f"pos?seller={attempt.service.seller_id}"))["data"]
+    taken = next(pos["external_pos_id"] for pos in others if str(pos["pos_id"]) != attempt.paths["pos_id"])
+    return await attempt.send(body={"external_pos_id": taken})
+
+
+@TABLE.way("operator_change_terminal/maximum_items")
+async def _many_tips(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"tip_percentages": [1, 2, 3, 4, 5, 6]})
+
+
+@TABLE.way("operator_change_terminal/store_not_found")
+async def _to_unknown_store(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"store_id": int(UNKNOWN_NUMBER)})
+
+
+@TABLE.way("operator_change_terminal/terminal_busy", "operator_delete_terminal/in_use")
+async def _with_live_order(attempt: Attempt) -> Reply:
+    terminal = Terminal(attempt.paths["terminal_id"], "")
+    assert (await attempt.service.create(terminal)).status == 201
+    if attempt.operation.method == "DELETE":
+        return await attempt.send()
+    return await attempt.send(body={"operating_mode": "STANDALONE"})
+
+
+@TABLE.way("operator_change_terminal/pos_taken")
+async def _to_pos_of_another(attempt: Attempt) -> Reply:
+    listed = (await _operator(attempt).did("GET", f"terminals?seller={attempt.service.seller_id}"))["data"]
+    other = next(
+        one
+        for one in listed
+        if one["id"] != attempt.paths["terminal_id"] and one["operating_mode"] == "PDV" and not one["live_mode"]
+    )
+    return await attempt.send(body={"pos_id": other["pos_id"]})
+
+
 @TABLE.way("store_not_found")
 async def _unknown_store(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "store_id": int(UNKNOWN_NUMBER)})
@@ -150,7 +256,7 @@ async def _unknown_store(attempt: Attempt) -> Reply:
 
 @TABLE.way("pos_not_found")
 async def _unknown_pos(attempt: Attempt) -> Reply:
-    return await attempt.send(body={"pos_id": int(UNKNOWN_NUMBER)})
+    return await attempt.send(body={**attempt.body, "pos_id": int(UNKNOWN_NUMBER)})
 
 
 @TABLE.way("pos_taken")

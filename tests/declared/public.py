@@ -1,4 +1,4 @@
-"""Errors of operations without credentials: health, docs, and the pages of development."""
+"""Errors of operations without credentials: health, docs, pairing, and the pages of development."""
 
 from __future__ import annotations
 
@@ -9,14 +9,24 @@ import structlog
 
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
+from operator_calls import operator
+from pairing_scene import ask_to_pair, new_terminal
 from paydesk.operation import Operation
 from paydesk.storage.database import Unavailable
 from service import Reply, Service
 
 LOOKS_ANEW_SECONDS, LOOKS_MAX = 0.05, 200
+PAIRINGS_OPEN_MAX = 50
+POLLS_PER_MINUTE, REFILL_SECONDS = 600, 3.0
 
 
 async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+    if operation.name == "device_pair":
+        return Attempt(service, database, operation, body=new_terminal())
+    if operation.name == "device_pairing_token":
+        codes = await ask_to_pair(service)
+        await (await operator(service)).did("POST", f"pairings/{codes['user_code']}", {"seller_id": service.seller_id})
+        return Attempt(service, database, operation, body={"device_code": codes["device_code"]})
     return Attempt(service, database, operation, body={})
 
 
@@ -26,6 +36,46 @@ TABLE = Table("public", _good)
 @TABLE.way("livez/bad_request", "readyz/bad_request")
 async def _two_lengths(attempt: Attempt) -> Reply:
     return await attempt.send_raw("Content-Length: 2", "Content-Length: 3")
+
+
+@TABLE.way("device_pair/too_many_requests")
+async def _many_pairings(attempt: Attempt) -> Reply:
+    for _ in range(PAIRINGS_OPEN_MAX + 1):
+        reply = await attempt.send()
+    await attempt.service.scene.run("DELETE FROM pairings")
+    return reply
+
+
+@TABLE.way("device_pairing_token/too_many_requests")
+async def _many_polls(attempt: Attempt) -> Reply:
+    replies = await asyncio.gather(*[attempt.send() for _ in range(POLLS_PER_MINUTE + 100)])
+    await asyncio.sleep(REFILL_SECONDS)
+    return next(reply for reply in replies if reply.status == 429)
+
+
+@TABLE.way("expired_token")
+async def _unknown_device_code(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"device_code": "0" * 40})
+
+
+@TABLE.way("access_denied")
+async def _denied(attempt: Attempt) -> Reply:
+    codes = await ask_to_pair(attempt.service)
+    denied = await (await operator(attempt.service)).ask("DELETE", f"pairings/{codes['user_code']}")
+    assert denied.status == 204
+    return await attempt.send(body={"device_code": codes["device_code"]})
+
+
+@TABLE.way("authorization_pending")
+async def _undecided(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"device_code": (await ask_to_pair(attempt.service))["device_code"]})
+
+
+@TABLE.way("slow_down")
+async def _twice_at_once(attempt: Attempt) -> Reply:
+    undecided = {"device_code": (await ask_to_pair(attempt.service))["device_code"]}
+    await attempt.send(body=undecided)
+    return await attempt.send(body=undecided)
 
 
 @TABLE.way("not_ready")

@@ -19,6 +19,7 @@ from event_mutants import EVENT_MUTANTS
 from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
+from pairing_mutants import PAIRING_MUTANTS
 from refund_mutants import REFUND_MUTANTS
 from security_mutants import SECURITY_MUTANTS
 from session_mutants import SESSION_MUTANTS
@@ -689,6 +690,7 @@ MUTANTS = (
     *REFUND_MUTANTS,
     *EVENT_MUTANTS,
     *MODEL_MUTANTS,
+    *PAIRING_MUTANTS,
 )
 
 

@@ -45,6 +45,8 @@ ALLOWED = {
     "operators.orders.LIST": _OPERATORS,
     "operators.stores.STORES": _OPERATORS,
     "operators.stores.POINTS_OF_SALE": _OPERATORS,
+    "operators.store_changes.SELLERS_OF_STORE": "finds the seller of an id in an operator's path",
+    "operators.store_changes.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""

@@ -95,7 +95,7 @@ LISTS = {
         "List the terminals.",
         (
             *("id", "status", "last_seen_date", "order", "operating_mode"),
-            *("script", "live_mode", "seller_id", "store_id", "pos_id"),
+            *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id"),
         ),
         ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),
         _SELLER,

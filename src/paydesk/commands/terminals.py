@@ -1,4 +1,4 @@
-"""`paydesk stores`, `pos` and `terminals`: the stores of sellers, their points of sale, and the terminals there."""
+"""`paydesk terminals`: add, pair, change and delete the terminals that take the orders."""
 
 from __future__ import annotations
 
@@ -6,44 +6,27 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Answer, Service
+from paydesk.commands.asking import Yes, confirm, refuse_unattended
+from paydesk.commands.client import Answer, Service, changes, segment
 from paydesk.commands.command import command
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.options import group
+from paydesk.commands.options import group, note
+from paydesk.terminals import pairing_codes
 
-stores = group("Stores of sellers.")
-pos = group("Points of sale in stores; at each, one terminal takes orders.")
 app = group("Terminals, which take the orders.")
 
-Seller = Annotated[int, typer.Option(metavar="USER_ID", help="The seller.")]
+PATH, PAIRINGS = "/operator/v1/terminals", "/operator/v1/pairings"
 
-
-@command(stores, "create", "paydesk stores create --seller 1160535239 --name 'Main street'")
-def create_store(
-    service: Service, seller: Seller, name: Annotated[str, typer.Option(help="The store's name.")]
-) -> Answer:
-    """Add a store."""
-    return service.post("/operator/v1/stores", {"seller_id": seller, "name": name})
-
-
-add_list(stores, "stores")
-
-
-@command(pos, "create", "paydesk pos create --seller 1160535239 --store 47792478 --external-id TILL1 --name 'Till 1'")
-def create_pos(
-    service: Service,
-    seller: Seller,
-    store: Annotated[int, typer.Option(metavar="STORE_ID", help="The store.")],
-    external_id: Annotated[str, typer.Option(help="The seller's own id for it, unique per seller.")],
-    name: Annotated[str | None, typer.Option(help="The display name. [default: the external id]")] = None,
-) -> Answer:
-    """Add a point of sale."""
-    body = {"seller_id": seller, "store_id": store, "external_pos_id": external_id, "name": name}
-    return service.post("/operator/v1/pos", body)
-
-
-add_list(pos, "pos")
+TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="The terminal, see `paydesk terminals list`.")]
+StoreId = Annotated[
+    int | None, typer.Option("--store", metavar="STORE_ID", help="The store. [default: the seller's first one]")
+]
+PosId = Annotated[
+    int | None,
+    typer.Option("--pos", metavar="POS_ID", help="The point of sale. [default: one named after the terminal]"),
+]
+Mode = Annotated[str | None, typer.Option(help="PDV, which takes orders, STANDALONE or SELF_SERVICE.")]
 
 
 def _check_virtual(*, value: bool) -> None:
@@ -80,7 +63,126 @@ def create_terminal(
 ) -> Answer:
     """Add a virtual terminal, which takes orders at once."""
     body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
-    return service.post("/operator/v1/terminals", body)
+    return service.post(PATH, body)
 
 
 add_list(app, "terminals")
+
+
+@command(
+    app,
+    "pair",
+    "paydesk terminals pair BCDF-GHJK --seller 1160535239",
+    "paydesk terminals pair BCDF-GHJK --seller 1160535239 --store 47792478 --kind service --test --yes --json",
+    "paydesk terminals pair BCDF-GHJK --seller 1160535239 --replace",
+    "paydesk terminals pair BCDF-GHJK --deny",
+)
+def pair(  # noqa: PLR0913  # one parameter per option
+    service: Service,
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The eight letters that the terminal shows.")],
+    *,
+    seller: Annotated[int | None, typer.Option(metavar="USER_ID", help="The seller.")] = None,
+    store: StoreId = None,
+    pos: PosId = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="terminal|service",
+            help="terminal: it asks the acquirer itself; service: Paydesk does. [default: terminal]",
+        ),
+    ] = None,
+    live: Annotated[
+        bool | None, typer.Option("--live/--test", help="Live orders or test orders, never both. [default: live]")
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Pair anew: the earlier token is revoked, what is not given stays."),
+    ] = False,
+    deny: Annotated[bool, typer.Option("--deny", help="Deny the pairing.")] = False,
+    yes: Yes = False,
+) -> Answer | tuple[Answer, str]:
+    """Pair the terminal that shows the code with a seller, after a question; or deny the pairing."""
+    user_code = pairing_codes.canonical(code)
+    if user_code is None:
+        raise WrongUsage(f"{code} is not a code of a terminal: it has eight consonants, such as BCDF-GHJK.")
+    path = f"{PAIRINGS}/{user_code}"
+    if deny:
+        service.request("DELETE", path)
+        return {"denied": True}
+    if seller is None:
+        raise WrongUsage("The option --seller is missing; see `paydesk sellers list`.")
+    refuse_unattended(yes=yes)
+    _check_pairing(service.get(path), replace=replace)
+    confirm(f"Pair it with seller {seller}?", yes=yes)
+    body = {
+        "seller_id": seller,
+        "store_id": store,
+        "pos_id": pos,
+        "kind": kind,
+        "live_mode": live,
+        "replace": replace or None,
+    }
+    paired = service.post(path, body)
+    return paired, f"It takes orders once its mode is set: `paydesk terminals change {paired['id']} --mode PDV`."
+
+
+def _check_pairing(seen: Answer, *, replace: bool) -> None:
+    """Show what asks to be paired. Raises `Failure` for a terminal that is paired already, unless it is replaced."""
+    paired = "yes" if seen["paired"] else "no"
+    note(f"model {seen['model']}, serial {seen['serial']}, address {seen['address']}, paired already: {paired}")
+    if seen["paired"] and not replace:
+        raise Failure(
+            f"{seen['terminal_id']} is paired already.",
+            "Add --replace to pair it anew; its earlier device token is then revoked.",
+            "If it belongs to another seller, delete it there first: paydesk terminals delete.",
+        )
+
+
+@command(
+    app,
+    "change",
+    "paydesk terminals change NEWLAND_N950__N950NCB801293324 --mode PDV",
+    "paydesk terminals change NEWLAND_N950__N950NCB801293324 --pos 47792476 --tip 10 --tip 15",
+    "paydesk terminals change NEWLAND_N950__N950NCB801293324 --no-tips",
+    "paydesk terminals change PAYDESK_VIRTUAL__C2AFE1BB4D93 --script decline:card_disabled",
+)
+def change(
+    service: Service,
+    terminal_id: TerminalId,
+    *,
+    mode: Mode = None,
+    store: Annotated[
+        int | None, typer.Option(metavar="STORE_ID", help="Move it to a point of sale of its own in this store.")
+    ] = None,
+    pos: Annotated[int | None, typer.Option(metavar="POS_ID", help="Move it to this point of sale.")] = None,
+    tip: Annotated[
+        list[int] | None, typer.Option(metavar="PERCENT", help="A tip that it offers; may be given up to five times.")
+    ] = None,
+    no_tips: Annotated[bool, typer.Option("--no-tips", help="Offer no tips.")] = False,
+    script: Annotated[str | None, typer.Option(help="How a virtual terminal of `paydesk dev` behaves.")] = None,
+) -> Answer:
+    """Change only the given fields. All but the script needs a terminal without a live order."""
+    if tip and no_tips:
+        raise WrongUsage("Give either --tip or --no-tips.")
+    changed = changes(
+        operating_mode=mode,
+        store_id=store,
+        pos_id=pos,
+        tip_percentages=[] if no_tips else tip or None,
+        script=script,
+    )
+    return service.request("PATCH", f"{PATH}/{segment(terminal_id)}", changed)
+
+
+@command(app, "revoke", "paydesk terminals revoke NEWLAND_N950__N950NCB801293324")
+def revoke(service: Service, terminal_id: TerminalId) -> tuple[Answer, str]:
+    """Revoke the device token of a lost or stolen terminal. Its orders can still get a result for 7 days."""
+    revoked = service.post(f"{PATH}/{segment(terminal_id)}/revoke")
+    return revoked, "Pair it anew for another token: `paydesk terminals pair CODE --replace`."
+
+
+@command(app, "delete", "paydesk terminals delete NEWLAND_N950__N950NCB801293324")
+def delete(service: Service, terminal_id: TerminalId) -> Answer:
+    """Delete a terminal without a live order. Its token is revoked and its orders stay; any seller can pair it then."""
+    service.request("DELETE", f"{PATH}/{segment(terminal_id)}")
+    return {"id": terminal_id, "deleted": True}

@@ -13,6 +13,7 @@ from typing import Any
 from paydesk.core import card_numbers
 from paydesk.core.card_numbers import MASK
 
+_PAIRINGS = "operator/v1/pairings/"
 _CONSONANTS = "[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz]{4}"
 # With any prefix, and also if its end is cut off.
 _CREDENTIAL = re.compile(
@@ -20,6 +21,7 @@ _CREDENTIAL = re.compile(
     r"|(TG|PDT|PDO)-[0-9a-fA-F]{8,}(?:-[0-9]+)?"  # codes, refresh tokens, terminals' and operators' tokens
     r"|(whsec)_(?:[A-Za-z0-9+/_=-]|%[0-9A-Fa-f]{2}){8,}"  # webhook secrets
     rf"|{_CONSONANTS}-{_CONSONANTS}"  # user codes of a pairing: eight consonants
+    rf"|(?<={_PAIRINGS})[^/\s\"]+"  # the same, however an operator has typed them
     r"|[0-9a-fA-F]{40,}"  # device codes and client secrets: 160 random bits or more
     r"|\$?argon2id(?:\$|%24)[^\s\"']+"  # passwords as they are stored
 )
@@ -48,6 +50,7 @@ def carries_secret(text: str) -> bool:
         _PREFIX.search(text) is not None
         or _HEX.search(text) is not None
         or _USER_CODE.search(text) is not None
+        or _PAIRINGS in text
         or card_numbers.could_carry(text)
     )
 

@@ -65,7 +65,7 @@ async def _query(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool)
     """
     caller = call.caller
     state = await store.poll(tx, caller.seller_id, caller.terminal_id, caller.token_digest, boot_id)
-    if state.revoked_ms is not None:
+    if state is None or state.revoked_ms is not None:
         raise UNAUTHORIZED.with_reason("revoked device token")
     if state.own_session is None or state.own_session != state.newest_session:
         raise stale(call, state.own_session, state.newest_session, is_late=not has_waited)

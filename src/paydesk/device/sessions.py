@@ -68,7 +68,8 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
     request: HelloRequest = call.body
     seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id
     terminal = await terminals.lock(tx, seller_id, terminal_id)
-    assert terminal is not None, "a device token belongs to a terminal"
+    if terminal is None:
+        raise UNAUTHORIZED.with_reason("the terminal was deleted")
     newest, own = await store.find_sessions(tx, seller_id, terminal_id, request.boot_id)
     if own is not None and own < newest:
         raise stale(call, own, newest)
@@ -77,6 +78,7 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
         await store.begin_session(
             tx, seller_id, terminal_id, request.boot_id, request.app_version, session, call.now_ms
         )
+    await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms)
     change = change_at(tx, call.now_ms, call.settings)
     verdicts = [await _judge_entry(change, call.caller, entry, session) for entry in request.journal]
     verdicts += await _judge_missing(change, call.caller, {entry.lease_id.upper() for entry in request.journal})

@@ -121,11 +121,10 @@ async def find_sessions(
 ) -> tuple[int, int | None]:
     """Return the terminal's newest session and the session of `boot_id`, or None if it never sent a hello.
 
-    With `lock` the newest session can't change until the transaction ends.
+    A deleted terminal has none. With `lock` the newest session can't change until the transaction ends.
     """
     row = await tx.one(LOCK_SESSIONS if lock else FIND_SESSIONS, seller_id, terminal_id, boot_id.lower())
-    assert row is not None, "a device token belongs to a terminal"
-    return row[0], row[1]
+    return (row[0], row[1]) if row else (0, None)
 
 
 async def begin_session(
@@ -161,10 +160,13 @@ async def advance_lease(tx: Transaction, seller_id: int, lease_id: str, seq: int
     await tx.run(ADVANCE_LEASE, seller_id, lease_id, seq, step)
 
 
-async def poll(tx: Transaction, seller_id: int, terminal_id: str, token_digest: bytes, boot_id: str) -> PollState:
-    """Return the state that a poll of the terminal with this token and `boot_id` depends on."""
+async def poll(
+    tx: Transaction, seller_id: int, terminal_id: str, token_digest: bytes, boot_id: str
+) -> PollState | None:
+    """Return the state that a poll of the terminal with this token and `boot_id` depends on; None if it is deleted."""
     row = await tx.one(POLL, seller_id, terminal_id, token_digest, boot_id.lower())
-    assert row is not None, "a device token belongs to a terminal"
+    if row is None:
+        return None
     revoked_ms, newest_session, own_session, operating_mode = row[:4]
     order = None if row[4] is None else Order(*row[4:_LEASE_FROM])
     lease = None if row[_LEASE_FROM] is None else Lease(*row[_LEASE_FROM:])

@@ -70,7 +70,11 @@ ADVICE = {
     "order_already_canceled": "No action is needed: the order is canceled.",
     # Terminals
     "terminal_not_found": "Use a terminal from GET /terminals/v1/list with the same token.",
-    "terminal_busy": "Wait for its order to end, or cancel it, then set the mode.",
+    "terminal_busy": "Wait for its order to end, or cancel it, then retry.",
+    "authorization_pending": "Poll again after the interval.",
+    "slow_down": "Add 5 seconds to the interval, and poll again.",
+    "expired_token": "Begin a new pairing with `POST /device/v1/pairings`.",
+    "access_denied": "Stop polling, and show at the terminal that the pairing was denied.",
     "precondition_failed": "Leave at most one terminal in PDV mode at each point of sale.",
     "stale_session": "Stop: a later start of this terminal has a newer session. Only results are still accepted.",
     "lease_not_found": "Delete the lease; it does not belong to this terminal.",
@@ -94,6 +98,11 @@ ADVICE = {
     "email_taken": "Use the existing seller, or another address.",
     "too_many_secrets": "Remove a secret, or expire all others at once with `others_expire_in`: `0s`.",
     "external_pos_id_taken": "Use the existing point of sale, or another external_pos_id.",
+    "pairing_not_found": "Compare the code with the one that the terminal shows; after 5 minutes it shows a new one.",
+    "terminal_already_paired": (
+        "Send `replace`: true to pair it anew. If it belongs to another seller, it must be deleted there first."
+    ),
+    "in_use": "`details` names what uses it and what to do instead.",
     "pos_taken": "Send another pos_id, or none to create a point of sale; or set the other terminal to STANDALONE.",
     "cannot_release_terminal": "Read `details`: it has what the order waits for, and until when.",
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
     applications,
@@ -16,17 +14,15 @@ from paydesk.operators import (
     outcomes,
     schemas,
     sellers,
-    slot,
     stores,
     subscriptions,
     terminals,
 )
 from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
 _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
@@ -51,15 +47,6 @@ _OPERATOR = Resource(
 )
 _GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
 _ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
-_TERMINAL = Resource(
-    "terminals/{terminal_id}",
-    "terminal",
-    TERMINAL_ID_PATTERN,
-    terminals.TerminalDocument,
-    TERMINAL_NOT_FOUND,
-    keeps_case=True,
-)
-_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", noun="queue", answer=slot.QueueDocument)
 _REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
@@ -204,26 +191,7 @@ OPERATIONS = (
         development=True,
         errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
     ),
-    _QUEUE.reading(
-        slot.queue,
-        "Show what holds a terminal",
-        description=(
-            "The terminal's live order, what it waits for (`waits_for`) and until when. Empty if the terminal is free."
-        ),
-    ),
-    _TERMINAL.acting(
-        "release",
-        slot.release,
-        "Release a terminal from its order",
-        answer=slot.ReleaseDocument,
-        body=schemas.ReleaseRequest,
-        description=(
-            "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
-            " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"
-            " audit trail records the reason."
-        ),
-        errors=(errors.CANNOT_RELEASE_TERMINAL,),
-    ),
+    *TERMINAL_CHANGES,
     listing("subscriptions", subscriptions.PAGES),
     creating(
         "subscriptions",
@@ -274,9 +242,9 @@ OPERATIONS = (
         transaction="none",
         body=schemas.ResolveReversalRequest,
         description=(
-            "For a reversal that the acquirer has not confirmed within three minutes of the late approval: `reversed` if"
-            " the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not retried."
-            " The audit trail records the reason."
+            "For a reversal that the acquirer has not confirmed within three minutes of the late approval: `reversed`"
+            " if the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not"
+            " retried. The audit trail records the reason."
         ),
         errors=(CANNOT_RESOLVE_REVERSAL,),
     ),

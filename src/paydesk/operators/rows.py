@@ -65,9 +65,11 @@ class Resource:
 
     def reading(self, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `GET` of the resource."""
-        return self._row("GET", "get", handler, summary, transaction="heavy", **more)
+        return self._row("GET", "get", handler, summary, **{"transaction": "heavy", **more})
 
-    def changing(self, handler: Handler, body: type[BaseModel], summary: str, *errors: ErrorKind) -> Operation:
+    def changing(
+        self, handler: Handler, body: type[BaseModel], summary: str, *errors: ErrorKind, **more: Any
+    ) -> Operation:
         """Return `PATCH` of the resource."""
         return self._row(
             "PATCH",
@@ -77,6 +79,7 @@ class Resource:
             body=body,
             errors=(MINIMUM_PROPERTIES, *errors),
             description="Only the fields that are sent change.",
+            **more,
         )
 
     def acting(self, verb: str, handler: Handler, summary: str, **more: Any) -> Operation:

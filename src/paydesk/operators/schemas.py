@@ -111,6 +111,8 @@ Password = Annotated[
         examples=["seven-lanterns-over-a-harbour"],
     ),
 ]
+Script = Annotated[str, AfterValidator(_script), Field(examples=["approve"])]
+ExternalPosId = Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),
@@ -192,7 +194,7 @@ class PosRequest(Model):
 
     seller_id: Id = Field(examples=[1160535239])
     store_id: Id = Field(examples=[47792478])
-    external_pos_id: Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
+    external_pos_id: ExternalPosId
     name: Name | None = None
 
 
@@ -201,14 +203,8 @@ class TerminalRequest(Model):
 
     seller_id: Id | None = None
     pos_id: Id | None = None
-    script: Annotated[str, AfterValidator(_script), Field(examples=["approve"])] = "approve"
+    script: Script = "approve"
     operating_mode: SettableMode = "PDV"
-
-
-class ReleaseRequest(Model):
-    """`POST /operator/v1/terminals/{terminal_id}/release`."""
-
-    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
 
 
 class SubscriptionRequest(Model):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
+from typing import Any, TypeVar
 
+from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
@@ -13,9 +16,10 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
 from paydesk.operators.schemas import TerminalRequest
+from paydesk.orders import store as orders
 from paydesk.storage.database import Row, Transaction
 from paydesk.terminals import presence, store, stores
-from paydesk.terminals.schemas import CurrentOrder, OperatingMode, Presence, SettableMode
+from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode
 from paydesk.terminals.store import Terminal
 from paydesk.terminals.stores import Pos
 
@@ -37,10 +41,20 @@ class TerminalDocument(Closed, frozen=True):
     pos_id: int
     live_mode: bool
     created_date: Time
-    status: Presence
+    kind: Kind
     script: str | None = None
+    tip_percentages: list[int] | None = None
     last_seen_date: Time | None = None
+
+
+class ListedTerminal(TerminalDocument, frozen=True, kw_only=True):
+    """A terminal in the list: also whether it is there, and the order that it has."""
+
+    status: Presence
     current_order: CurrentOrder | None = None
+
+
+Document = TypeVar("Document", bound=TerminalDocument)
 
 
 class NewTerminal(Closed, frozen=True):
@@ -72,16 +86,42 @@ async def create(call: Call) -> Answer:
     return Answer(201, answer)
 
 
+def document_of(terminal: Terminal) -> TerminalDocument:
+    """Return the terminal as operators see it."""
+    return _document(TerminalDocument, terminal)
+
+
 async def find_all(call: Call) -> Answer:
     """List the terminals by seller and id."""
     first, last = lists.sellers(call.query)
     return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
 
 
-def _present(label: Callable[[str, str], str], row: Row) -> TerminalDocument:
-    terminal = Terminal(*row[: len(_TERMINAL)])
+def _present(label: Callable[[str, str], str], row: Row) -> ListedTerminal:
     seen = presence.shown(row[len(_TERMINAL) :], label)
-    return TerminalDocument.of(terminal, id=terminal.terminal_id, live_mode=bool(terminal.live), **seen)
+    return _document(ListedTerminal, Terminal(*row[: len(_TERMINAL)]), **seen)
+
+
+def _document(kind: type[Document], terminal: Terminal, **fields: Any) -> Document:
+    tips = terminal.tip_percentages
+    return kind.of(
+        terminal,
+        id=terminal.terminal_id,
+        live_mode=bool(terminal.live),
+        tip_percentages=None if tips is None else json.loads(tips),
+        **fields,
+    )
+
+
+async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
+    """Raise an error of this kind that names the terminal's live order, if it has one."""
+    order = await orders.live_on_terminal(tx, seller_id, terminal_id)
+    if order is not None:
+        raise kind.with_reason(
+            "a live order",
+            f"{terminal_id} has the live order {order.order_id} ({order.status});"
+            f" wait for its end, or cancel it, before you {what}",
+        )
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
@@ -100,7 +140,8 @@ async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Termin
         operating_mode=body.operating_mode,
         script=body.script,
     )
-    assert terminal is not None, "the id is new, and the point of sale was found in this transaction"
+    if terminal is None:
+        raise POS_NOT_FOUND.with_reason("the point of sale was deleted meanwhile")
     return terminal
 
 
@@ -129,4 +170,4 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     return pos
 
 
-PAGES = lists.Pages(lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))
+PAGES = lists.Pages(lists.Page[ListedTerminal], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))

@@ -14,9 +14,10 @@ from paydesk.storage.database import Database
 ENTRIES_MAX = 10_000
 REVOKED_GRACE_MS = 7 * 86_400_000
 
-BY_DIGEST = """SELECT d.terminal_id, d.revoked_ms, t.live, s.currency, s.country
+# The tokens of a deleted terminal, which are revoked, may still report results.
+BY_DIGEST = """SELECT d.terminal_id, d.revoked_ms, COALESCE(t.live, 0), s.currency, s.country
     FROM device_tokens d
-    JOIN terminals t ON t.seller_id = d.seller_id AND t.terminal_id = d.terminal_id
+    LEFT JOIN terminals t ON t.seller_id = d.seller_id AND t.terminal_id = d.terminal_id
     JOIN sellers s ON s.seller_id = d.seller_id
     WHERE d.seller_id = $1 AND d.digest = $2"""
 

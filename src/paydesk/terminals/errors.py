@@ -7,7 +7,17 @@ from paydesk.core.errors import ErrorKind
 TERMINAL_NOT_FOUND = ErrorKind(
     "terminal_not_found", 404, "The seller has no such terminal. Live and test terminals are separate."
 )
-TERMINAL_BUSY = ErrorKind("terminal_busy", 409, "The operating_mode can't change while the terminal has a live order.")
+TERMINAL_BUSY = ErrorKind("terminal_busy", 409, "The terminal can't be changed while it has a live order.")
+TERMINAL_ALREADY_PAIRED = ErrorKind("terminal_already_paired", 409, "The terminal is paired already.")
+PAIRING_NOT_FOUND = ErrorKind(
+    "pairing_not_found", 404, "No terminal shows this code. Codes are valid for 5 minutes and can be used once."
+)
+AUTHORIZATION_PENDING = ErrorKind("authorization_pending", 400, "No operator has approved the pairing yet.")
+SLOW_DOWN = ErrorKind("slow_down", 400, "The terminal polls too often. Add 5 seconds to its interval.")
+EXPIRED_TOKEN = ErrorKind(
+    "expired_token", 400, "The device_code is unknown or has expired, or its device token was used already."
+)
+ACCESS_DENIED = ErrorKind("access_denied", 400, "An operator has denied the pairing.")
 PRECONDITION_FAILED = ErrorKind(
     "precondition_failed", 412, "A point of sale can have at most one terminal in mode PDV."
 )

@@ -1,12 +1,31 @@
-"""Operations of applications on terminals."""
+"""Operations of applications on terminals, and of terminals that are not paired yet."""
 
 from __future__ import annotations
 
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.operation import Operation
-from paydesk.terminals import handlers
-from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, ITEMS_MAX, SetupAnswer, SetupRequest, TerminalList
+from paydesk.terminals import handlers, pairing
+from paydesk.terminals.errors import (
+    ACCESS_DENIED,
+    AUTHORIZATION_PENDING,
+    EXPIRED_TOKEN,
+    PRECONDITION_FAILED,
+    SLOW_DOWN,
+    TERMINAL_BUSY,
+    TERMINAL_NOT_FOUND,
+)
+from paydesk.terminals.pairing_codes import EXAMPLE_USER_CODE
+from paydesk.terminals.schemas import (
+    EXAMPLE_TERMINAL_ID,
+    ITEMS_MAX,
+    NewPairing,
+    PairedDevice,
+    PairingRequest,
+    PairingTokenRequest,
+    SetupAnswer,
+    SetupRequest,
+    TerminalList,
+)
 
 LIST = Operation(
     method="GET",
@@ -64,4 +83,49 @@ SETUP = Operation(
     description="Sets all of the modes, or none. A point of sale can have at most one terminal in mode PDV.",
 )
 
-OPERATIONS: tuple[Operation, ...] = (LIST, SETUP)
+PAIR = Operation(
+    method="POST",
+    path="/device/v1/pairings",
+    name="device_pair",
+    summary="Ask to be paired",
+    surface="public",
+    handler=pairing.begin,
+    transaction="none",
+    status=201,
+    body=PairingRequest,
+    answer=NewPairing,
+    example={
+        "device_code": "3f7b0c5e9a2d4816b0c7d2e5f8a1934c6e0b7d25",
+        "user_code": EXAMPLE_USER_CODE,
+        "expires_in": 300,
+        "interval": 3,
+        "verification_uri": "https://pay.example/console/pair",
+    },
+    errors=(TOO_MANY_REQUESTS,),
+    description=(
+        "For a terminal without a token (RFC 8628). It shows `user_code`, which an operator approves, and polls"
+        " `POST /device/v1/pairings/token` every `interval` seconds with `device_code`, which it keeps secret."
+    ),
+)
+
+TOKEN = Operation(
+    method="POST",
+    path="/device/v1/pairings/token",
+    name="device_pairing_token",
+    summary="Get the device token of an approved pairing",
+    surface="public",
+    handler=pairing.token,
+    transaction="none",
+    body=PairingTokenRequest,
+    answer=PairedDevice,
+    example={
+        "terminal_id": EXAMPLE_TERMINAL_ID,
+        "device_token": "PDT-8d0b3c1f5e7a94260c8b1d3f5a7e92406b8d1f3c-1160535239",
+    },
+    errors=(TOO_MANY_REQUESTS, EXPIRED_TOKEN, ACCESS_DENIED, SLOW_DOWN, AUTHORIZATION_PENDING),
+    description=(
+        "The same token is returned again until the terminal's first hello, for at most 10 minutes after the approval."
+    ),
+)
+
+OPERATIONS: tuple[Operation, ...] = (LIST, SETUP, PAIR, TOKEN)

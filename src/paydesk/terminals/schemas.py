@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
-from paydesk.core.model import Model
+from paydesk.core.model import Model, rule
 from paydesk.core.response import Count, Response, Time
 
 ITEMS_MAX = 50
@@ -14,6 +14,9 @@ TERMINAL_ID_PATTERN = "^[A-Z0-9_]{1,40}__[A-Za-z0-9_-]{1,30}$"
 """A model and a serial number."""
 EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
+VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
+
+Kind = Literal["terminal", "service"]
 SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
 OperatingMode = Literal[SettableMode, "UNDEFINED"]
 Presence = Literal["online", "degraded", "offline"]
@@ -38,6 +41,40 @@ class SetupRequest(Model):
     """`PATCH /terminals/v1/setup`."""
 
     terminals: Annotated[list[ModeRequest], Field(min_length=1, max_length=ITEMS_MAX)]
+
+
+class PairingRequest(Model):
+    """`POST /device/v1/pairings`."""
+
+    model: Annotated[
+        str,
+        Field(pattern="^[A-Z0-9_]{1,40}$", examples=["NEWLAND_N950"]),
+        rule("must not contain two underscores in a row", lambda text: "__" not in text),
+    ]
+    serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"])]
+
+
+class PairingTokenRequest(Model):
+    """`POST /device/v1/pairings/token`."""
+
+    device_code: Annotated[str, Field(min_length=1, max_length=200, repr=False)]
+
+
+class NewPairing(Response, frozen=True):
+    """The codes of a pairing; the times are in seconds."""
+
+    device_code: str
+    user_code: str
+    expires_in: Count
+    interval: Count
+    verification_uri: str | None = None
+
+
+class PairedDevice(Response, frozen=True):
+    """The id and the token of a paired terminal."""
+
+    terminal_id: str
+    device_token: str
 
 
 class CurrentOrder(Response, frozen=True):

@@ -5,18 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
 
 import msgspec
 
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Transaction
 from paydesk.terminals import presence, stores
-from paydesk.terminals.schemas import ListedTerminal, OperatingMode
+from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, ListedTerminal, OperatingMode
 
-Kind = Literal["terminal", "service"]
-
-VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
 TOKEN_BITS = 160
 
 
@@ -53,9 +49,11 @@ _TERMINAL = ", ".join(field.name for field in fields(Terminal))
 CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)
     ON CONFLICT DO NOTHING"""
 
+# A terminal that was deleted counts its sessions on from those of its leases.
 INSERT_TERMINAL = f"""INSERT INTO terminals ({_TERMINAL})
     SELECT seller_id, CAST($2 AS text), CAST($3 AS smallint), store_id, pos_id, CAST($5 AS text), CAST($6 AS smallint),
-           CAST($7 AS text), CAST($8 AS text), 0, NULL, CAST($9 AS bigint), NULL
+           CAST($7 AS text), CAST($8 AS text), COALESCE((SELECT MAX(session) FROM leases
+            WHERE seller_id = $1 AND terminal_id = $2), 0), NULL, CAST($9 AS bigint), NULL
       FROM pos WHERE seller_id = $1 AND pos_id = $4
     RETURNING {_TERMINAL}"""
 
@@ -93,6 +91,10 @@ LIST = f"""SELECT t.terminal_id, t.pos_id, t.store_id, p.external_pos_id, t.oper
 INSERT_DEVICE = """INSERT INTO device_tokens (seller_id, digest, terminal_id, created_ms, revoked_ms)
     VALUES ($1, $2, $3, $4, NULL)"""
 
+IS_UNUSED = "SELECT used_ms IS NULL AND revoked_ms IS NULL FROM device_tokens WHERE seller_id = $1 AND digest = $2"
+
+USE_DEVICE = "UPDATE device_tokens SET used_ms = $3 WHERE seller_id = $1 AND digest = $2 AND used_ms IS NULL"
+
 # Revokes all tokens of the terminal. The time of the first revocation is kept.
 REVOKE_DEVICE = """UPDATE device_tokens SET revoked_ms = $3
     WHERE seller_id = $1 AND terminal_id = $2 AND revoked_ms IS NULL"""
@@ -120,7 +122,7 @@ async def create(  # noqa: PLR0913  # one parameter per column
 
     For mode PDV the caller checks `in_pdv` first, in the same transaction.
     """
-    if await stores.find_pos(tx, seller_id, pos_id) is None or not await tx.run(CLAIM_ID, terminal_id, seller_id):
+    if await stores.lock_pos(tx, seller_id, pos_id) is None or not await tx.run(CLAIM_ID, terminal_id, seller_id):
         return None
     row = await tx.one(
         INSERT_TERMINAL,
@@ -134,7 +136,7 @@ async def create(  # noqa: PLR0913  # one parameter per column
         script,
         now_ms,
     )
-    assert row is not None, "points of sale are never deleted"
+    assert row is not None, "the point of sale is locked"
     return Terminal(*row)
 
 
@@ -226,10 +228,26 @@ async def page(
 
 async def mint_token(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> Secret:
     """Insert a device token for the terminal and revoke its earlier ones. Only the digest is stored."""
-    await revoke_tokens(tx, seller_id, terminal_id, now_ms)
     token = f"PDT-{new_hex(TOKEN_BITS)}-{seller_id}"
-    await tx.run(INSERT_DEVICE, seller_id, digest(token), terminal_id, now_ms)
+    await replace_token(tx, seller_id, terminal_id, token, now_ms)
     return Secret(token)
+
+
+async def replace_token(tx: Transaction, seller_id: int, terminal_id: str, token: str, now_ms: int) -> None:
+    """Insert this device token for the terminal and revoke its earlier ones. Only the digest is stored."""
+    await revoke_tokens(tx, seller_id, terminal_id, now_ms)
+    await tx.run(INSERT_DEVICE, seller_id, digest(token), terminal_id, now_ms)
+
+
+async def is_unused(tx: Transaction, seller_id: int, token_digest: bytes) -> bool | None:
+    """Return whether the device token is valid and no terminal has used it; None if it is unknown."""
+    row = await tx.one(IS_UNUSED, seller_id, token_digest)
+    return bool(row[0]) if row else None
+
+
+async def use_token(tx: Transaction, seller_id: int, token_digest: bytes, now_ms: int) -> None:
+    """Record the first use of a device token: from then on its pairing does not return it."""
+    await tx.run(USE_DEVICE, seller_id, token_digest, now_ms)
 
 
 async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> bool:

@@ -74,6 +74,12 @@ class Fleet:
         """
         await self._terminals[terminal_id].set_script(script)
 
+    async def remove(self, terminal_id: str) -> None:
+        """Stop the terminal, if it was started, and delete its journal."""
+        if terminal_id in self._terminals:
+            await self._end(terminal_id)
+            await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
+
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
         await asyncio.gather(*(terminal.stop() for terminal in self._terminals.values()))

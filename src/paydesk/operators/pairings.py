@@ -1,0 +1,185 @@
+"""Pairing as operators see it: look a user code up, approve it for a seller, or deny it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.response import Closed, Time
+from paydesk.oauth.consent import sellers
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, places
+from paydesk.operators.errors import IN_USE, SELLER_NOT_FOUND
+from paydesk.operators.terminal_schemas import PairingApproval
+from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
+from paydesk.storage.database import Transaction
+from paydesk.terminals import pairing_codes, pairing_store, registry, store
+from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
+from paydesk.terminals.pairing import TOKEN_LIFETIME_SECONDS
+from paydesk.terminals.pairing_store import Pairing
+from paydesk.terminals.schemas import VIRTUAL_MODEL
+from paydesk.terminals.store import Terminal
+from paydesk.terminals.stores import Pos
+
+Found = TypeVar("Found")
+
+
+class PairingDocument(Closed, frozen=True):
+    """A terminal that asks to be paired, and whether a seller is paired with it already."""
+
+    model: str
+    serial: str
+    terminal_id: str
+    address: str
+    paired: bool
+    expires_date: Time
+
+
+async def get(call: Call) -> Answer:
+    """Return the pairing of a user code that an operator can still decide."""
+    user_code = _user_code(call)
+
+    async def work(tx: Transaction) -> PairingDocument | None:
+        pairing = await pairing_store.pending(tx, user_code, call.now_ms)
+        if pairing is None:
+            return None
+        owner = await registry.owner_of(tx, pairing.terminal_id)
+        return PairingDocument.of(pairing, paired=owner is not None)
+
+    return Answer(200, _found(call, await call.database.read(work)))
+
+
+async def approve(call: Call) -> Answer:
+    """Pair the terminal with a seller. Of two approvals of a code exactly one succeeds."""
+    audit.require_change(call)
+    user_code = _user_code(call)
+    return Answer(201, _found(call, await call.database.write(lambda tx: _approve(tx, call, user_code))))
+
+
+async def deny(call: Call) -> Answer:
+    """Deny the pairing: the terminal gets `access_denied`."""
+    audit.require_change(call)
+    user_code = _user_code(call)
+
+    async def work(tx: Transaction) -> Pairing | None:
+        pairing = await pairing_store.deny(tx, user_code, call.now_ms)
+        if pairing is not None:
+            await audit.record(call, tx, "pairings.deny", pairing.terminal_id, before={"address": pairing.address})
+        return pairing
+
+    _found(call, await call.database.write(work))
+    return Answer(204)
+
+
+async def _approve(tx: Transaction, call: Call, user_code: str) -> TerminalDocument | None:
+    """Approve the pairing, and add the terminal or pair it anew; None if the code can't be approved."""
+    body: PairingApproval = call.body
+    version, now_ms = call.keys.active, call.now_ms
+    expires_ms = now_ms + TOKEN_LIFETIME_SECONDS * 1000
+    pairing = await pairing_store.approve(
+        tx, user_code, now_ms, seller_id=body.seller_id, key_version=version, expires_ms=expires_ms
+    )
+    if pairing is None:
+        return None
+    if await sellers.get(tx, body.seller_id) is None:
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
+    before, terminal = await _pair(tx, body, pairing, now_ms)
+    token = pairing_codes.token_of(call.keys, version, pairing.device_digest, body.seller_id)
+    await store.replace_token(tx, body.seller_id, terminal.terminal_id, token, now_ms)
+    document = document_of(terminal)
+    await audit.record(
+        call,
+        tx,
+        "pairings.approve",
+        terminal.terminal_id,
+        before=None if before is None else document_of(before),
+        after={"address": pairing.address, "terminal": document},
+    )
+    return document
+
+
+async def _pair(
+    tx: Transaction, body: PairingApproval, pairing: Pairing, now_ms: int
+) -> tuple[Terminal | None, Terminal]:
+    """Return the terminal before, None for a new one, and after. Raises `TERMINAL_ALREADY_PAIRED`, `IN_USE`."""
+    owner = await registry.owner_of(tx, pairing.terminal_id)
+    if owner not in (None, body.seller_id):
+        raise _already_paired(
+            "it belongs to another seller, where it must be deleted first: `paydesk terminals delete`"
+        )
+    if owner is not None and not body.replace:
+        raise _already_paired("the seller is paired with it already; send `replace`: true to pair it anew")
+    pos = None
+    if owner is None or body.store_id is not None or body.pos_id is not None:
+        pos = await _find_pos(tx, body, pairing, now_ms)
+    before = await store.lock(tx, body.seller_id, pairing.terminal_id) if owner is not None else None
+    if before is not None:
+        return before, await _replace(tx, body, before, pos)
+    terminal = await store.create(
+        tx,
+        seller_id=body.seller_id,
+        pos_id=(pos or await _find_pos(tx, body, pairing, now_ms)).pos_id,
+        terminal_id=pairing.terminal_id,
+        live=_is_live(body, pairing.model, before=True),
+        kind=body.kind or "terminal",
+        now_ms=now_ms,
+    )
+    if terminal is None:
+        raise _already_paired("it was paired by another operator meanwhile")
+    return None, terminal
+
+
+async def _find_pos(tx: Transaction, body: PairingApproval, pairing: Pairing, now_ms: int) -> Pos:
+    return await places.find(
+        tx, body.seller_id, pairing.terminal_id, store_id=body.store_id, pos_id=body.pos_id, now_ms=now_ms
+    )
+
+
+async def _replace(tx: Transaction, body: PairingApproval, before: Terminal, pos: Pos | None) -> Terminal:
+    """Pair a locked terminal anew. Its place and kind stay unless they were sent."""
+    seller_id, terminal_id = before.seller_id, before.terminal_id
+    await refuse_live_order(tx, seller_id, terminal_id, IN_USE, "pair it anew")
+    await registry.replace(
+        tx,
+        seller_id,
+        terminal_id,
+        live=_is_live(body, terminal_id.partition("__")[0], before=bool(before.live)),
+        store_id=before.store_id if pos is None else pos.store_id,
+        pos_id=before.pos_id if pos is None else pos.pos_id,
+        kind=body.kind or before.kind,
+    )
+    after = await store.find(tx, seller_id, terminal_id)
+    assert after is not None, "the row is locked until the commit"
+    return after
+
+
+def _is_live(body: PairingApproval, model: str, *, before: bool) -> bool:
+    """Return whether the terminal takes live orders. Raises `PROPERTY_VALUE` for a live virtual terminal."""
+    if model != VIRTUAL_MODEL:
+        return before if body.live_mode is None else body.live_mode
+    if body.live_mode:
+        raise PROPERTY_VALUE.with_reason(
+            "a live virtual terminal",
+            f"'$.live_mode' - must be false or omitted: {VIRTUAL_MODEL} takes test orders only",
+        )
+    return False
+
+
+def _already_paired(detail: str) -> Refusal:
+    return TERMINAL_ALREADY_PAIRED.with_reason("the id has an owner", detail)
+
+
+def _user_code(call: Call) -> str:
+    """Return the user code of the path. Raises `TOO_MANY_REQUESTS` after too many wrong ones."""
+    call.shared.pairing_rates.check_operator(call.caller.operator_id)
+    user_code = pairing_codes.canonical(call.path)
+    assert user_code is not None, "the path has been checked"
+    return user_code
+
+
+def _found(call: Call, found: Found | None) -> Found:
+    """Return what was found by the user code; otherwise count the wrong code and raise `PAIRING_NOT_FOUND`."""
+    if found is None:
+        call.shared.pairing_rates.count_wrong_code(call.caller.operator_id)
+        raise PAIRING_NOT_FOUND.with_reason("no pending pairing has this code")
+    return found

@@ -1,0 +1,118 @@
+"""Changes of paired terminals: mode, place, tips and script; revoke the device token; delete the terminal."""
+
+from __future__ import annotations
+
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE
+from paydesk.operation import Answer, Call
+from paydesk.operators import audit, places
+from paydesk.operators.errors import IN_USE, POS_TAKEN
+from paydesk.operators.terminal_schemas import TerminalChange
+from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
+from paydesk.storage.database import Transaction
+from paydesk.terminals import registry, store
+from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
+from paydesk.terminals.store import Terminal
+
+
+async def change(call: Call) -> Answer:
+    """Change only the fields that were sent: all of them, or none. A script changes from the next order on."""
+    audit.require_change(call)
+    body: TerminalChange = call.body
+    if not body.model_fields_set:
+        raise MINIMUM_PROPERTIES.with_reason(
+            "nothing to change", f"'$' - must have one of {', '.join(TerminalChange.model_fields)}"
+        )
+    fleet = call.shared.fleet
+    if body.script is not None and (fleet is None or call.path not in fleet.terminals()):
+        raise PROPERTY_VALUE.with_reason(
+            "no virtual terminal of this service",
+            "'$.script' - must be omitted: only virtual terminals of `paydesk dev` have a script",
+        )
+    document = await call.database.write(lambda tx: _change(tx, call))
+    if body.script is not None and fleet is not None:
+        await fleet.set_script(call.path, body.script)
+    return Answer(200, document)
+
+
+async def revoke(call: Call) -> Answer:
+    """Revoke the terminal's device token alone; it may still report results of its own leases for 7 days."""
+    audit.require_change(call)
+    terminal = await _lock(call.tx, call.path)
+    if await store.revoke_tokens(call.tx, terminal.seller_id, terminal.terminal_id, call.now_ms):
+        await audit.record(call, call.tx, "terminals.revoke", terminal.terminal_id)
+    return Answer(200, document_of(terminal))
+
+
+async def delete(call: Call) -> Answer:
+    """Delete a terminal without a live order. Its tokens are revoked; its orders stay."""
+    audit.require_change(call)
+
+    async def work(tx: Transaction) -> None:
+        terminal = await _lock(tx, call.path)
+        await refuse_live_order(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
+        await registry.delete(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
+        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=document_of(terminal))
+
+    await call.database.write(work)
+    if call.shared.fleet is not None:
+        await call.shared.fleet.remove(call.path)
+    return Answer(204)
+
+
+async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
+    """Return the terminal of any seller, locked until the transaction ends. Raises `TERMINAL_NOT_FOUND`."""
+    owner = await registry.owner_of(tx, terminal_id)
+    terminal = None if owner is None else await store.lock(tx, owner, terminal_id)
+    if terminal is None:
+        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+    return terminal
+
+
+async def _change(tx: Transaction, call: Call) -> TerminalDocument:
+    """Make the changes; points of sale are locked before the terminal, as everywhere."""
+    body: TerminalChange = call.body
+    pos_id = await _new_pos_id(tx, call)
+    before = await _lock(tx, call.path)
+    seller_id, terminal_id = before.seller_id, before.terminal_id
+    mode = body.operating_mode or before.operating_mode
+    if pos_id is None:
+        pos_id = before.pos_id
+    is_moved = (pos_id, mode) != (before.pos_id, before.operating_mode)
+    if is_moved or body.tip_percentages is not None:
+        await refuse_live_order(tx, seller_id, terminal_id, TERMINAL_BUSY, "change it")
+    if is_moved and mode == "PDV":
+        await _refuse_second_pdv(tx, before, pos_id)
+    if pos_id != before.pos_id:
+        await registry.move(tx, seller_id, terminal_id, pos_id)
+    if mode != before.operating_mode:
+        await store.set_mode(tx, seller_id, terminal_id, mode)
+    if body.tip_percentages is not None:
+        await registry.set_tips(tx, seller_id, terminal_id, body.tip_percentages)
+    if body.script is not None:
+        await registry.set_script(tx, seller_id, terminal_id, body.script)
+    after = await store.find(tx, seller_id, terminal_id)
+    assert after is not None, "the row is locked until the commit"
+    if after != before:
+        await audit.record(
+            call, tx, "terminals.change", terminal_id, before=document_of(before), after=document_of(after)
+        )
+    return document_of(after)
+
+
+async def _new_pos_id(tx: Transaction, call: Call) -> int | None:
+    """Return the point of sale that the terminal moves to, locked; None if it stays."""
+    body: TerminalChange = call.body
+    if body.pos_id is None and body.store_id is None:
+        return None
+    owner = await registry.owner_of(tx, call.path)
+    if owner is None:
+        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+    pos = await places.find(tx, owner, call.path, store_id=body.store_id, pos_id=body.pos_id, now_ms=call.now_ms)
+    return pos.pos_id
+
+
+async def _refuse_second_pdv(tx: Transaction, terminal: Terminal, pos_id: int) -> None:
+    in_pdv = await store.in_pdv(tx, terminal.seller_id, pos_id, live=bool(terminal.live))
+    others = [other for other in in_pdv if other != terminal.terminal_id]
+    if others:
+        raise POS_TAKEN.with_reason("another terminal in PDV", f"{others[0]} at this point of sale is in mode PDV")

@@ -1,0 +1,163 @@
+"""The endpoints of operators that pair, change, release and delete terminals, and change stores and points of sale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.operators import (
+    errors,
+    pairings,
+    slot,
+    store_changes,
+    stores,
+    terminal_changes,
+    terminal_schemas,
+    terminals,
+)
+from paydesk.operators.lists import OF_SELLER
+from paydesk.operators.rows import Resource, creating
+from paydesk.terminals.errors import (
+    PAIRING_NOT_FOUND,
+    TERMINAL_ALREADY_PAIRED,
+    TERMINAL_BUSY,
+    TERMINAL_NOT_FOUND,
+)
+from paydesk.terminals.pairing_codes import USER_CODE_PATTERN
+from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+
+_NUMBER = "^[0-9]{1,18}$"
+
+_STORE = Resource("stores/{store_id}", "store", _NUMBER, stores.StoreDocument, errors.STORE_NOT_FOUND)
+_POS = Resource("pos/{pos_id}", "pos", _NUMBER, stores.PosDocument, errors.POS_NOT_FOUND)
+_TERMINAL = Resource(
+    "terminals/{terminal_id}",
+    "terminal",
+    TERMINAL_ID_PATTERN,
+    terminals.TerminalDocument,
+    TERMINAL_NOT_FOUND,
+    keeps_case=True,
+)
+_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", noun="queue", answer=slot.QueueDocument)
+_PAIRING = Resource("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
+_WRONG_CODES = "An operator may send five wrong codes a minute."
+
+OPERATIONS = (
+    _STORE.changing(
+        store_changes.change_store, terminal_schemas.StoreChange, "Rename a store", PROPERTY_VALUE, query=(OF_SELLER,)
+    ),
+    _STORE.deleting(
+        store_changes.delete_store,
+        "Delete a store without points of sale",
+        status=204,
+        answer=None,
+        query=(OF_SELLER,),
+        errors=(PROPERTY_VALUE, errors.IN_USE),
+    ),
+    _POS.changing(
+        store_changes.change_pos,
+        terminal_schemas.PosChange,
+        "Change a point of sale",
+        PROPERTY_VALUE,
+        errors.EXTERNAL_POS_ID_TAKEN,
+        query=(OF_SELLER,),
+    ),
+    _POS.deleting(
+        store_changes.delete_pos,
+        "Delete a point of sale without terminals",
+        status=204,
+        answer=None,
+        query=(OF_SELLER,),
+        errors=(PROPERTY_VALUE, errors.IN_USE),
+    ),
+    _TERMINAL.changing(
+        terminal_changes.change,
+        terminal_schemas.TerminalChange,
+        "Change a terminal's mode, place, tips or script",
+        errors.STORE_NOT_FOUND,
+        errors.POS_NOT_FOUND,
+        TERMINAL_BUSY,
+        errors.POS_TAKEN,
+        transaction="none",
+    ),
+    _TERMINAL.deleting(
+        terminal_changes.delete,
+        "Delete a terminal without a live order",
+        status=204,
+        answer=None,
+        transaction="none",
+        errors=(errors.IN_USE,),
+        description=(
+            "Its device token is revoked, its orders stay, and it may still report results of its own orders for 7"
+            " days. Any seller can be paired with it afterwards."
+        ),
+    ),
+    _TERMINAL.acting(
+        "revoke",
+        terminal_changes.revoke,
+        "Revoke a terminal's device token",
+        description=(
+            "The terminal may still report results of its own orders for 7 days; pair it anew for another token."
+            " Revoking a revoked token has no effect."
+        ),
+    ),
+    _QUEUE.reading(
+        slot.queue,
+        "Show what holds a terminal",
+        description=(
+            "The terminal's live order, what it waits for (`waits_for`) and until when. Empty if the terminal is free."
+        ),
+    ),
+    _TERMINAL.acting(
+        "release",
+        slot.release,
+        "Release a terminal from its order",
+        answer=slot.ReleaseDocument,
+        body=terminal_schemas.ReleaseRequest,
+        description=(
+            "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
+            " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"
+            " audit trail records the reason."
+        ),
+        errors=(errors.CANNOT_RELEASE_TERMINAL,),
+    ),
+    _PAIRING.reading(
+        pairings.get,
+        "Get the terminal that shows a code",
+        name="operator_get_pairing",
+        answer=pairings.PairingDocument,
+        transaction="none",
+        description=f"The code is valid for 5 minutes and is used once. {_WRONG_CODES}",
+    ),
+    creating(
+        "pairings/{user_code}",
+        pairings.approve,
+        terminal_schemas.PairingApproval,
+        terminals.TerminalDocument,
+        name="operator_approve_pairing",
+        summary="Pair the terminal that shows a code with a seller",
+        path_pattern=USER_CODE_PATTERN,
+        transaction="none",
+        description=(
+            "The terminal gets its device token with its next poll. It takes orders once its `operating_mode` is set."
+            f" {_WRONG_CODES}"
+        ),
+        errors=(
+            PAIRING_NOT_FOUND,
+            errors.SELLER_NOT_FOUND,
+            PROPERTY_VALUE,
+            TERMINAL_ALREADY_PAIRED,
+            errors.IN_USE,
+            errors.STORE_NOT_FOUND,
+            errors.POS_NOT_FOUND,
+        ),
+    ),
+    _PAIRING.deleting(
+        pairings.deny,
+        "Deny the pairing of the terminal that shows a code",
+        name="operator_deny_pairing",
+        status=204,
+        transaction="none",
+        description=f"The terminal gets `access_denied`. {_WRONG_CODES}",
+    ),
+)
