@@ -1,32 +1,43 @@
 """One node of several: the application of `paydesk serve` on a seeded database.
 
-`python -m bench.node DATABASE_URL PORT` serves until SIGTERM.
+`python -m bench.node DATABASE_URL PORT [COUNTS_FILE]` serves until SIGTERM. With a file, SIGUSR1 writes to it how many
+statements the node has asked its database for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import signal
 import sys
+from pathlib import Path
 
 import structlog
 import uvloop
 
 from bench import seed
+from bench.statements import CountingDatabase
 from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
 from paydesk.http import server
+from paydesk.storage.database import Database
 from paydesk.workers import run_all
 
 
-async def serve(database_url: str, port: int) -> None:
+async def serve(database_url: str, port: int, counts_file: Path | None = None) -> None:
     """Serve until SIGTERM."""
     chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     logs.configure("json", sys.stderr)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    async with node.database_of(chosen) as database:
+    node.allow_open_files(chosen.connections_max)
+    async with node.database_of(chosen) as opened:
+        database: Database = opened
+        if counts_file is not None:
+            database = counting = CountingDatabase(opened)
+            _write_on_signal(counting, counts_file)
         clock, stop = SystemClock(), asyncio.Event()
         shared = create_shared(chosen, database, seed.KEYS, clock)
         node.stop_on_signals(stop)
@@ -37,5 +48,14 @@ async def serve(database_url: str, port: int) -> None:
         )
 
 
+def _write_on_signal(counting: CountingDatabase, file: Path) -> None:
+    def write() -> None:
+        draft = file.with_suffix(".new")
+        draft.write_text(json.dumps(counting.counts))
+        draft.replace(file)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, write)
+
+
 if __name__ == "__main__":
-    uvloop.run(serve(sys.argv[1], int(sys.argv[2])))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), *map(Path, sys.argv[3:4])))

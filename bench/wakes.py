@@ -33,7 +33,8 @@ from paydesk.storage.migrate import migrate
 
 HEAD_START_SECONDS = 1.0
 """Time before its order at which a terminal starts to wait."""
-TILLS_MAX = 256
+TILLS_MAX, TILL_SECONDS_MAX = 256, 2.0
+"""The tills take turns: a node closes a connection that is silent for 5 s at first."""
 ANSWER_SECONDS_MAX = 60.0
 
 
@@ -115,7 +116,7 @@ class Run:
         count = min(len(self.devices), max(64, int(self.rate * HEAD_START_SECONDS)))
         terminals = [await connect(terminals_at) for _ in range(count)]
         tills: asyncio.Queue[Client] = asyncio.Queue()
-        for _ in range(TILLS_MAX):
+        for _ in range(max(1, min(TILLS_MAX, int(self.rate * TILL_SECONDS_MAX)))):
             tills.put_nowait(await connect(tills_at))
         async with asyncio.TaskGroup() as group:
             for terminal in terminals:

@@ -168,11 +168,11 @@ class DeviceService:
             return "report"
         if lease is None or lease.state != "at_terminal":
             return "forget"
-        if lease.granted:
+        if lease.granted and entry.get("sent", True):
             return "hold"
-        if entry["last_step"] != "authorizing":
+        if self._now() < lease.until if lease.granted else entry["last_step"] != "authorizing":
             return "resume"
-        lease.state = "canceled"
+        lease.state = "failed"
         return "abort"
 
     async def _next(self, request: web.Request) -> web.Response:

@@ -35,6 +35,8 @@ from service import KEYS
 START_SECONDS_MAX = 30.0
 CRASH_AT = "CRASH_AT"
 """The environment variable that arms a crash point at the start."""
+DEVELOPMENT = "DEVELOPMENT"
+"""The environment variable that adds the operations of development, for virtual terminals that ask the acquirer."""
 MOVES_ALL_CLOCKS, A_LIFE_SECONDS = "MOVES_ALL_CLOCKS", 3_000_000_000
 """The environment variable of tests that move a node's clock, which turns off its comparison with the database's."""
 
@@ -137,13 +139,14 @@ async def serve(database_url: str, port: int) -> None:
     """Serve until SIGTERM."""
     chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     logs.configure(chosen.log_format)
+    node.allow_open_files(chosen.connections_max)
     difference_seconds_max = A_LIFE_SECONDS if os.environ.get(MOVES_ALL_CLOCKS) else chosen.clock_difference_seconds_max
     async with node.database_of(chosen) as database:
         # Asked anew each time, so that a test can move the machine's clock.
         clock = WatchedClock(lambda: time.time_ns(), difference_seconds_max=difference_seconds_max)  # noqa: PLW0108
         await clock.compare(database)
         stop = asyncio.Event()
-        shared = create_shared(chosen, database, KEYS, clock)
+        shared = create_shared(chosen, database, KEYS, clock, development=bool(os.environ.get(DEVELOPMENT)))
         assert shared.acquirers.test is not None, "test orders have the simulated one, always"
         app = with_door(build_app(shared), shared.acquirers.test)
         node.stop_on_signals(stop)

@@ -17,7 +17,7 @@ from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Database
 from service import Device, Service, running
 
-TEN_MINUTES_MS = 600_000
+THREE_MINUTES_MS = 180_000
 REASON = "The acquirer's portal has nothing of it."
 
 

@@ -49,6 +49,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     # Whatever was written down.
     "device_hello": ("must not contain control characters", "must not be null", "must have at most 20 digits"),
     "device_progress": (NO_INTEGER,),
+    "device_authorize": (NO_INTEGER, "must be base64"),
     "acquirer_authorize": ("must be an amount of", NO_INTEGER),
     "clock_move": ("at most ten years", "must not lead beyond"),
     "operator_create_applications": (*ADDRESS, "separated by single spaces"),

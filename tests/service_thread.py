@@ -18,7 +18,14 @@ from service import REDIRECT_URI, Service, running
 
 START_SECONDS_MAX = 30.0
 TERMINALS = 20
-_DEVICE = ("device_hello", "device_acknowledge", "device_progress", "device_cancel_result", "device_result")
+_DEVICE = (
+    "device_hello",
+    "device_acknowledge",
+    "device_progress",
+    "device_authorize",
+    "device_cancel_result",
+    "device_result",
+)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.signals import Signals
 from paydesk.core.throttle_log import ThrottleLog
+from paydesk.device.authorizations import Authorizations
 from paydesk.device.gateway import Gateway
 from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
@@ -71,6 +72,7 @@ def create_shared(
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
         pairing_rates=_pairing_rates(settings, throttle_log),
         gateway=Gateway(database.signals),
+        authorizations=Authorizations(),
         event_readers=Readers(database.signals),
         acquirers=acquirers_of(settings, database, clock),
         readiness=Readiness(database, keys, clock),

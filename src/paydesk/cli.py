@@ -11,6 +11,7 @@ from paydesk import __version__
 from paydesk.commands import (
     apps,
     authorize,
+    conformance,
     development,
     maintenance,
     operators,
@@ -18,6 +19,7 @@ from paydesk.commands import (
     pay,
     running,
     sellers,
+    simulate,
     slot,
     stores,
     terminals,
@@ -46,12 +48,14 @@ app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
 command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)
 command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
+command(terminals.app, "simulate", *simulate.EXAMPLES)(simulate.simulate)
 
 app.add_typer(apps.app, name="apps")
 app.add_typer(sellers.app, name="sellers")
 app.add_typer(apps.grants, name="grants")
 app.add_typer(stores.stores, name="stores")
 app.add_typer(stores.pos, name="pos")
+terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(apps.subscriptions, name="subscriptions")
 app.add_typer(orders.app, name="orders")

@@ -199,9 +199,7 @@ class Operation:
     """Names of everything that a `write` may change or lock; writes without a common key may share a transaction."""
     idempotent: bool = False
     path_pattern: str = ""
-    """A regular expression for the path's last parameter in upper case; otherwise `invalid_path_param`."""
-    path_keeps_case: bool = False
-    """Whether that parameter is taken as it was sent, without changing it to upper case."""
+    """A regular expression for the path's last parameter, as sent or in upper case; otherwise `invalid_path_param`."""
     errors: tuple[ErrorKind, ...] = ()
     development: bool = False
     """Whether it exists in `paydesk dev` only."""

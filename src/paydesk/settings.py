@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
+from paydesk.core.durations import ACQUIRER_SECONDS_MAX, EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
 from paydesk.core.model import property_fault, rule
 
 PREFIX = "PAYDESK_"
@@ -150,9 +150,9 @@ class Settings(BaseModel):
     inquiry_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
     """Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first inquiry is
     made at once."""
-    inquiry_not_found_seconds: Positive = 120
+    inquiry_not_found_seconds: Positive = Field(120, validate_default=True)
     """If the acquirer does not find a payment this long after the authorization permit, it is reversed and the order
-    fails. Longer than `grant_seconds`."""
+    fails. At least 30 s longer than `grant_seconds`."""
     reversal_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
     """Pauses between attempts to reverse a late approval, comma-separated; the last one repeats."""
     acquirer_silent_seconds: Positive = 3600
@@ -207,6 +207,16 @@ class Settings(BaseModel):
     """A client must read 4 KiB of its pending responses within this time, or is disconnected."""
     keep_alive_seconds: Positive = 75
     """Lifetime of an idle connection."""
+
+    @field_validator("inquiry_not_found_seconds")
+    @classmethod
+    def _is_after_permit(cls, seconds: int, info: ValidationInfo) -> int:
+        """A terminal may call the acquirer until the permit expires, and the acquirer may answer later still."""
+        earliest = info.data.get("grant_seconds", 0) + ACQUIRER_SECONDS_MAX
+        if seconds < earliest:
+            wait = f"grant_seconds and {ACQUIRER_SECONDS_MAX} s for the acquirer's answer"
+            raise property_fault(f"must be at least {earliest}: {wait}")
+        return seconds
 
     @property
     def issuer(self) -> str:

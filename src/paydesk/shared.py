@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paydesk.core.clock import Clock
     from paydesk.core.keys import Keys
+    from paydesk.device.authorizations import Authorizations
     from paydesk.device.gateway import Gateway
     from paydesk.events.readers import Readers
     from paydesk.health.readiness import Readiness
@@ -52,6 +53,7 @@ class Shared:
     authentication_cache: AuthenticationCache
     pairing_rates: PairingRates
     gateway: Gateway
+    authorizations: Authorizations
     event_readers: Readers
     acquirers: Acquirers
     readiness: Readiness

@@ -15,7 +15,7 @@ from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.payments.acquirer import NotFound, Unknown
 from paydesk.storage.database import Database
-from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
+from resolving_scene import REASON, THREE_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved
 
 ROUNDS_MAX = 600
@@ -25,7 +25,7 @@ async def test_resolve_as_declined_fails_the_order(database: Database, clock: Mo
     """The terminal is free, and the audit trail has the operator and the reason."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         answer = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
         payment = answer["transactions"]["payments"][0]
         assert (answer["status"], payment["status_detail"], payment["origin"]) == (
@@ -48,7 +48,7 @@ async def test_resolve_as_approved_processes_the_order(database: Database, clock
     """The first late result of the terminal completes the payment; a second one is a late approval."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         answer = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "approved", "reason": REASON})
         assert (answer["status"], answer["transactions"]["payments"][0]["paid_amount"]) == ("processed", "24.90")
         late = approved()
@@ -61,12 +61,12 @@ async def test_resolve_as_approved_processes_the_order(database: Database, clock
         assert [one["status"] for one in (await person.did("GET", "reversals"))["data"]] == ["pending"]
 
 
-async def test_resolve_before_ten_minutes_returns_409(database: Database, clock: MovableClock) -> None:
+async def test_resolve_before_three_minutes_returns_409(database: Database, clock: MovableClock) -> None:
     """So does any other order; the detail has the earliest time, and nothing changes."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
         body = {"outcome": "approved", "reason": REASON}
-        clock.advance(TEN_MINUTES_MS - 1)
+        clock.advance(THREE_MINUTES_MS - 1)
         reply = await person.ask("POST", f"orders/{order_id}/resolve", body)
         assert (reply.status, reply.code) == (409, "cannot_resolve_order")
         assert reply.details[0].startswith("the acquirer may still answer; an operator can resolve the order from 20")
@@ -76,7 +76,7 @@ async def test_resolve_before_ten_minutes_returns_409(database: Database, clock:
         again = await person.ask("POST", f"orders/{order_id}/resolve", body)
         assert (again.code, again.details) == ("cannot_resolve_order", ["the order is processed; its outcome is known"])
         created = (await service.create(device.terminal)).body["id"]
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         early = await person.ask("POST", f"orders/{created}/resolve", body)
         assert early.details == ["the order is created; its outcome is not in doubt yet"]
         assert len(await audited(service)) == 1
@@ -86,7 +86,7 @@ async def test_invalid_resolve_request_is_refused(database: Database, clock: Mov
     """Support gets 403; an unknown outcome, a blank reason or a card number returns 400."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await unknown(service, device)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         path, body = f"orders/{order_id}/resolve", {"outcome": "approved", "reason": REASON}
         assert await (await operator(service, "support")).refused("POST", path, body) == (403, "forbidden")
         for wrong in ({"outcome": "canceled"}, {"reason": " "}, {"reason": ""}, {"reason": "card 4235647728025682"}):
@@ -102,10 +102,10 @@ async def test_approval_after_resolved_decline_is_reversed(database: Database, c
     acquirer.say(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await unknown(service, device)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         failed = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
         acquirer.say(SAID)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         reversal = await until(service, order_id, status="reversed")
         assert acquirer.reversed_keys == [reversal["id"]]
@@ -121,7 +121,7 @@ async def test_reversing_order_can_only_be_declined(database: Database, clock: M
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await unknown(service, device)
         await until(service, order_id, attempts=1)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversing")
         path = f"orders/{order_id}/resolve"
@@ -129,7 +129,7 @@ async def test_reversing_order_can_only_be_declined(database: Database, clock: M
         assert (reply.status, reply.code) == (409, "cannot_resolve_order")
         await person.did("POST", path, {"outcome": "declined", "reason": REASON})
         acquirer.answer(UNDONE)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         assert (await until(service, order_id, status="ended"))["outcome"] == "not_found"
 
@@ -148,7 +148,7 @@ async def test_concurrent_resolve_and_result_have_one_outcome(
 
 async def _one_round(service: Service, device: Device, person: Operator, clock: MovableClock) -> str:
     order_id = await unknown(service, device)
-    clock.advance(TEN_MINUTES_MS)
+    clock.advance(THREE_MINUTES_MS)
 
     async def resolve() -> Reply:
         await asyncio.sleep(random.random() * 0.01)
@@ -188,7 +188,7 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
         refused = await paydesk(*decline)
         assert refused.startswith("1: ")
         assert "an operator can resolve the order from" in refused
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         assert "failed" in await paydesk(*decline)
         assert await paydesk("inquiries", "list") == ""
         assert order_id in await paydesk("inquiries", "list", "--all")

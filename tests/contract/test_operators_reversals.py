@@ -15,7 +15,7 @@ from paydesk.payments import reversals
 from paydesk.payments.acquirer import Declined, NotFound, Unknown
 from paydesk.storage.database import Database
 from refund_scene import Refunder, paid, refund
-from resolving_scene import REASON, TEN_MINUTES_MS, scene, typed, unknown, until
+from resolving_scene import REASON, THREE_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved, running
 
 GONE = {"outcome": "reversed", "reason": REASON}
@@ -52,7 +52,7 @@ async def test_resolve_ends_the_reversal(database: Database, clock: MovableClock
         order_id = await late(service, device)
         reversal = await until(service, order_id, status="pending", attempts=1)
         canceled = await service.get(order_id)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         answer = (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).body
         assert (answer["id"], answer["status"]) == (reversal["id"], "reversed")
         assert "next_date" not in answer
@@ -81,9 +81,9 @@ async def test_resolve_ends_a_reversal_that_the_acquirer_refuses(database: Datab
             if event["kind"] == "reversal_needs_person"
         ]
         assert message == "The acquirer declined to reverse the late approval: processing_error."
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         assert (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).status == 200
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         assert [seller_id async for seller_id in reversals.JOB.groups(database, clock.now_ms(), 2**62)] == []
         assert (await of(person, order_id))["status"] == "reversed"
 
@@ -95,20 +95,20 @@ async def test_confirmed_approval_cannot_end_as_not_found(database: Database, cl
     acquirer.answer(Unknown("no answer"))
     async with scene(database, clock, acquirer) as (service, device, person):
         reversal = await until(service, await late(service, device), attempts=1, confirmed="approved")
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
         reply = await unclaimed(person, path, NOTHING)
         assert reply.details == ["the acquirer has confirmed the approval; it can only end as reversed"]
         assert (await unclaimed(person, path, GONE)).status == 200
 
 
-async def test_resolve_before_ten_minutes_or_twice_returns_409(database: Database, clock: MovableClock) -> None:
+async def test_resolve_before_three_minutes_or_twice_returns_409(database: Database, clock: MovableClock) -> None:
     """The detail has the earliest time, or the outcome; nothing changes."""
     async with scene(database, clock, None) as (service, device, person):
         order_id = await late(service, device)
         reversal = await until(service, order_id, attempts=1)
         path = f"reversals/{reversal['id']}/resolve"
-        clock.advance(TEN_MINUTES_MS - 1)
+        clock.advance(THREE_MINUTES_MS - 1)
         early = await person.ask("POST", path, GONE)
         assert (early.status, early.code) == (409, "cannot_resolve_reversal")
         assert early.details[0].startswith("the acquirer may still confirm it; an operator can resolve it from 20")
@@ -136,7 +136,7 @@ async def test_resolve_while_the_acquirer_is_asked_returns_409(database: Databas
         acquirer.say(SAID)
         acquirer.answer(UNDONE)
         acquirer.meanwhile = meanwhile
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversed")
         assert answers == [(409, "an attempt at the acquirer is in progress; retry in a minute")]
@@ -154,7 +154,7 @@ async def test_resolve_beside_a_payment(database: Database, clock: MovableClock,
         second = approved() if named == "another" else {**approved(), "reference_id": None}
         assert (await device.result(order_id[3:], **{key: of for key, of in second.items() if of})).status == 409
         reversal = await until(service, order_id, attempts=1)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
         reply = await unclaimed(person, path, GONE)
         if named == "another":
@@ -173,21 +173,21 @@ async def test_resolve_while_the_order_is_open_returns_409(database: Database, c
     async with scene(database, clock, acquirer) as (service, device, person):
         order_id = await unknown(service, device)
         await until(service, order_id, attempts=1)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="reversing")
         assert (await device.approve(order_id[3:])).code == "result_conflict"
         reversal = await until(service, order_id, status="pending", attempts=1)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
         reply = await person.ask("POST", path, NOTHING)
         assert (reply.status, reply.code) == (409, "cannot_resolve_reversal")
         assert reply.details == ["the approval may still be the order's payment; resolve the order first"]
         acquirer.answer(UNDONE)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="ended")
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         service.database.signals.notify(["clock"])
         await until(service, order_id, status="not_found")
 
@@ -196,7 +196,7 @@ async def test_invalid_resolve_request_is_refused(database: Database, clock: Mov
     """Support gets 403; an unknown outcome or a blank reason returns 400."""
     async with scene(database, clock, None) as (service, device, person):
         reversal = await until(service, await late(service, device), attempts=1)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         path = f"reversals/{reversal['id']}/resolve"
         assert await (await operator(service, "support")).refused("POST", path, GONE) == (403, "forbidden")
         assert await person.refused("POST", path, {**GONE, "outcome": "approved"}) == (400, "property_value")
@@ -212,7 +212,7 @@ async def test_command_of_the_operator_event_works(database: Database, clock: Mo
     async with scene(database, clock, None) as (service, device, person):
         order_id = await late(service, device)
         await until(service, order_id, attempts=1)
-        clock.advance(TEN_MINUTES_MS)
+        clock.advance(THREE_MINUTES_MS)
         (message,) = [
             event["message"]
             for event in (await person.did("GET", "events"))["data"]

@@ -56,7 +56,7 @@ async def test_terminal_is_paired_with_a_code(service: Service, owner: Operator)
     made = await owner.did("POST", path_of(codes), {"seller_id": service.seller_id})
     assert (made["id"], made["kind"], made["live_mode"]) == (PAIRED, "terminal", True)
     assert made["operating_mode"] == "UNDEFINED"
-    assert (await owner.did("GET", "terminals"))["data"] == [{**made, "status": "offline"}]
+    assert (await owner.did("GET", "terminals"))["data"] == [made]
     first, second = [await poll(service, codes) for _ in range(2)]
     assert (first.status, first.headers["Cache-Control"]) == (200, "no-store")
     assert first.body == second.body
@@ -205,7 +205,7 @@ async def test_pairing_anew_replaces_the_token(service: Service, owner: Operator
     assert (busy.status, busy.code, order_id in busy.details[0]) == (409, "in_use", True)
     assert (await service.cancel(order_id)).status == 200
     made = await owner.did("POST", path_of(codes), {**body, "replace": True})
-    assert {**made, "status": "offline"} == {**place, "operating_mode": "UNDEFINED"}
+    assert made == {**place, "operating_mode": "UNDEFINED"}
     after = Terminal(made["id"], (await poll(service, codes)).body["device_token"])
     assert after.token != before.token
     assert (await device.next(0)).status == 401

@@ -6,10 +6,11 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+from authorize_scene import request_of, service_terminal
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from paydesk.operation import Operation
-from service import Device, Reply, Service
+from service import Device, Reply, Service, order_body
 
 NO_LEASE = "01J67CQQH5904WDBVZEM4JMEP3"
 BEFORE_LEASE = ("device_hello", "device_next", "device_acknowledge")
@@ -22,7 +23,8 @@ PAYMENT = {
 
 
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
-    terminal = await service.terminal()
+    is_served = operation.name == "device_authorize"
+    terminal = await (service_terminal(service) if is_served else service.terminal())
     if operation.name == "acquirer_authorize":
         # The token is not cached yet, so it is looked up in the database.
         return Attempt(service, database, operation, terminal.token, body=PAYMENT)
@@ -35,6 +37,7 @@ async def _valid(service: Service, database: FaultyDatabase, operation: Operatio
         "device_hello": {**boot, "app_version": "1", "journal": []},
         "device_acknowledge": boot,
         "device_progress": {**boot, "seq": 1, "step": "card_requested"},
+        "device_authorize": request_of(device.boot_id),
         "device_cancel_result": {**boot, "done": True},
         "device_result": {**boot, "outcome": "declined", "status_detail": "insufficient_amount"},
     }
@@ -87,9 +90,39 @@ async def _canceled(attempt: Attempt) -> Reply:
 
 @TABLE.way("device_progress/order_canceled")
 async def _cancel_requested(attempt: Attempt) -> Reply:
-    allow = {"X-Allow-Cancelable-Status": "at_terminal"}
-    assert (await attempt.service.cancel(_order_of(attempt), headers=allow)).status == 202
+    await _request_cancel(attempt)
     return await attempt.send(body={**attempt.body, "step": "authorizing"})
+
+
+@TABLE.way("device_authorize/order_canceled")
+async def _authorized_after_the_cancel(attempt: Attempt) -> Reply:
+    await _request_cancel(attempt)
+    return await attempt.send()
+
+
+@TABLE.way("not_a_service_terminal")
+async def _own_acquirer(attempt: Attempt) -> Reply:
+    device = await attempt.service.device(await attempt.service.terminal())
+    lease_id = (await attempt.service.create(device.terminal)).body["id"][3:]
+    body = request_of(device.boot_id)
+    return await replace(attempt, token=device.terminal.token).at(lease_id=lease_id).send(body=body)
+
+
+@TABLE.way("authorization_conflict")
+async def _other_content(attempt: Attempt) -> Reply:
+    assert (await attempt.send()).status == 200
+    return await attempt.send(body={**attempt.body, "encrypted_data": "b3RoZXI="})
+
+
+@TABLE.way("acquirer_not_configured")
+async def _live_order(attempt: Attempt) -> Reply:
+    service = attempt.service
+    terminal = await service_terminal(service, live=True)
+    device, token = await service.device(terminal), service.live_access_token
+    created = await service.request("POST", "/v1/orders", order_body(terminal.id), token=token)
+    lease_id = created.body["id"][3:]
+    assert (await device.ack(lease_id)).status == 200
+    return await replace(attempt, token=terminal.token).at(lease_id=lease_id).send(body=request_of(device.boot_id))
 
 
 @TABLE.way("device_acknowledge/order_finished")
@@ -112,8 +145,7 @@ async def _done_after_permit(attempt: Attempt) -> Reply:
 
 @TABLE.way("order_not_granted")
 async def _declined_before_permit(attempt: Attempt) -> Reply:
-    allow = {"X-Allow-Cancelable-Status": "at_terminal"}
-    assert (await attempt.service.cancel(_order_of(attempt), headers=allow)).status == 202
+    await _request_cancel(attempt)
     return await attempt.send(body={**attempt.body, "done": False})
 
 
@@ -122,10 +154,15 @@ async def _unreadable(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "outcome": "a bird"})
 
 
-@TABLE.way("device_result/order_finished")
+@TABLE.way("device_result/order_finished", "device_authorize/order_finished")
 async def _second_result(attempt: Attempt) -> Reply:
     await _approve(attempt)
     return await attempt.send()
+
+
+async def _request_cancel(attempt: Attempt) -> None:
+    allow = {"X-Allow-Cancelable-Status": "at_terminal"}
+    assert (await attempt.service.cancel(_order_of(attempt), headers=allow)).status == 202
 
 
 async def _approve(attempt: Attempt) -> None:

@@ -26,11 +26,11 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_stores": {"seller_id": "$seller", "name": "Main street"},
     "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
     "operator_create_terminals": {},
-    "operator_release_terminal": {"reason": "The terminal is broken."},
     "operator_change_store": {"name": "Main street"},
     "operator_change_pos": {"name": "Till 1"},
     "operator_change_terminal": {"operating_mode": "PDV"},
     "operator_approve_pairing": {"seller_id": "$seller"},
+    "operator_release_terminal": {"reason": "The terminal is broken."},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
@@ -131,9 +131,13 @@ async def _many_actions(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 21})
 
 
-@TABLE.way("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found")
+@TABLE.way(
+    *("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found"),
+    "terminal_not_found",
+)
 async def _unknown_id(attempt: Attempt) -> Reply:
     unknown = {"client_id": UNKNOWN_NUMBER, "user_id": UNKNOWN_NUMBER, "operator_id": NO_ID, "secret_id": NO_ID}
+    unknown["terminal_id"] = "NEWLAND_N950__UNKNOWN"
     return await attempt.at(**unknown).send()
 
 

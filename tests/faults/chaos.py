@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from faults.tills import Till
 from paydesk.invariants import check
 from paydesk.payments.jobs import LEASE_SECONDS
 from paydesk.storage.connect import open_database
+from paydesk.terminals.schemas import Kind
 from postgres_server import PostgresServer
 
 DRAIN_AHEAD_MS = 180_000
@@ -47,6 +48,8 @@ class Plan:
     terminals: int = 32
     second_tills: int = 4
     applications: int = 8
+    kinds: tuple[Kind, ...] = ("terminal",)
+    """Of the terminals, in turn."""
 
     @property
     def wires(self) -> bool:
@@ -68,24 +71,35 @@ class Run:
     violations: list[str] = field(default_factory=list)
 
 
+Load = Callable[[Run, Cluster, Cast, random.Random], Awaitable[None]]
+
+
 async def run(
     plan: Plan,
     database_url: str,
     folder: Path,
     server: PostgresServer | None = None,
     started: Callable[[Run], None] = lambda _: None,
+    load: Load | None = None,
 ) -> Run:
-    """Do it all. `started` is given the run, whose figures grow while it goes."""
+    """Do it all. `started` is given the run, whose figures grow while it goes; `load` takes the clients' place."""
     this, chance = Run(plan), random.Random(plan.seed)
     started(this)
     async with inbox.listening(this.records, random.Random(chance.random())) as receiver:
-        everybody = await cast(database_url, receiver, chance, devices=plan.terminals, applications=plan.applications)
+        everybody = await cast(
+            database_url,
+            receiver,
+            chance,
+            devices=plan.terminals,
+            applications=plan.applications,
+            kinds=plan.kinds,
+        )
         this.records.sellers = {seed.terminal_id: seed.seller for seed in everybody.terminals}
         async with cluster(
             database_url, folder, nodes=plan.nodes, wires=plan.wires, chance=chance, server=server
         ) as nodes:
             this.counts = nodes.counts
-            await _load(this, nodes, everybody, chance)
+            await (load or _load)(this, nodes, everybody, chance)
             await _drain(this, nodes, receiver, database_url)
             this.violations += await _ended(nodes)
     this.phase = "checks"
@@ -114,13 +128,13 @@ async def _load(this: Run, nodes: Cluster, everybody: Cast, chance: random.Rando
             for fault in this.plan.faults
         ]
         try:
-            await _for(this.plan.seconds, clients + faults)
+            await let_run(this.plan.seconds, clients + faults)
             stop.set()
             nodes.calm.set()
             this.phase = "heals"
             await asyncio.gather(*faults)
             await nodes.heal()
-            await _finish(clients, give_up)
+            await finish(clients, give_up)
             await asyncio.gather(*(one.check() for one in applications))
         finally:
             for task in clients + faults:
@@ -138,14 +152,14 @@ def _clients(
     )
 
 
-async def _for(seconds: float, tasks: list[asyncio.Task[None]]) -> None:
+async def let_run(seconds: float, tasks: list[asyncio.Task[None]]) -> None:
     """Let them run; one that fails fails the run."""
     done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
     for task in done:
         task.result()
 
 
-async def _finish(clients: list[asyncio.Task[None]], give_up: asyncio.Event) -> None:
+async def finish(clients: list[asyncio.Task[None]], give_up: asyncio.Event) -> None:
     """Everything runs again: a client that still waits then has found a violation."""
     await asyncio.wait(clients, timeout=FINISH_SECONDS_MAX)
     give_up.set()

@@ -35,6 +35,7 @@ VARIABLES = {
     "PAYDESK_INQUIRY_NOT_FOUND_SECONDS": "90",
     "PAYDESK_INQUIRY_PAUSE_SECONDS": "5,10,20",
     "PAYDESK_REVERSAL_PAUSE_SECONDS": "5,10,20",
+    "DEVELOPMENT": "1",
 }
 ACQUIRER = (
     "refund:lost@10 refund:unheard@5 refund:not_sent@5 refund:delay:0.3s@10 refund:decline:rejected_by_issuer@5"

@@ -15,6 +15,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kill": ("faults.kill_command", "kill a node on SQLite under load"),
     "model": ("faults.model_command", "orders against a model: clients at once, nodes that die, clocks that move"),
     "races": ("faults.races_command", "two deeds at once on one order, thousands of times, and what it comes to"),
+    "recovery": ("faults.recovery_command", "kill a terminal and the service at each step of a payment"),
+    "terminals": ("faults.terminals_command", "thousands of virtual terminals behind a flaky network"),
+    "reboots": ("faults.reboots_command", "kill a service and its virtual terminals, and wait for each to sell again"),
     "full-disk": ("faults.full_disk_command", "fill SQLite's disk, and make room again"),
 }
 """Name → the module whose `main(arguments)` returns the exit status, and what it does."""

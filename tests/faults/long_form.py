@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import random
 import tempfile
 import time
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -20,6 +22,7 @@ from rich.table import Table
 from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
+from postgres_server import PostgresServer
 
 FINDINGS_SHOWN_MAX = 20
 
@@ -31,6 +34,11 @@ class Report(Protocol):
 
     def __call__(self, done: int, said: str = "") -> None:
         """So many, with this beside the bar."""
+
+
+def silence_terminals() -> None:
+    """Keep the log of virtual terminals, which run in this process, out of the terminal's window."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def arguments_of(command: str, description: str | None) -> argparse.ArgumentParser:
@@ -53,6 +61,19 @@ async def migrate_url(url: str) -> None:
     database = await open_database(url)
     await migrate(database, SystemClock().now_ms())
     await database.close()
+
+
+@contextmanager
+def migrated_url(database: str, folder: Path) -> Iterator[str]:
+    """The address of a new, migrated database: a file in the folder, or on a server that ends with the block."""
+    server = PostgresServer.start() if database == "postgres" else None
+    try:
+        url = server.create_database("faults") if server is not None else f"sqlite:{folder / 'paydesk.db'}"
+        asyncio.run(migrate_url(url))
+        yield url
+    finally:
+        if server is not None:
+            server.end()
 
 
 @contextmanager

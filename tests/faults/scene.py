@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 
 from faults.inbox import Inbox
 from oauth_scene import ALL_SCOPES, Scene, make_scene
@@ -15,6 +16,7 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
+from paydesk.terminals.schemas import Kind
 from service import KEYS
 from webhooks_scene import subscribe
 
@@ -34,6 +36,7 @@ class TerminalSeed:
     access_token: str
     other_token: str
     live: bool = False
+    kind: Kind = "terminal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,16 @@ class Cast:
 
 
 async def cast(
-    database_url: str, inbox: Inbox, chance: random.Random, *, devices: int, applications: int, live_devices: int = 0
+    database_url: str,
+    inbox: Inbox,
+    chance: random.Random,
+    *,
+    devices: int,
+    applications: int,
+    live_devices: int = 0,
+    kinds: tuple[Kind, ...] = ("terminal",),
 ) -> Cast:
-    """Write all of them into the database; of the terminals the last `live_devices` are live."""
+    """Write all of them into the database; the last `live_devices` terminals are live, test ones of `kinds` in turn."""
     database = await open_database(database_url)
     try:
         made, test, live = Cast(), list[TerminalSeed](), list[TerminalSeed]()
@@ -63,7 +73,8 @@ async def cast(
             scene = await make_scene(database)
             await _subscribe(database, inbox, scene, number)
             tokens = (await _token(database, scene, live=False), await _token(database, scene, live=True))
-            test += [await _terminal(database, scene, tokens) for _ in range(devices // SELLERS)]
+            of_kinds = islice(cycle(kinds), devices // SELLERS)
+            test += [await _terminal(database, scene, tokens, kind=kind) for kind in of_kinds]
             live += [await _terminal(database, scene, tokens[::-1], live=True) for _ in range(live_devices // SELLERS)]
             for _ in range(applications // SELLERS):
                 pair = await _family(database, scene)
@@ -109,7 +120,7 @@ async def _family(database: Database, scene: Scene, *, live: bool = False) -> Pa
 
 
 async def _terminal(
-    database: Database, scene: Scene, access_tokens: tuple[str, str], *, live: bool = False
+    database: Database, scene: Scene, access_tokens: tuple[str, str], *, live: bool = False, kind: Kind = "terminal"
 ) -> TerminalSeed:
     """A terminal; the tokens are one of its own kind, and one of the other."""
     seller_id, now_ms = scene.seller.seller_id, SystemClock().now_ms()
@@ -124,11 +135,12 @@ async def _terminal(
             pos_id=pos.pos_id,
             terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
             live=live,
+            kind=kind,
             now_ms=now_ms,
             operating_mode="PDV",
         )
         assert made is not None
         device_token = await terminals.mint_token(tx, seller_id, made.terminal_id, now_ms)
-        return TerminalSeed(made.terminal_id, seller_id, device_token.reveal(), *access_tokens, live)
+        return TerminalSeed(made.terminal_id, seller_id, device_token.reveal(), *access_tokens, live, kind)
 
     return await database.write(work)

@@ -27,6 +27,7 @@ class Till:
     def __init__(self, caller: Caller, records: Records, seed: TerminalSeed, stop: asyncio.Event) -> None:
         self.caller, self.records, self.stop = caller, records, stop
         self.terminal_id, self.seller = seed.terminal_id, seed.seller
+        self.look_seconds = POLL_INTERVAL_SECONDS
         self._authorization = {"Authorization": f"Bearer {seed.access_token}"}
 
     async def run(self) -> None:
@@ -100,7 +101,7 @@ class Till:
                     return
                 await self._cancel(order, at_terminal=True)
                 deadline, asked = deadline + PATIENCE_SECONDS, True
-            await asyncio.sleep(POLL_INTERVAL_SECONDS)
+            await asyncio.sleep(self.look_seconds)
 
     async def _look(self, order: OrderRecord) -> str:
         floor, asked_at = order.highest_version, time.monotonic()

@@ -228,8 +228,8 @@ def _inquired(order: Order, latest_ms: int) -> Iterator[Order]:
 
 
 def may_be_reversed(order: Order, now_ms: int) -> bool:
-    """Return whether the payment may be reversed: the acquirer has not found it for `NOT_FOUND_MS`."""
-    counts_from_ms = order.checked_ms + NOT_FOUND_MS
+    """Return whether the payment may be reversed: not found `NOT_FOUND_MS` after the permit."""
+    counts_from_ms = (order.permitted_ms or order.checked_ms) + NOT_FOUND_MS
     is_known = bool(order.charged) and order.known_by_ms < counts_from_ms
     return not order.is_live and counts_from_ms <= now_ms and not is_known
 

@@ -83,7 +83,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "a payment unknown to the acquirer is reversed at once",
         "payments/inquiries.py",
-        '            return "reverse" if waited_ms >= not_found_ms else "retry"\n        case',
+        '            return "reverse" if is_final else "retry"\n        case',
         '            return "reverse"\n        case',
     ),
     (

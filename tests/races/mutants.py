@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
+from authorize_mutants import AUTHORIZE_MUTANTS
 from event_mutants import EVENT_MUTANTS
 from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
@@ -632,6 +633,7 @@ MUTANTS = (
     *TOKEN_MUTANTS,
     *SECURITY_MUTANTS,
     *ACQUIRER_MUTANTS,
+    *AUTHORIZE_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",
         "a page can be answered any number of times",

@@ -11,13 +11,15 @@ KILLED = "tests/workers/test_orders_jobs_killed.py"
 RESOLVE = "tests/contract/test_operators_resolve.py"
 REVERSALS_RESOLVED = "tests/contract/test_operators_reversals.py"
 LOST = "An approved payment is never lost: processed, or reversed"
+RECOVERY = "tests/contract/test_device_recovery.py"
+HELD = "No terminal is held longer than it must be"
 
 OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An approval inquired for an ended order is not reversed",
         "payments/inquiries.py",
-        "        await _reverse_late_approval(change, order, approved)\n",
+        "        await outcomes.reverse_late_approval(change, order, approved)\n",
         "        pass\n",
         UNKNOWN,
         "decline_against",
@@ -53,10 +55,10 @@ OUTCOME_MUTANTS = (
         LOST,
         "A payment not found fails at once, without a reversal",
         "payments/inquiries.py",
-        '            return "reverse" if waited_ms >= not_found_ms else "retry"\n        case Unknown',
+        '            return "reverse" if is_final else "retry"\n        case Unknown',
         '            return "reverse"\n        case Unknown',
         INQUIRIES,
-        "not_found_for_ten_minutes",
+        "not_found_two_minutes",
     ),
     Mutant(
         LOST,
@@ -110,7 +112,7 @@ OUTCOME_MUTANTS = (
         "    if change.now_ms < from_ms:\n        raise CANNOT_RESOLVE_ORDER",
         "    if change.now_ms < 0:\n        raise CANNOT_RESOLVE_ORDER",
         RESOLVE,
-        "ten_minutes",
+        "before_three_minutes",
     ),
     Mutant(
         LOST,
@@ -147,5 +149,41 @@ OUTCOME_MUTANTS = (
         "unpaid        late_approval  late_approval  -         finished  finished  finished",
         INQUIRIES,
         "ended_before",
+    ),
+    Mutant(
+        HELD,
+        "An order that never reached the acquirer waits for an inquiry",
+        "device/verdicts.py",
+        "lapsed     hold:inquire    hold:inquire    abort:fail ",
+        "lapsed     hold:inquire    hold:inquire    hold:inquire",
+        RECOVERY,
+        "too_late_to_resume",
+    ),
+    Mutant(
+        HELD,
+        "A payment that is not found counts from the inquiry, not from the permit",
+        "payments/inquiries.py",
+        "        if order.permitted_ms is not None:\n",
+        "        if False:\n",
+        INQUIRIES,
+        "not_found_two_minutes",
+    ),
+    Mutant(
+        LOST,
+        "A terminal that says it sent nothing is believed in spite of its result",
+        "device/sessions.py",
+        "if sent is False and order is not None and await store.may_be_charged(change.tx, order):",
+        "if False:",
+        RECOVERY,
+        "outweighs",
+    ),
+    Mutant(
+        "A payment is charged once",
+        "An order is resumed after its permit has expired",
+        "device/verdicts.py",
+        "now_ms < until_ms and ",
+        "",
+        RECOVERY,
+        "too_late_to_resume",
     ),
 )

@@ -98,13 +98,13 @@ async def test_a_decline_against_the_acquirers_approval(desk: Desk, rounds: int)
 
 @pytest.mark.parametrize("rounds", ROUNDS)
 async def test_an_approval_while_being_reversed(desk: Desk, rounds: int) -> None:
-    """Not found for ten minutes, and the terminal reports at that moment: paid or reversed, not both."""
+    """Not found two minutes after the permit, and the terminal reports at that moment: paid or reversed, not both."""
     outcomes: Counter[tuple[str, int, str]] = Counter()
     for number in range(rounds):
         acquirer, order = FakeAcquirer(), await unknown(desk)
         acquirer.say(NotFound())
         await inquire(desk, acquirer)
-        desk.clock.advance(600_000)
+        desk.clock.advance(120_000)
         said = approval(number)
         report = desk.report(order, {**APPROVED, "reference_id": said.reference_id})
         await race(number, inquire(desk, acquirer), report)
@@ -123,14 +123,14 @@ async def test_an_operator_against_the_acquirer(desk: Desk, rounds: int) -> None
     for number in range(rounds):
         acquirer, order = FakeAcquirer(), await unknown(desk)
         acquirer.say(approval(number))
-        desk.clock.advance(600_000)
+        desk.clock.advance(180_000)
 
         async def resolve(order: Order = order) -> None:
             async def work(tx: Transaction) -> None:
                 held = await store.lock(tx, order.seller_id, order.order_id)
                 assert held is not None
                 change = Change(tx, desk.clock.now_ms(), PLAIN)
-                await resolving.resolve(change, held, "declined", after_seconds=600, has_acquirer=True)
+                await resolving.resolve(change, held, "declined", after_seconds=180, has_acquirer=True)
 
             with contextlib.suppress(Refusal):
                 await desk.database.write(

@@ -68,21 +68,16 @@ def test_the_address_is_the_last_one_that_a_trusted_proxy_reports(forwarded: str
 
 
 @pytest.mark.parametrize(
-    ("sent", "keeps_case", "checked"),
+    ("sent", "checked"),
     [
-        ("NEWLAND_N950__n950ncb8", True, "NEWLAND_N950__n950ncb8"),
-        ("newland_n950__n950ncb8", True, None),
-        ("newland_n950__n950ncb8", False, "NEWLAND_N950__N950NCB8"),
-        ("NEWLAND_N950", True, None),
+        ("NEWLAND_N950__n950ncb8", "NEWLAND_N950__n950ncb8"),
+        ("newland_n950__n950ncb8", "NEWLAND_N950__N950NCB8"),
+        ("NEWLAND_N950", None),
     ],
 )
-def test_a_path_parameter_is_upper_cased_unless_its_operation_keeps_its_case(
-    sent: str,
-    keeps_case: bool,  # noqa: FBT001
-    checked: str | None,
-) -> None:
+def test_a_path_parameter_is_upper_cased_only_where_it_is_invalid_as_sent(sent: str, checked: str | None) -> None:
     """Terminals whose ids differ only in the case of a letter are two terminals."""
-    resource = Resource("things/{id}", "thing", TERMINAL_ID_PATTERN, None, ORDER_NOT_FOUND, keeps_case=keeps_case)
+    resource = Resource("things/{id}", "thing", TERMINAL_ID_PATTERN, None, ORDER_NOT_FOUND)
 
     async def handler(_: Call) -> Answer:
         return Answer(200)

@@ -192,6 +192,7 @@ VIOLATIONS = {
     "refund_without_order": f"DELETE FROM orders {WHERE}",
     "payment_status_mismatch": f"UPDATE orders SET paid_minor = NULL {WHERE}",
     "refund_totals_mismatch": f"UPDATE orders SET refunded_minor = 400 {WHERE}",
+    "paid_amount_mismatch": f"UPDATE orders SET tip_minor = 1 {WHERE}",
     "refund_without_end": "UPDATE refunds SET ended_ms = NULL WHERE status = 'processed'",
     "approval_unaccounted": "UPDATE results SET verdict = 'late_approval'",
     "event_without_delivery": f"DELETE FROM deliveries {WHERE} AND version = 4",

@@ -8,7 +8,7 @@ import pytest
 
 from paydesk.core.response import schema_of
 from paydesk.device.schemas import ProgressRequest
-from paydesk.device.verdicts import TABLE, OrderState, Progress, judge, progress_of
+from paydesk.device.verdicts import AFTER_PERMIT, TABLE, OrderState, Progress, judge, progress_of
 from paydesk.orders.presentation import PaymentDocument
 from paydesk.orders.status import FAILED_DETAILS, ORIGINS
 
@@ -51,13 +51,51 @@ def test_verdict_of_step_and_order_state(step: str, state: OrderState, verdict: 
 
 @pytest.mark.parametrize("progress", get_args(Progress))
 def test_a_possibly_charged_order_is_never_resumed(progress: Progress) -> None:
-    """Once authorization is permitted the verdict is `hold`."""
-    assert {TABLE[progress, "permitted"][0], TABLE[progress, "unknown"][0]} == {"hold"}
+    """Once authorization is permitted the verdict is `hold`, unless the acquirer was certainly not called."""
+    verdicts = [TABLE[progress, state][0] for state in AFTER_PERMIT]
+    assert verdicts == (["resume", "abort", "abort"] if progress == "unsent" else ["hold"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict"),
+    [
+        ("created", ("forget", "none")),
+        ("open", ("abort", "fail")),
+        ("canceling", ("abort", "cancel")),
+        ("overdue", ("abort", "cancel")),
+        ("permitted", ("resume", "re_lease")),
+        ("lapsed", ("abort", "fail")),
+        ("unknown", ("abort", "fail")),
+        ("ended", ("forget", "none")),
+    ],
+)
+def test_verdict_if_the_acquirer_was_certainly_not_called(state: OrderState, verdict: tuple[str, str]) -> None:
+    """The order goes on or ends at once: there is nothing to inquire about."""
+    assert judge("authorizing", state, has_result=False, sent=False) == verdict
+
+
+@pytest.mark.parametrize("state", AFTER_PERMIT)
+@pytest.mark.parametrize("step", ["", "offered", "acknowledged", "authorizing"])
+def test_after_the_permit_the_last_step_does_not_matter(step: str, state: OrderState) -> None:
+    """A terminal may be killed before it journals the permit."""
+    assert judge(step, state, has_result=False, sent=False) == TABLE["unsent", state]
+
+
+@pytest.mark.parametrize("state", get_args(OrderState))
+@pytest.mark.parametrize("step", ["", "offered", "acknowledged", "authorizing"])
+def test_what_was_sent_may_be_charged_whatever_the_last_step(step: str, state: OrderState) -> None:
+    """It is never resumed."""
+    assert judge(step, state, has_result=False, sent=True) == TABLE["authorizing", state]
+
+
+def test_an_acknowledged_order_is_resumed() -> None:
+    """Before the terminal requests the permit nothing is sent in any case."""
+    assert judge("acknowledged", "open", has_result=False, sent=False) == ("resume", "re_lease")
 
 
 def test_steps_after_authorizing_count_as_authorizing() -> None:
     """`card_removal` and `printing` follow the authorization at the acquirer."""
-    assert {step for step in STEPS if progress_of(step) == "authorizing"} == {
+    assert {step for step in STEPS if progress_of(step, "open") == "authorizing"} == {
         "authorizing",
         "card_removal",
         "printing",

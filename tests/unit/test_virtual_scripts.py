@@ -7,7 +7,7 @@ import pytest
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import scripts
-from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, result_of
+from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, paid_amount, result_of
 from paydesk.sandbox.terminals.scripts import Script
 
 
@@ -22,6 +22,8 @@ from paydesk.sandbox.terminals.scripts import Script
         ("decline:card_disabled:0.2s", Script("decline", "card_disabled", 0.2)),
         ("no_answer", Script("no_answer")),
         ("late:0.1s", Script("late", "", 0.1)),
+        ("approve:tip=10", Script("approve", tip_percent=10)),
+        ("approve:tip=5:0.05s", Script("approve", "", 0.05, 5)),
         ("cancel", Script("cancel")),
         ("ignore", Script("ignore")),
         ("hold", Script("hold")),
@@ -44,6 +46,8 @@ def test_parses_every_script(text: str, script: Script) -> None:
         ("hold:3s", "hold"),
         ("approve:31s", "30s"),
         ("approve:-1s", "approve"),
+        ("approve:tip=0", "approve:tip=<percent>"),
+        ("cancel:tip=10", "approve:tip=<percent>"),
     ],
 )
 def test_invalid_script_is_refused_with_the_valid_ones(text: str, message: str) -> None:
@@ -71,6 +75,26 @@ def test_order_that_prefers_debit_gets_a_debit_card(text: str) -> None:
     assert presented["payment_method"] == {"id": "debvisa", "type": "debit_card", "installments": 1}
     if text != "approve":
         assert presented["card"]["last_digits"] == CARDS["high_risk"].last_digits
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount", "offered", "tip", "paid"),
+    [
+        ("BRL", "24.90", [5, 10], "2.49", "27.39"),
+        ("BRL", "24.91", [10], "2.50", "27.41"),
+        ("CLP", "1005", [10], "101", "1106"),
+        ("BRL", "24.9", [5], None, "24.9"),
+        ("BRL", "24.9", None, None, "24.9"),
+    ],
+)
+def test_a_tip_is_given_where_it_is_offered(
+    currency: str, amount: str, offered: list[int] | None, tip: str | None, paid: str
+) -> None:
+    """Rounded up to a minor unit, and added to the amount."""
+    order = {"amount": amount, "currency": currency, **({"tip": {"percentages": offered}} if offered else {})}
+    presented = scripts.parse("approve:tip=10").presented(order)
+    assert presented.get("tip_amount") == tip
+    assert paid_amount(order, presented) == paid
 
 
 def test_each_acquirer_answer_becomes_a_result() -> None:

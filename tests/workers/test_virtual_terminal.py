@@ -247,9 +247,9 @@ async def test_recorded_refusal_ends_the_reporting(bench: Bench, service: Device
         ("ack", ["silent"], "processed"),
         ("ack", ["lost", "hang"], "processed"),
         ("card_presented", ["hang"], "processed"),
-        ("authorizing", ["hang"], "canceled"),
-        ("authorizing", ["silent"], "failed"),
-        ("authorizing", ["lost", "hang"], "failed"),
+        ("authorizing", ["hang"], "failed"),
+        ("authorizing", ["silent"], "processed"),
+        ("authorizing", ["lost", "hang"], "processed"),
         ("acquirer", ["hang"], "processed"),
         ("acquirer", ["silent"], "processed"),
         ("acquirer", ["lost", 503, "hang"], "processed"),
@@ -263,8 +263,8 @@ async def test_restart_at_any_point(
 ) -> None:
     """A terminal that is stopped at any call and restarted ends the order once and charges at most once.
 
-    Without a permit, the service takes the order back. If the answer with the permit was lost, the terminal reports
-    that it never called the acquirer. If it may have called it, it repeats the call and gets the same answer.
+    Without a permit, the service ends the order. If the answer with the permit was lost, the terminal requests it
+    again. If it may have called the acquirer, it repeats the call and gets the same answer.
     """
     service.faults[call].extend(faults)
     await bench.start()
@@ -276,10 +276,35 @@ async def test_restart_at_any_point(
     await bench.start()
     await service.until_state(lease, ends)
     await bench.until_empty()
-    assert len(lease.results) == (0 if ends == "canceled" else 1)
-    assert len(service.charges) == (1 if ends == "processed" else 0)
-    if ends == "failed":
-        assert _only(lease) == {"outcome": "declined", "status_detail": "processing_error"}
+    assert len(lease.results) == len(service.charges) == (1 if ends == "processed" else 0)
+
+
+@pytest.mark.parametrize("script", ["approve:0s", "cancel:0s"])
+async def test_permit_expired_during_a_restart(bench: Bench, service: DeviceService, script: str) -> None:
+    """An order that is resumed late, or that the script no longer pays, fails without a call to the acquirer."""
+    service.leases["L1"] = lease = Lease({}, "at_terminal", granted=True, until="2026-01-01T00:00:00.000Z")
+    service.verdicts["L1"] = "resume"
+    await bench.start(script, Entry("L1", {"amount": "1.00"}, "authorizing"))
+    await service.until_state(lease, "failed")
+    assert _only(lease) == {"outcome": "declined", "status_detail": "processing_error"}
+    assert service.charges == {}
+
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+async def test_refused_permit_is_reported_if_an_earlier_request_may_have_been_granted(
+    bench: Bench, service: DeviceService, *, is_restarted: bool
+) -> None:
+    """Otherwise the order would wait for the acquirer, which was never called."""
+    service.faults["authorizing"].extend(["silent" if is_restarted else "lost", {"error": "order_canceled"}])
+    await bench.start()
+    lease = service.offer("L1", "24.90")
+    await service.until_received("authorizing")
+    if is_restarted:
+        await bench.stop()
+        await bench.start()
+    await service.until_state(lease, "failed")
+    assert _only(lease) == {"outcome": "declined", "status_detail": "processing_error"}
+    assert service.charges == {}
 
 
 async def test_restart_after_the_acquirer_answered_reports_the_same_outcome(
@@ -408,8 +433,8 @@ async def test_hello_contains_the_journal(bench: Bench, service: DeviceService) 
     await bench.start("hold", Entry("L1", {}), Entry("L2", {}, "acknowledged", "", "R", result))
     hello = await service.until_received("hello")
     assert hello["journal"] == [
-        {"lease_id": "L1", "last_step": "offered"},
-        {"lease_id": "L2", "last_step": "acknowledged", "result": result},
+        {"lease_id": "L1", "last_step": "offered", "sent": False},
+        {"lease_id": "L2", "last_step": "acknowledged", "sent": False, "result": result},
     ]
 
 

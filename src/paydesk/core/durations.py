@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+ACQUIRER_SECONDS_MAX = 30
+"""How long a call to the acquirer may take."""
 EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 """Bounds of an order's `expiration_time`."""
 

@@ -162,7 +162,7 @@ async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None
     token = await context.database.write(
         lambda tx: terminals.mint_token(tx, terminal.seller_id, terminal.terminal_id, now_ms)
     )
-    await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT)
+    await fleet.add(terminal.terminal_id, token.reveal(), terminal.script or SCRIPT, kind=terminal.kind)
 
 
 def make_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a result means for its order: one table, no database."""
+"""What a result, or the acquirer's answer, means for its order: one table, no database."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.device.reports import Report
 from paydesk.orders import status
 from paydesk.orders.order import Order
+from paydesk.payments.acquirer import Approved, Declined, Outcome
+from paydesk.payments.terms import Terms
 
 Situation = Literal[
     "open",  # at its terminal, and authorization may still be permitted
@@ -69,6 +71,9 @@ CLAIMING: tuple[Situation, ...] = ("open", "canceling", "permitted", "unknown", 
 """Where an approval as ordered claims its reference for the order: no other order may be paid with it."""
 
 
+_NO_TIPS = Terms()
+
+
 def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) -> Situation:
     """Return the order's situation. The order is neither created nor overdue."""
     if order.status not in status.LIVE:
@@ -83,7 +88,7 @@ def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) ->
     return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"
 
 
-def reported_of(order: Order, report: Report | None, *, is_by_operator: bool) -> Reported:
+def reported_of(order: Order, report: Report | None, *, is_by_operator: bool, terms: Terms = _NO_TIPS) -> Reported:
     """Return what the result reports of the order, before its reference is claimed.
 
     `is_by_operator`: an operator resolved the order as approved without a reference; the first approval supplies it.
@@ -92,20 +97,45 @@ def reported_of(order: Order, report: Report | None, *, is_by_operator: bool) ->
         return "unreadable"
     if report.outcome != "approved":
         return report.outcome
-    if not is_as_ordered(order, report):
+    if not is_as_ordered(order, report, terms):
         return "other_payment"
     if order.paid_ms is not None and (is_by_operator or report.reference_id == order.reference_id):
         return "payment"
     return "approved"
 
 
-def is_as_ordered(order: Order, report: Report) -> bool:
-    """Return whether an approval has the order's amount and no tip and, if paid by card, the card."""
-    decimals = CURRENCIES[order.currency].decimals
-    paid = minor_units(report.paid_amount or "", decimals)
-    tip = minor_units(report.tip_amount or "0", decimals)
+def reported_by_acquirer(order: Order, outcome: Outcome, requested_minor: int) -> Reported:
+    """Return what the acquirer's answer to the service's own request reports of the order."""
+    if isinstance(outcome, Declined):
+        return "declined"
+    if not isinstance(outcome, Approved):
+        return "unknown"
+    if outcome.amount_minor != requested_minor:
+        return "other_payment"
+    is_payment = order.paid_ms is not None and order.reference_id in (None, outcome.reference_id)
+    return "payment" if is_payment else "approved"
+
+
+def tip_of(order: Order, report: Report) -> int | None:
+    """Return the tip that the result reports, in minor units; None for an invalid amount."""
+    return minor_units(report.tip_amount or "0", CURRENCIES[order.currency].decimals)
+
+
+def is_as_ordered(order: Order, report: Report, terms: Terms) -> bool:
+    """Return whether an approval has the order's amount, a tip that is allowed and, if paid by card, the card.
+
+    Where the service asks the acquirer for the terminal, only the acquirer's answer approves a live order.
+    """
+    paid = minor_units(report.paid_amount or "", CURRENCIES[order.currency].decimals)
+    tip = tip_of(order, report)
+    if paid is None or tip is None or paid != order.amount_minor + tip:
+        return False
+    if order.paid_minor is not None:
+        is_allowed = paid == order.paid_minor
+    else:
+        is_allowed = terms.requested is None and terms.tip_of(order, paid) is not None
     with_card = report.payment_method is not None and report.payment_method.type.endswith("_card")
-    return paid == order.amount_minor and tip == 0 and (report.card is not None or not with_card)
+    return is_allowed and (report.card is not None or not with_card)
 
 
 def error_of(reported: Reported, situation: Situation, *, contradicts: bool) -> ErrorKind:

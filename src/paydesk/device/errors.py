@@ -13,6 +13,22 @@ ORDER_CANCELED = ErrorKind(
     409,
     "The terminal must not charge this order: it was canceled, it expired, or it was detached.",
 )
+NOT_A_SERVICE_TERMINAL = ErrorKind(
+    "not_a_service_terminal",
+    409,
+    "The service authorizes payments only for terminals of kind `service`. Request the permit with the step"
+    " `authorizing`, ask your acquirer, and report a result.",
+)
+ACQUIRER_NOT_CONFIGURED = ErrorKind(
+    "acquirer_not_configured",
+    409,
+    "The service has no acquirer for this order. Nothing was charged and the order is unchanged. Set `acquirer`.",
+)
+AUTHORIZATION_CONFLICT = ErrorKind(
+    "authorization_conflict",
+    409,
+    "An authorization with other content was requested for this lease. Repeat that request to get its outcome.",
+)
 ORDER_FINISHED = ErrorKind("order_finished", 409, "The order has already ended. A reported result is recorded.")
 RESULT_CONFLICT = ErrorKind(
     "result_conflict", 409, "The result is unreadable or contradicts the order's state. It is recorded."

@@ -20,6 +20,7 @@ from paydesk.device.schemas import Message
 from paydesk.device.store import Lease, PollState
 from paydesk.orders import status
 from paydesk.orders.order import Order
+from paydesk.payments.terms import percentages_of
 from paydesk.terminals.modes import ORDER_MODES
 from paydesk.terminals.schemas import OperatingMode
 
@@ -185,15 +186,15 @@ def order_message(state: PollState, session: int, now_ms: int) -> Message | None
     if order is None or order.permitted_ms is not None or order.is_overdue(now_ms):
         return None
     if order.state == status.CREATED:
-        return offer(order, now_ms) if state.operating_mode in ORDER_MODES else None
+        return offer(order, now_ms, state.tip_percentages) if state.operating_mode in ORDER_MODES else None
     if order.state == status.CANCELLATION_REQUESTED:
         return Message("cancel", order.ulid)
     # Acknowledged in an earlier session, and missing from the journal of this one.
     lost = state.lease is not None and state.lease.lease_id == order.ulid and state.lease.session != session
-    return offer(order, now_ms) if order.state == status.AT_TERMINAL and lost else None
+    return offer(order, now_ms, state.tip_percentages) if order.state == status.AT_TERMINAL and lost else None
 
 
-def offer(order: Order, now_ms: int) -> Message:
+def offer(order: Order, now_ms: int, tip_percentages: str | None) -> Message:
     """Return the message that offers the order; `payment_id` is its reference at the acquirer.
 
     `time` is the clock by which the order expires. In development it may have been moved since the hello.
@@ -211,6 +212,7 @@ def offer(order: Order, now_ms: int) -> Message:
         "print_on_terminal": point.get("print_on_terminal"),
         "screen_time": point.get("screen_time"),
         "payment_method": config.get("payment_method"),
+        "tip": {"percentages": percentages_of(tip_percentages)} if tip_percentages else None,
     }
     offered = {name: value for name, value in fields.items() if value is not None}
     return Message("order", order.ulid, rfc3339(order.expires_ms), rfc3339(now_ms), offered)

@@ -48,7 +48,7 @@ async def acknowledge(call: Call) -> Handled:
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status not in status.LIVE or lease is None or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
-        return _ended(order)
+        return ended(order)
     if lease.session == session:
         return Answer(200, order_body(order))
     return await _resume(change, order, session)
@@ -60,7 +60,7 @@ async def progress(call: Call) -> Handled:
     change, session, order = await _begin(call, request.boot_id)
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status == "canceled":
-        return _ended(order)
+        return ended(order)
     if lease is None:
         return LEASE_NOT_FOUND.with_reason("never acknowledged")
     if order.detached_ms is not None:
@@ -140,18 +140,28 @@ async def _resume(change: Change, order: Order, session: int) -> Handled:
 async def _authorize(
     change: Change, order: Order, lease: Lease, session: int, seq: int, permit_seconds: int
 ) -> Handled:
+    permitted_ms = await permit(change, order, lease, session)
+    if isinstance(permitted_ms, Refusal):
+        return permitted_ms
+    if order.permitted_ms is None:
+        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING)
+    return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
+
+
+async def permit(change: Change, order: Order, lease: Lease, session: int) -> int | Refusal:
+    """Permit the authorization, if it is not permitted yet; return since when it is, or why it is refused."""
     if lease.session != session:
         return ORDER_CANCELED.with_reason(f"the lease is session {lease.session}'s")
     permitted_ms = order.permitted_ms
     if permitted_ms is None and await orders.permit_authorization(change, order):
         permitted_ms = change.now_ms
-        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING)
     # Beyond at_terminal the outcome is known or under inquiry: no further charge.
     if permitted_ms is None or order.state != status.AT_TERMINAL:
         return ORDER_CANCELED.with_reason(f"the order is {order.state}")
-    return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
+    return permitted_ms
 
 
-def _ended(order: Order) -> Refusal:
+def ended(order: Order) -> Refusal:
+    """Return the refusal of a call on an order that has ended, or was taken from its terminal."""
     kind = ORDER_CANCELED if order.status in ("canceled", *status.LIVE) else ORDER_FINISHED
     return kind.with_reason(f"the order is {order.state}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.device import leases, polling, results, sessions
+from paydesk.device import authorizing, leases, polling, results, sessions
 from paydesk.device.errors import (
+    ACQUIRER_NOT_CONFIGURED,
+    AUTHORIZATION_CONFLICT,
     CANCEL_NOT_REQUESTED,
     LEASE_NOT_FOUND,
+    NOT_A_SERVICE_TERMINAL,
     ORDER_CANCELED,
     ORDER_FINISHED,
     ORDER_GRANTED,
@@ -15,6 +18,8 @@ from paydesk.device.errors import (
     STALE_SESSION,
 )
 from paydesk.device.schemas import (
+    AuthorizationAnswer,
+    AuthorizeRequest,
     CancelResultRequest,
     HelloAnswer,
     HelloRequest,
@@ -115,6 +120,39 @@ PROGRESS = Operation(
     ),
 )
 
+AUTHORIZE = Operation(
+    method="POST",
+    path="/device/v1/leases/{lease_id}/authorize",
+    name="device_authorize",
+    summary="Have the service request the authorization (terminals of kind service)",
+    surface="device",
+    handler=authorizing.authorize,
+    transaction="none",
+    body=AuthorizeRequest,
+    answer=AuthorizationAnswer,
+    example={
+        "outcome": "approved",
+        "status_detail": "accredited",
+        "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
+        "authorization_code": "831000",
+        "reference_id": "115019989861",
+    },
+    errors=(
+        STALE_SESSION,
+        LEASE_NOT_FOUND,
+        NOT_A_SERVICE_TERMINAL,
+        AUTHORIZATION_CONFLICT,
+        ORDER_CANCELED,
+        ORDER_FINISHED,
+        ACQUIRER_NOT_CONFIGURED,
+    ),
+    description=(
+        "Takes the authorization permit and asks the acquirer, which gets `encrypted_data`; it is not stored. The order"
+        " ends by the acquirer's answer. Without one in 25 s the outcome is `unknown`, and the service inquires."
+        " Repeating the same request never charges twice; it returns what is known by then."
+    ),
+)
+
 CANCEL_RESULT = Operation(
     method="POST",
     path="/device/v1/leases/{lease_id}/cancel-result",
@@ -150,4 +188,12 @@ RESULT = Operation(
     ),
 )
 
-OPERATIONS: tuple[Operation, ...] = (HELLO, NEXT, ACKNOWLEDGE, PROGRESS, CANCEL_RESULT, RESULT)
+OPERATIONS: tuple[Operation, ...] = (
+    HELLO,
+    NEXT,
+    ACKNOWLEDGE,
+    PROGRESS,
+    AUTHORIZE,
+    CANCEL_RESULT,
+    RESULT,
+)

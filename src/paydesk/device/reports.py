@@ -40,12 +40,20 @@ class PaymentMethod(Model):
     installments: Annotated[int, Field(ge=1, le=48)] = 1
 
 
-class Card(Model):
+EntryMode = Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["contactless"])]
+
+
+class MaskedCard(Model):
     """The part of a card that may be stored: the first six and last four digits."""
 
     first_digits: Annotated[str, Field(pattern="^[0-9]{6}$", examples=["503175"])]
     last_digits: Annotated[str, Field(pattern="^[0-9]{4}$", examples=["6351"])]
-    entry_mode: Annotated[str, Field(pattern="^[a-z_]{1,32}$", examples=["contactless"])] | None = None
+
+
+class Card(MaskedCard):
+    """A masked card, and how it was read."""
+
+    entry_mode: EntryMode | None = None
 
 
 class Report(Model):

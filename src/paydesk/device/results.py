@@ -15,7 +15,17 @@ from paydesk.core.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.device import store
-from paydesk.device.decisions import CLAIMING, TABLE, Decision, Reported, Situation, error_of, reported_of, situation_of
+from paydesk.device.decisions import (
+    CLAIMING,
+    TABLE,
+    Decision,
+    Reported,
+    Situation,
+    error_of,
+    reported_of,
+    situation_of,
+    tip_of,
+)
 from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.device.leases import lock_order, order_body, take
 from paydesk.device.reports import Received, Report, keyed_digest, parse
@@ -27,8 +37,9 @@ from paydesk.orders import store as orders
 from paydesk.orders.change import Change, change_of
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS
-from paydesk.payments import inquiry_store, outcomes, reversal_store
+from paydesk.payments import inquiry_store, outcomes, reversal_store, terms
 from paydesk.payments.outcomes import Paid, alert
+from paydesk.payments.terms import Terms
 from paydesk.terminals import store as terminals
 
 _UUID = re.compile(UUID_PATTERN)
@@ -97,7 +108,9 @@ async def _process(change: Change, order: Order, result: Result) -> Handled:
         and await inquiry_store.outcome(tx, order) == "operator"
     )
     situation = situation_of(order, is_being_reversed=inquiry == "reversing", contradicts=result.contradicts)
-    reported = reported_of(order, report, is_by_operator=is_by_operator)
+    is_approval = report is not None and report.outcome == "approved"
+    allowed = await terms.find(tx, order) if is_approval and order.paid_ms is None else Terms()
+    reported = reported_of(order, report, is_by_operator=is_by_operator, terms=allowed)
     reference_id = report.reference_id if reported == "approved" and situation in CLAIMING and report else None
     if reference_id is not None and not await outcomes.claim_reference(tx, order, reference_id):
         reported, reference_id = "other_payment", None
@@ -123,15 +136,23 @@ async def _apply(
         case "conflict":
             await _check(change, order, "the terminal's result contradicts the order", origin="terminal")
             return await _refuse(change, order, result, "conflict", error)
-        case "finished":
-            if reported == "payment" and order.reference_id is None:
-                await store.set_reference(change.tx, order, result.report.reference_id)
         case "inquire":
             await orders.inquire(change, order, "the terminal knows no outcome, and the order had ended")
         case "late_approval":
             return await _reverse(change, order, result, error)
         case "unreadable":
             return await _refuse_unreadable(change, order, result, error)
+    return await _finish(change, order, result, reported, error)
+
+
+async def _finish(change: Change, order: Order, result: Result, reported: Reported, error: ErrorKind) -> Handled:
+    """Record a result that changes nothing. It is accepted if it repeats the acquirer's answer to the service."""
+    if reported == "payment" and order.reference_id is None:
+        await store.set_reference(change.tx, order, result.report.reference_id)
+    is_same = reported == "payment" or (reported == "declined" and order.status == "failed")
+    if is_same and (await terms.find(change.tx, order)).requested is not None:
+        prints = _prints_receipt(order)
+        return await _accept(change, order, result, prints=prints, bounded=True, processing="finished")
     return await _refuse(change, order, result, "finished", error)
 
 
@@ -141,7 +162,8 @@ async def _end(change: Change, order: Order, report: Report) -> Order:
         case "approved":
             assert report.payment_method is not None, "an approval has a payment method"
             card = report.card.model_dump(exclude_none=True) if report.card is not None else None
-            paid = Paid(report.reference_id, report.authorization_code, report.payment_method.model_dump(), card)
+            method, tip_minor = report.payment_method.model_dump(), tip_of(order, report) or 0
+            paid = Paid(report.reference_id, report.authorization_code, method, card, tip_minor)
             ended = await outcomes.approve(change, order, paid, by="result")
         case "declined":
             detail = report.status_detail
@@ -195,10 +217,16 @@ async def _refuse(change: Change, order: Order, result: Result, processing: Proc
 
 
 async def _accept(
-    change: Change, order: Order, result: Result, *, prints: bool = False, bounded: bool = False
+    change: Change,
+    order: Order,
+    result: Result,
+    *,
+    prints: bool = False,
+    bounded: bool = False,
+    processing: Processing = "taken",
 ) -> Answer:
     body = ResultAnswer(order_body(order).order, prints)
-    await _record(change, order, result, "taken", 200, msgspec.json.encode(body).decode(), bounded=bounded)
+    await _record(change, order, result, processing, 200, msgspec.json.encode(body).decode(), bounded=bounded)
     return Answer(200, body)
 
 

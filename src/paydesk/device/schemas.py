@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paydesk.core.model import NO_CARD_NUMBER, Model
+from paydesk.core.model import NO_CARD_NUMBER, Model, rule
+from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.response import Response, Time
+from paydesk.device.reports import EntryMode, MaskedCard, PaymentMethod
 from paydesk.device.verdicts import Verdict
 from paydesk.terminals.schemas import OperatingMode
 
 JOURNAL_MAX = 100
+ENCRYPTED_BYTES_MAX = 16 * 1024
 
 UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
@@ -20,10 +24,14 @@ BootId = Annotated[str, Field(pattern=UUID_PATTERN, examples=["0b5cf9b0-6c6e-4ff
 
 
 class JournalEntry(Model):
-    """A lease in the terminal's journal: the last step that it recorded, and the result if there is one."""
+    """A lease in the terminal's journal: the last step that it recorded, and the result if there is one.
+
+    `sent`: whether the terminal has turned to the acquirer, which it records before it does.
+    """
 
     lease_id: Annotated[str, Field(max_length=64)]
     last_step: Annotated[str, Field(max_length=40)] = ""
+    sent: bool | None = None
     result: dict[str, Any] | None = None
 
 
@@ -56,6 +64,33 @@ class CancelResultRequest(Model):
 
     boot_id: BootId
     done: bool
+
+
+def _is_encrypted_data(text: str) -> bool:
+    try:
+        return 0 < len(base64.b64decode(text, validate=True)) <= ENCRYPTED_BYTES_MAX
+    except ValueError:
+        return False
+
+
+class AuthorizeRequest(Model):
+    """`POST /device/v1/leases/{lease_id}/authorize`. `encrypted_data` is for the acquirer alone."""
+
+    boot_id: BootId
+    entry_mode: EntryMode
+    card: MaskedCard
+    payment_method: PaymentMethod
+    tip_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["1.25"])] | None = None
+    encrypted_data: Annotated[
+        str,
+        rule(f"must be base64 of 1 to {ENCRYPTED_BYTES_MAX} bytes", _is_encrypted_data),
+        Field(max_length=-(-ENCRYPTED_BYTES_MAX // 3) * 4, repr=False, examples=["c2VjcmV0"]),
+    ]
+
+    @property
+    def blob(self) -> bytes:
+        """Return the encrypted data."""
+        return base64.b64decode(self.encrypted_data)
 
 
 class JudgedLease(Response, frozen=True):
@@ -118,3 +153,13 @@ class ProgressAnswer(Response, frozen=True):
     go: bool | None = None
     until: Time | None = None
     order: LeasedOrder | None = None
+
+
+class AuthorizationAnswer(Response, frozen=True):
+    """What the acquirer answered, as the order shows it. `unknown`: no outcome yet."""
+
+    outcome: Literal["approved", "declined", "unknown"]
+    status_detail: str
+    order: LeasedOrder
+    authorization_code: str | None = None
+    reference_id: str | None = None

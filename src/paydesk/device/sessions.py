@@ -9,13 +9,14 @@ from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.device import store
 from paydesk.device.errors import STALE_SESSION
 from paydesk.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
-from paydesk.device.verdicts import Effect, judge, state_of
+from paydesk.device.verdicts import AFTER_PERMIT, Effect, judge, state_of
 from paydesk.operation import Answer, Call, Caller, Handled
 from paydesk.operator_events import OperatorEvent
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
+from paydesk.payments import outcomes
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
 
@@ -80,8 +81,10 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
         )
     await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms)
     change = change_at(tx, call.now_ms, call.settings)
-    verdicts = [await _judge_entry(change, call.caller, entry, session) for entry in request.journal]
-    verdicts += await _judge_missing(change, call.caller, {entry.lease_id.upper() for entry in request.journal})
+    permit_seconds = call.settings.grant_seconds
+    verdicts = [await _judge_entry(change, call.caller, entry, session, permit_seconds) for entry in request.journal]
+    journaled = {entry.lease_id.upper() for entry in request.journal}
+    verdicts += await _judge_missing(change, call.caller, journaled, permit_seconds)
     row = await tx.one(SELLER_NAME, seller_id)
     return session, HelloAnswer(
         terminal_id=terminal_id,
@@ -93,17 +96,23 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
     )
 
 
-async def _judge_entry(change: Change, caller: Caller, entry: JournalEntry, session: int) -> JudgedLease:
+async def _judge_entry(
+    change: Change, caller: Caller, entry: JournalEntry, session: int, permit_seconds: int
+) -> JudgedLease:
     order = await orders.lock(change.tx, caller.seller_id, f"ORD{entry.lease_id.upper()}")
     if order is not None and order.terminal_id != caller.terminal_id:
         order = None
-    verdict, effect = judge(entry.last_step, state_of(order, change.now_ms), has_result=entry.result is not None)
+    state = state_of(order, change.now_ms, permit_seconds)
+    sent = entry.sent
+    if sent is False and order is not None and await store.may_be_charged(change.tx, order):
+        sent = None
+    verdict, effect = judge(entry.last_step, state, has_result=entry.result is not None, sent=sent)
     if order is not None:
         await _apply(change, order, effect, session)
     return JudgedLease(entry.lease_id, verdict)
 
 
-async def _judge_missing(change: Change, caller: Caller, journaled: set[str]) -> list[JudgedLease]:
+async def _judge_missing(change: Change, caller: Caller, journaled: set[str], permit_seconds: int) -> list[JudgedLease]:
     """Judge the terminal's live order if it is missing from the journal.
 
     Before authorization is permitted the order is offered again; afterwards the terminal holds.
@@ -112,7 +121,7 @@ async def _judge_missing(change: Change, caller: Caller, journaled: set[str]) ->
     if order is None or order.ulid in journaled:
         return []
     order = await orders.lock(change.tx, order.seller_id, order.order_id)
-    if order is None or state_of(order, change.now_ms) not in ("permitted", "unknown"):
+    if order is None or state_of(order, change.now_ms, permit_seconds) not in AFTER_PERMIT:
         return []
     await _inquire(change, order)
     return [JudgedLease(order.ulid, "hold")]
@@ -126,6 +135,9 @@ async def _apply(change: Change, order: Order, effect: Effect, session: int) -> 
             await orders.confirm_cancel(change, await orders.expire_overdue(change, order))
         case "inquire":
             await _inquire(change, order)
+        case "fail":
+            # An open inquiry continues: should the acquirer have an approval all the same, it is reversed.
+            await outcomes.decline(change, order, by="abort", detail="processing_error", origin="terminal")
 
 
 async def _inquire(change: Change, order: Order) -> None:

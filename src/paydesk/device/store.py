@@ -41,6 +41,7 @@ class PollState:
     own_session: int | None
     """The session of the polling `boot_id`; None if it never sent a hello."""
     operating_mode: OperatingMode
+    tip_percentages: str | None
     order: Order | None
     """The terminal's live order."""
     lease: Lease | None
@@ -86,11 +87,11 @@ ADVANCE_LEASE = "UPDATE leases SET seq = $3, step = $4 WHERE seller_id = $1 AND 
 
 _ORDER_COLUMNS = ", ".join(f"o.{column}" for column in orders.COLUMNS.split(", "))
 _LEASE_COLUMNS = ", ".join(f"l.{column}" for column in LEASE.split(", "))
-_LEASE_FROM = 4 + len(Order.__struct_fields__)
+_LEASE_FROM = 5 + len(Order.__struct_fields__)
 
 # One statement, because a waiting terminal costs little else.
 POLL = f"""
-SELECT d.revoked_ms, t.session, s.session, t.operating_mode, {_ORDER_COLUMNS}, {_LEASE_COLUMNS}
+SELECT d.revoked_ms, t.session, s.session, t.operating_mode, t.tip_percentages, {_ORDER_COLUMNS}, {_LEASE_COLUMNS}
   FROM terminals t
   LEFT JOIN device_tokens d ON d.seller_id = t.seller_id AND d.digest = $3
   LEFT JOIN terminal_sessions s ON s.seller_id = t.seller_id AND s.terminal_id = t.terminal_id AND s.boot_id = $4
@@ -106,6 +107,12 @@ SELECT digest, answer_status, answer FROM results
  WHERE seller_id = $1 AND lease_id = $2 AND result_id = $3"""
 
 COUNT_RESULTS = "SELECT COUNT(*) FROM results WHERE seller_id = $1 AND lease_id = $2"
+
+# Evidence that the acquirer was called, whatever the terminal's journal says: an authorization that the service
+# requested for the terminal, or a result.
+MAY_BE_CHARGED = """
+SELECT 1 WHERE EXISTS (SELECT 1 FROM lease_authorizations WHERE seller_id = $1 AND lease_id = $2)
+            OR EXISTS (SELECT 1 FROM results WHERE seller_id = $1 AND lease_id = $2)"""
 
 INSERT_RESULT = """
 INSERT INTO results (seller_id, lease_id, result_id, digest, outcome, verdict, body, answer_status, answer, created_ms)
@@ -167,10 +174,10 @@ async def poll(
     row = await tx.one(POLL, seller_id, terminal_id, token_digest, boot_id.lower())
     if row is None:
         return None
-    revoked_ms, newest_session, own_session, operating_mode = row[:4]
-    order = None if row[4] is None else Order(*row[4:_LEASE_FROM])
+    revoked_ms, newest_session, own_session, operating_mode, tip_percentages = row[:5]
+    order = None if row[5] is None else Order(*row[5:_LEASE_FROM])
     lease = None if row[_LEASE_FROM] is None else Lease(*row[_LEASE_FROM:])
-    return PollState(revoked_ms, newest_session, own_session, operating_mode, order, lease)
+    return PollState(revoked_ms, newest_session, own_session, operating_mode, tip_percentages, order, lease)
 
 
 async def find_result(tx: Transaction, order: Order, result_id: str) -> StoredResult | None:
@@ -184,6 +191,11 @@ async def count_results(tx: Transaction, order: Order) -> int:
     row = await tx.one(COUNT_RESULTS, order.seller_id, order.ulid)
     assert row is not None, "an aggregate has a row"
     return int(row[0])
+
+
+async def may_be_charged(tx: Transaction, order: Order) -> bool:
+    """Return whether the database has evidence that the acquirer was called for the order's lease."""
+    return await tx.one(MAY_BE_CHARGED, order.seller_id, order.ulid) is not None
 
 
 async def insert_result(

@@ -176,13 +176,11 @@ class PathRules:
     def __init__(self, operation: Operation) -> None:
         self._last_name = operation.path.rpartition("{")[2].partition("}")[0]
         self._pattern = re.compile(operation.path_pattern) if operation.path_pattern else None
-        self._keeps_case = operation.path_keeps_case
 
     def checked(self, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
         """Return the last path parameter, and all of them. Raises `invalid_path_param`.
 
-        A value with a pattern is upper-cased, because webhooks have order ids in lower case; not if the operation keeps
-        its case, because the serial number in a terminal's id may have small letters.
+        A value that matches its pattern only in upper case is upper-cased: webhooks have order ids in lower case.
         """
         if not values:
             return "", ()
@@ -192,7 +190,7 @@ class PathRules:
                 raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
         if self._pattern is not None:
             # The upper case of some non-ASCII letters is ASCII.
-            sent, last = last, last if self._keeps_case else last.upper()
+            sent, last = last, last if self._pattern.fullmatch(last) else last.upper()
             if not (sent.isascii() and self._pattern.fullmatch(last)):
                 raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
         return last, (*others, last)

@@ -28,6 +28,13 @@ PAGE_RULES = (
             OR (payment_status_detail = 'refunded' AND processed <> paid_minor)""",
     ),
     Rule(
+        "paid_amount_mismatch",
+        "{0} is paid, but the amount is {1} and the tip {2}",
+        f"""
+        SELECT o.seller_id, o.order_id, o.paid_minor, o.amount_minor, COALESCE(o.tip_minor, 0) FROM orders o
+         WHERE {ORDERS_OF_PAGE} AND o.paid_minor <> o.amount_minor + COALESCE(o.tip_minor, 0)""",
+    ),
+    Rule(
         "refund_without_end",
         "refund {0} is {1}, but its end is {2}",
         f"""

@@ -86,14 +86,14 @@ async def _approve(tx: Transaction, call: Call, user_code: str) -> TerminalDocum
     before, terminal = await _pair(tx, body, pairing, now_ms)
     token = pairing_codes.token_of(call.keys, version, pairing.device_digest, body.seller_id)
     await store.replace_token(tx, body.seller_id, terminal.terminal_id, token, now_ms)
-    document = document_of(terminal)
+    document = await document_of(call, tx, terminal)
     await audit.record(
         call,
         tx,
         "pairings.approve",
         terminal.terminal_id,
-        before=None if before is None else document_of(before),
-        after={"address": pairing.address, "terminal": document},
+        before=before,
+        after={"address": pairing.address, "terminal": terminal},
     )
     return document
 

@@ -51,17 +51,13 @@ def creating(
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The endpoints of one resource. `path` ends with the parameter that names it; `unknown` is its 404 error.
-
-    `keeps_case`: the parameter is taken as it was sent.
-    """
+    """The endpoints of one resource. `path` ends with the parameter that names it; `unknown` is its 404 error."""
 
     path: str
     noun: str
     pattern: str
     answer: Any
     unknown: ErrorKind
-    keeps_case: bool = False
 
     def reading(self, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `GET` of the resource."""
@@ -101,7 +97,6 @@ class Resource:
             surface="operator",
             handler=handler,
             path_pattern=self.pattern,
-            path_keeps_case=self.keeps_case,
             errors=(self.unknown, *errors),
             **fields,
         )

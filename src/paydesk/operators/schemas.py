@@ -14,7 +14,7 @@ from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
-from paydesk.sandbox.terminals import scripts as virtual_scripts
+from paydesk.sandbox.terminals import playlists, scripts
 from paydesk.terminals.schemas import SettableMode
 from paydesk.webhooks.schemas import ACTIONS_OF
 
@@ -53,9 +53,9 @@ def _scopes(text: str) -> str:
 
 def _script(text: str) -> str:
     try:
-        return str(virtual_scripts.parse(text))
+        return str(playlists.parse(text))
     except ValueError:
-        raise property_fault(f"must be one of {virtual_scripts.AVAILABLE}") from None
+        raise property_fault(f"must be one of {scripts.AVAILABLE}") from None
 
 
 # The upper bound is the largest BIGINT.
@@ -205,6 +205,12 @@ class TerminalRequest(Model):
     pos_id: Id | None = None
     script: Script = "approve"
     operating_mode: SettableMode = "PDV"
+
+
+class ReleaseRequest(Model):
+    """`POST /operator/v1/terminals/{terminal_id}/release`."""
+
+    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
 
 
 class SubscriptionRequest(Model):

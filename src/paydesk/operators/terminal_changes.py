@@ -40,7 +40,7 @@ async def revoke(call: Call) -> Answer:
     terminal = await _lock(call.tx, call.path)
     if await store.revoke_tokens(call.tx, terminal.seller_id, terminal.terminal_id, call.now_ms):
         await audit.record(call, call.tx, "terminals.revoke", terminal.terminal_id)
-    return Answer(200, document_of(terminal))
+    return Answer(200, await document_of(call, call.tx, terminal))
 
 
 async def delete(call: Call) -> Answer:
@@ -51,7 +51,7 @@ async def delete(call: Call) -> Answer:
         terminal = await _lock(tx, call.path)
         await refuse_live_order(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
         await registry.delete(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
-        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=document_of(terminal))
+        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=terminal)
 
     await call.database.write(work)
     if call.shared.fleet is not None:
@@ -93,10 +93,8 @@ async def _change(tx: Transaction, call: Call) -> TerminalDocument:
     after = await store.find(tx, seller_id, terminal_id)
     assert after is not None, "the row is locked until the commit"
     if after != before:
-        await audit.record(
-            call, tx, "terminals.change", terminal_id, before=document_of(before), after=document_of(after)
-        )
-    return document_of(after)
+        await audit.record(call, tx, "terminals.change", terminal_id, before=before, after=after)
+    return await document_of(call, tx, after)
 
 
 async def _new_pos_id(tx: Transaction, call: Call) -> int | None:

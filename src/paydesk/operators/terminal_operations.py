@@ -1,4 +1,4 @@
-"""The endpoints of operators that pair, change, release and delete terminals, and change stores and points of sale."""
+"""The endpoints of operators that pair terminals, and change and delete terminals, stores and points of sale."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operators import (
     errors,
     pairings,
+    schemas,
     slot,
     store_changes,
     stores,
@@ -31,12 +32,7 @@ _NUMBER = "^[0-9]{1,18}$"
 _STORE = Resource("stores/{store_id}", "store", _NUMBER, stores.StoreDocument, errors.STORE_NOT_FOUND)
 _POS = Resource("pos/{pos_id}", "pos", _NUMBER, stores.PosDocument, errors.POS_NOT_FOUND)
 _TERMINAL = Resource(
-    "terminals/{terminal_id}",
-    "terminal",
-    TERMINAL_ID_PATTERN,
-    terminals.TerminalDocument,
-    TERMINAL_NOT_FOUND,
-    keeps_case=True,
+    "terminals/{terminal_id}", "terminal", TERMINAL_ID_PATTERN, terminals.TerminalDocument, TERMINAL_NOT_FOUND
 )
 _QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", noun="queue", answer=slot.QueueDocument)
 _PAIRING = Resource("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
@@ -113,7 +109,7 @@ OPERATIONS = (
         slot.release,
         "Release a terminal from its order",
         answer=slot.ReleaseDocument,
-        body=terminal_schemas.ReleaseRequest,
+        body=schemas.ReleaseRequest,
         description=(
             "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
             " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paydesk.core.model import Model, rule
-from paydesk.operators.schemas import Change, ExternalPosId, Id, Name, Reason, Script
+from paydesk.operators.schemas import Change, ExternalPosId, Id, Name, Script
 from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 
 TipPercentages = Annotated[
@@ -63,9 +63,3 @@ class PairingApproval(Model):
         None, description=f"Whether it takes live orders; true by default, but false for `{VIRTUAL_MODEL}`."
     )
     replace: bool = Field(False, description="Pair anew a terminal that the seller is paired with already.")
-
-
-class ReleaseRequest(Model):
-    """`POST /operator/v1/terminals/{terminal_id}/release`."""
-
-    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from typing import Any, TypeVar
+
+import msgspec
 
 from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
@@ -25,9 +25,13 @@ from paydesk.terminals.stores import Pos
 
 _TERMINAL = [field.name for field in fields(Terminal)]
 
-LIST = f"""
+_SHOWN = f"""
 SELECT {", ".join(f"t.{name}" for name in _TERMINAL)}, {presence.COLUMNS}
-FROM terminals t {presence.LIVE_ORDER}
+FROM terminals t {presence.LIVE_ORDER}"""
+
+FIND = f"{_SHOWN} WHERE t.seller_id = $1 AND t.terminal_id = $2"
+
+LIST = f"""{_SHOWN}
 WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4 ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
 
 
@@ -42,19 +46,11 @@ class TerminalDocument(Closed, frozen=True):
     live_mode: bool
     created_date: Time
     kind: Kind
+    status: Presence
     script: str | None = None
     tip_percentages: list[int] | None = None
     last_seen_date: Time | None = None
-
-
-class ListedTerminal(TerminalDocument, frozen=True, kw_only=True):
-    """A terminal in the list: also whether it is there, and the order that it has."""
-
-    status: Presence
     current_order: CurrentOrder | None = None
-
-
-Document = TypeVar("Document", bound=TerminalDocument)
 
 
 class NewTerminal(Closed, frozen=True):
@@ -86,33 +82,6 @@ async def create(call: Call) -> Answer:
     return Answer(201, answer)
 
 
-def document_of(terminal: Terminal) -> TerminalDocument:
-    """Return the terminal as operators see it."""
-    return _document(TerminalDocument, terminal)
-
-
-async def find_all(call: Call) -> Answer:
-    """List the terminals by seller and id."""
-    first, last = lists.sellers(call.query)
-    return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
-
-
-def _present(label: Callable[[str, str], str], row: Row) -> ListedTerminal:
-    seen = presence.shown(row[len(_TERMINAL) :], label)
-    return _document(ListedTerminal, Terminal(*row[: len(_TERMINAL)]), **seen)
-
-
-def _document(kind: type[Document], terminal: Terminal, **fields: Any) -> Document:
-    tips = terminal.tip_percentages
-    return kind.of(
-        terminal,
-        id=terminal.terminal_id,
-        live_mode=bool(terminal.live),
-        tip_percentages=None if tips is None else json.loads(tips),
-        **fields,
-    )
-
-
 async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
     """Raise an error of this kind that names the terminal's live order, if it has one."""
     order = await orders.live_on_terminal(tx, seller_id, terminal_id)
@@ -122,6 +91,31 @@ async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, k
             f"{terminal_id} has the live order {order.order_id} ({order.status});"
             f" wait for its end, or cancel it, before you {what}",
         )
+
+
+async def find_all(call: Call) -> Answer:
+    """List the terminals by seller and id."""
+    first, last = lists.sellers(call.query)
+    return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
+
+
+async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> TerminalDocument:
+    """Return the terminal as the list shows it."""
+    row = await tx.one(FIND, terminal.seller_id, terminal.terminal_id)
+    assert row is not None, "the terminal's row is locked until the commit"
+    return _present(call.shared.labels.of_status, row)
+
+
+def _present(label: Callable[[str, str], str], row: Row) -> TerminalDocument:
+    terminal = Terminal(*row[: len(_TERMINAL)])
+    tips, seen = terminal.tip_percentages, presence.shown(row[len(_TERMINAL) :], label)
+    return TerminalDocument.of(
+        terminal,
+        id=terminal.terminal_id,
+        live_mode=bool(terminal.live),
+        tip_percentages=None if tips is None else msgspec.json.decode(tips),
+        **seen,
+    )
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
@@ -170,4 +164,4 @@ async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_
     return pos
 
 
-PAGES = lists.Pages(lists.Page[ListedTerminal], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))
+PAGES = lists.Pages(lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))

@@ -13,7 +13,7 @@ from paydesk.orders.order import Order
 from paydesk.orders.status import Move, State, in_states
 from paydesk.storage.database import Transaction
 
-EndedBy = Literal["result", "inquiry", "operator", "expiry", "cancel", "detached"]
+EndedBy = Literal["result", "authorization", "abort", "inquiry", "operator", "expiry", "cancel", "detached"]
 """What ended a terminal's lease."""
 
 COLUMNS = ", ".join(Order.__struct_fields__)

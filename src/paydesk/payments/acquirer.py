@@ -12,9 +12,10 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from paydesk.core.durations import ACQUIRER_SECONDS_MAX
 from paydesk.orders.order import Order
 
-RESPONSE_SECONDS_MAX = 30
+RESPONSE_SECONDS_MAX = ACQUIRER_SECONDS_MAX
 
 T = TypeVar("T")
 
@@ -116,13 +117,16 @@ class Acquirers:
         return self.live if live else self.test
 
 
-def payment_of(order: Order, *, installments: int = 1) -> Payment:
-    """Return the order's payment as the acquirer knows it, with the amount paid or, before that, the amount due."""
+def payment_of(order: Order, *, installments: int = 1, tip_minor: int = 0) -> Payment:
+    """Return the order's payment as the acquirer knows it: with the amount paid or, before that, the amount due.
+
+    `tip_minor` is the tip in the amount due.
+    """
     return Payment(
         merchant_id=order.seller_id,
         terminal_id=order.terminal_id,
         payment_id=order.payment_id,
-        amount_minor=order.amount_minor if order.paid_minor is None else order.paid_minor,
+        amount_minor=order.amount_minor + tip_minor if order.paid_minor is None else order.paid_minor,
         currency=order.currency,
         installments=installments,
     )

@@ -15,9 +15,11 @@ from paydesk.core.crash_points import reached
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
+from paydesk.payments import terms
 from paydesk.payments.acquirer import Acquirer, InquiryResult, NotFound, Outcome, payment_of, response
 from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
 from paydesk.payments.outcomes import alert
+from paydesk.payments.terms import Terms
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
@@ -45,19 +47,24 @@ class Attempt(ABC, Generic[J]):
     is_intended: bool
     """Whether the intent to reverse the payment is committed."""
 
-    def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order) -> None:
+    def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order, terms: Terms) -> None:
         self._context, self.settings = context, context.settings
-        self.job, self.row, self.order = job, row, order
+        self.job, self.row, self.order, self.terms = job, row, order, terms
+        self.payment = payment_of(order, tip_minor=terms.requested_tip_minor)
         self.acquirer = context.acquirer(live=bool(row.live))
-        self.not_found_ms = context.settings.inquiry_not_found_seconds * 1000
-        """For so long a payment must not be found before it is reversed."""
+        self.not_found_from_ms = row.created_ms + context.settings.inquiry_not_found_seconds * 1000
+        """From then on a payment that the acquirer does not find is reversed."""
 
     @classmethod
     async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
         """Return an attempt of the claimed row."""
-        order = await context.database.read(lambda tx: store.find(tx, row.seller_id, row.order_id))
-        assert order is not None, "a job has an order"
-        return cls(context, job, row, order)
+
+        async def read(tx: Transaction) -> tuple[Order, Terms]:
+            order = await store.find(tx, row.seller_id, row.order_id)
+            assert order is not None, "a job has an order"
+            return order, await terms.find(tx, order)
+
+        return cls(context, job, row, *await context.database.read(read))
 
     @abstractmethod
     def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
@@ -97,8 +104,8 @@ class Attempt(ABC, Generic[J]):
             message = f"{self.silence} for {waited_ms // 1000} s ({describe(result)}). {self.advice}"
             await self.alert_once(change, order, message)
         at_ms = next_attempt_ms(self.row.attempts, change.now_ms, self.pauses_seconds)
-        if isinstance(result, NotFound) and waited_ms < self.not_found_ms:
-            at_ms = min(at_ms, self.row.created_ms + self.not_found_ms)
+        if isinstance(result, NotFound) and change.now_ms < self.not_found_from_ms:
+            at_ms = min(at_ms, self.not_found_from_ms)
         await self.job.postpone(change.tx, self.row, at_ms)
 
     async def alert_once(self, change: Change, order: Order, message: str) -> None:
@@ -107,7 +114,7 @@ class Attempt(ABC, Generic[J]):
             await alert(change, order, self.alert_kind, message, self.evidence)
 
     async def _inquire(self, acquirer: Acquirer) -> bool:
-        result = await response(acquirer.inquire(payment_of(self.order)))
+        result = await response(acquirer.inquire(self.payment))
         reached("inquired")
         self._log(self.inquiry_event, result)
         is_intended = await self.commit(lambda change, order: self.apply(change, order, result))

@@ -1,8 +1,8 @@
 """The worker of unknown outcomes: asks the acquirer until the order has its one outcome.
 
-A payment that the acquirer does not find for `inquiry_not_found_seconds` is reversed under its own key before the order
-fails. The intent is committed first, so that nothing approves the order meanwhile. An order that ended during the
-inquiry is left as it is; an approval of it is a late approval.
+A payment that the acquirer does not find `inquiry_not_found_seconds` after the authorization permit is reversed under
+its own key before the order fails. The intent is committed first, so that nothing approves the order meanwhile. An
+order that ended during the inquiry is left as it is; an approval of it is a late approval.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
-from paydesk.payments import inquiry_store, outcomes, reversal_store
+from paydesk.payments import inquiry_store, outcomes
 from paydesk.payments.acquirer import (
     Acquirer,
     Approved,
@@ -23,13 +23,13 @@ from paydesk.payments.acquirer import (
     NotSent,
     Outcome,
     Unknown,
-    payment_of,
 )
 from paydesk.payments.attempts import Attempt
 from paydesk.payments.inquiry_store import Inquiry
 from paydesk.payments.jobs import AcquirerJob
 from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES
-from paydesk.payments.outcomes import Paid, alert
+from paydesk.payments.outcomes import alert
+from paydesk.payments.terms import Terms
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -50,18 +50,19 @@ async def process(context: WorkerContext, inquiry: Inquiry) -> None:
 JOB = AcquirerJob("inquiry of", INQUIRIES, Inquiry, "order_id", process)
 
 
-def decide(result: InquiryResult, order: Order, *, waited_ms: int, not_found_ms: int) -> Decision:
+def decide(result: InquiryResult, order: Order, terms: Terms, *, is_final: bool) -> Decision:
     """Return what follows from an inquiry result for an order with an unknown outcome.
 
-    An approval of another amount is reversed, and so is a payment that was not found for `not_found_ms`.
+    An approval of an amount that the terms do not allow is reversed, and so is a payment that is not found. `is_final`:
+    one that is not found now will not be made later, because the permit has expired.
     """
     match result:
         case Approved():
-            return "approve" if result.amount_minor == order.amount_minor else "reverse"
+            return "reverse" if terms.tip_of(order, result.amount_minor) is None else "approve"
         case Declined():
             return "decline"
         case NotFound():
-            return "reverse" if waited_ms >= not_found_ms else "retry"
+            return "reverse" if is_final else "retry"
         case Unknown() | NotSent():
             return "retry"
 
@@ -73,10 +74,15 @@ class InquiryAttempt(Attempt[Inquiry]):
     alert_kind = "inquiry_needs_person"
     silence = "The acquirer has not given an outcome of the payment"
 
-    def __init__(self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, order: Order) -> None:
-        super().__init__(context, job, row, order)
+    def __init__(
+        self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, order: Order, terms: Terms
+    ) -> None:
+        super().__init__(context, job, row, order, terms)
+        self._charged_minor = self.payment.amount_minor
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
+        if order.permitted_ms is not None:
+            self.not_found_from_ms = order.permitted_ms + self.settings.inquiry_not_found_seconds * 1000
         self.pauses_seconds = self.settings.inquiry_pause_seconds
         self.log_facts = {}
         self.evidence = {"reason": row.reason}
@@ -88,8 +94,7 @@ class InquiryAttempt(Attempt[Inquiry]):
 
     def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
         """Request the reversal of the payment under its own id."""
-        payment = payment_of(self.order)
-        return acquirer.reverse(payment, key=payment.payment_id, amount_minor=payment.amount_minor)
+        return acquirer.reverse(self.payment, key=self.payment.payment_id, amount_minor=self._charged_minor)
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
         """Apply the acquirer's answer; return whether the payment is to be reversed."""
@@ -99,18 +104,18 @@ class InquiryAttempt(Attempt[Inquiry]):
         if await inquiry_store.status_of(change.tx, order) != ASKING.name:
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
-        waited_ms = change.now_ms - self.row.created_ms
-        match decide(result, order, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
+        match decide(result, order, self.terms, is_final=change.now_ms >= self.not_found_from_ms):
             case "approve":
                 assert isinstance(result, Approved)
-                await _approve(change, order, result)
+                await _approve(change, order, result, self.terms)
             case "decline":
                 assert isinstance(result, Declined)
-                detail = result.detail if result.detail in status.FAILED else "rejected_other_reason"
+                detail = outcomes.detail_of(result)
                 await outcomes.decline(change, order, by="inquiry", detail=detail, origin="acquirer")
                 await inquiry_store.end(change, order, "declined")
             case "reverse":
                 if isinstance(result, Approved):
+                    self._charged_minor = result.amount_minor
                     await _alert_amount_differs(change, order, result)
                 return await inquiry_store.begin_reversing(change, self.row)
             case "retry":
@@ -132,25 +137,15 @@ class InquiryAttempt(Attempt[Inquiry]):
         await self.retry(change, order, outcome)
 
 
-async def _approve(change: Change, order: Order, approved: Approved) -> None:
+async def _approve(change: Change, order: Order, approved: Approved, terms: Terms) -> None:
     """Process the order; if it has ended otherwise, begin to reverse the late approval."""
     await inquiry_store.end(change, order, "approved")
-    if await outcomes.approve(change, order, _paid(approved), by="inquiry") is None:
-        await _reverse_late_approval(change, order, approved)
-
-
-async def _reverse_late_approval(change: Change, order: Order, approved: Approved) -> None:
-    assert order.status in status.FINAL, "a live order can be approved"
-    begun = await reversal_store.begin(
-        change,
-        order,
-        result_id=reversal_store.BY_INQUIRY,
-        amount_minor=approved.amount_minor,
-        reference_id=approved.reference_id,
-    )
-    if begun:
-        message = "The acquirer approved the payment after its order had ended. The approval is being reversed."
-        await alert(change, order, "late_approval", message, {"reference_id": approved.reference_id})
+    tip_minor = terms.tip_of(order, approved.amount_minor)
+    assert tip_minor is not None, "an amount that the terms do not allow is reversed"
+    paid = outcomes.paid_of(approved, terms.requested, tip_minor=tip_minor)
+    if await outcomes.approve(change, order, paid, by="inquiry") is None:
+        assert order.status in status.FINAL, "a live order can be approved"
+        await outcomes.reverse_late_approval(change, order, approved)
 
 
 async def _end_by_result(change: Change, order: Order) -> None:
@@ -166,15 +161,3 @@ async def _alert_amount_differs(change: Change, order: Order, approved: Approved
         "reference_id": approved.reference_id,
     }
     await alert(change, order, "approval_of_another_amount", message, body)
-
-
-def _paid(approved: Approved) -> Paid:
-    card = approved.card
-    if card is None:
-        return Paid(approved.reference_id, approved.authorization_code)
-    return Paid(
-        approved.reference_id,
-        approved.authorization_code,
-        {"id": card.brand, "type": card.type, "installments": approved.installments},
-        outcomes.card_digits(card),
-    )

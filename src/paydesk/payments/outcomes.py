@@ -17,7 +17,9 @@ from paydesk.orders import status, store
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.store import EndedBy
-from paydesk.payments.acquirer import Card
+from paydesk.payments import reversal_store
+from paydesk.payments.acquirer import Approved, Card, Declined
+from paydesk.payments.terms import Requested
 from paydesk.storage.database import Transaction
 
 # The first transaction gets the reference; a concurrent one waits for its commit.
@@ -39,10 +41,28 @@ class Paid:
     authorization_code: str | None = None
     payment_method: dict[str, Any] | None = None
     card: dict[str, Any] | None = None
+    tip_minor: int = 0
+
+
+def paid_of(approved: Approved, requested: Requested | None, *, tip_minor: int) -> Paid:
+    """Return the details of an acquirer's approval; what it leaves out is as requested, if the service requested it."""
+    card, method = approved.card, None
+    if card is not None:
+        method, digits = {"id": card.brand, "type": card.type, "installments": approved.installments}, card_digits(card)
+    elif requested is not None:
+        method, digits = msgspec.json.decode(requested.payment_method), msgspec.json.decode(requested.card)
+    else:
+        digits = None
+    return Paid(approved.reference_id, approved.authorization_code, method, digits, tip_minor)
+
+
+def detail_of(declined: Declined) -> str:
+    """Return the acquirer's reason as a detail of a failed payment."""
+    return declined.detail if declined.detail in status.FAILED else "rejected_other_reason"
 
 
 async def approve(change: Change, order: Order, paid: Paid, *, by: EndedBy) -> Order | None:
-    """Process the order with its full amount. None if it has ended."""
+    """Process the order with its full amount and the tip. None if it has ended."""
     columns = approval_columns(paid, order, change.now_ms)
     processed = await store.end(change, status.APPROVE, order, by, **columns)
     if processed is not None and paid.reference_id is not None:
@@ -56,6 +76,20 @@ async def decline(change: Change, order: Order, *, by: EndedBy, detail: str, ori
     return await store.end(change, status.DECLINE, order, by, to=status.FAILED[detail], origin=origin)
 
 
+async def reverse_late_approval(change: Change, order: Order, approved: Approved) -> None:
+    """Begin to reverse an approval by the acquirer that is not its order's payment."""
+    begun = await reversal_store.begin(
+        change,
+        order,
+        result_id=reversal_store.BY_ACQUIRER,
+        amount_minor=approved.amount_minor,
+        reference_id=approved.reference_id,
+    )
+    if begun:
+        message = "The acquirer approved the payment after its order had ended. The approval is being reversed."
+        await alert(change, order, "late_approval", message, {"reference_id": approved.reference_id})
+
+
 def card_digits(card: Card) -> dict[str, str]:
     """Return what an order stores of a card."""
     digits = {"first_digits": card.first_digits, "last_digits": card.last_digits}
@@ -67,8 +101,8 @@ def approval_columns(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
     return {
         "permitted_ms": order.permitted_ms or now_ms,
         "paid_ms": now_ms,
-        "paid_minor": order.amount_minor,
-        "tip_minor": 0,
+        "paid_minor": order.amount_minor + paid.tip_minor,
+        "tip_minor": paid.tip_minor,
         "reference_id": paid.reference_id,
         "authorization_code": paid.authorization_code,
         "payment_method": _json(paid.payment_method),

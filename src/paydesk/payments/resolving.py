@@ -8,7 +8,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
-from paydesk.payments import inquiry_store, outcomes, reversal_store
+from paydesk.payments import inquiry_store, outcomes, reversal_store, terms
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
 from paydesk.payments.lifecycles import PENDING, REVERSING
 from paydesk.payments.outcomes import Paid
@@ -25,7 +25,8 @@ async def resolve(change: Change, order: Order, outcome: Outcome, *, after_secon
     """
     await _check_resolvable(change, order, outcome, after_seconds)
     if outcome == "approved":
-        resolved = await outcomes.approve(change, order, Paid(), by="operator")
+        tip_minor = (await terms.find(change.tx, order)).requested_tip_minor
+        resolved = await outcomes.approve(change, order, Paid(tip_minor=tip_minor), by="operator")
     else:
         resolved = await outcomes.decline(change, order, by="operator", detail="processing_error", origin="service")
     assert resolved is not None, "the row is locked and its outcome was checked to be unknown"

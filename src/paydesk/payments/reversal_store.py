@@ -11,8 +11,8 @@ from paydesk.payments.jobs import OpenJob
 from paydesk.payments.lifecycles import PENDING, REVERSALS
 from paydesk.storage.database import Transaction
 
-BY_INQUIRY = "inquiry"
-"""In place of a result's id, if the approval came from an inquiry."""
+BY_ACQUIRER = "inquiry"
+"""In place of a result's id, if the approval is the acquirer's own answer."""
 
 Ending = Literal["reversed", "not_found"]
 

@@ -24,13 +24,13 @@ from paydesk.payments.acquirer import (
     NotSent,
     Outcome,
     Unknown,
-    payment_of,
 )
 from paydesk.payments.attempts import Attempt
 from paydesk.payments.jobs import AcquirerJob
 from paydesk.payments.lifecycles import REVERSALS
 from paydesk.payments.outcomes import alert
 from paydesk.payments.reversal_store import Reversal
+from paydesk.payments.terms import Terms
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -47,10 +47,11 @@ async def process(context: WorkerContext, reversal: Reversal) -> None:
 JOB = AcquirerJob("reversal", REVERSALS, Reversal, "reversal_id", process)
 
 
-def decide(result: InquiryResult, order: Order, reference_id: str, *, waited_ms: int, not_found_ms: int) -> Decision:
+def decide(result: InquiryResult, order: Order, reference_id: str, *, is_final: bool) -> Decision:
     """Return what follows from an inquiry result for a late approval that its terminal reported as `reference_id`.
 
-    If the order is paid, only an approval with another reference than its payment's is reversed.
+    If the order is paid, only an approval with another reference than its payment's is reversed. `is_final`: a payment
+    that is not found now will not be made later.
     """
     if isinstance(result, Unknown | NotSent) or order.status in status.LIVE:
         return "retry"
@@ -58,7 +59,7 @@ def decide(result: InquiryResult, order: Order, reference_id: str, *, waited_ms:
         paid_reference = order.reference_id or (result.reference_id if isinstance(result, Approved) else "")
         return "unfounded" if reference_id in ("", paid_reference) else "reverse"
     if isinstance(result, NotFound):
-        return "reverse" if waited_ms >= not_found_ms else "retry"
+        return "reverse" if is_final else "retry"
     return "unfounded" if isinstance(result, Declined) else "reverse"
 
 
@@ -69,8 +70,10 @@ class ReversalAttempt(Attempt[Reversal]):
     alert_kind = "reversal_needs_person"
     silence = "The late approval has not been reversed"
 
-    def __init__(self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order) -> None:
-        super().__init__(context, job, row, order)
+    def __init__(
+        self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order, terms: Terms
+    ) -> None:
+        super().__init__(context, job, row, order, terms)
         command = f"`paydesk reversals resolve {row.reversal_id}`"
         self.is_intended = row.confirmed is not None
         self.pauses_seconds = self.settings.reversal_pause_seconds
@@ -85,7 +88,7 @@ class ReversalAttempt(Attempt[Reversal]):
     def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
         """Request it under the reversal's own id: the whole payment, or, if the order is paid, the other reference."""
         return acquirer.reverse(
-            payment_of(self.order),
+            self.payment,
             key=self.row.reversal_id,
             amount_minor=self.row.amount_minor,
             reference_id=self.row.reference_id if self.order.paid_ms is not None else "",
@@ -93,8 +96,8 @@ class ReversalAttempt(Attempt[Reversal]):
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
         """Commit that the approval is to be reversed, and return whether it is."""
-        waited_ms = change.now_ms - self.row.created_ms
-        match decide(result, order, self.row.reference_id, waited_ms=waited_ms, not_found_ms=self.not_found_ms):
+        is_final = change.now_ms >= self.not_found_from_ms
+        match decide(result, order, self.row.reference_id, is_final=is_final):
             case "reverse":
                 self.row = self._confirmed(result, order)
                 return await reversal_store.confirm(change.tx, self.row)

@@ -100,7 +100,9 @@ async def _record_payment(call: Call, outcome: Approved | Declined, method: dict
         return unreachable(call, order)
     card = _card(method)
     digits = outcomes.card_digits(card) if card is not None else None
-    paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits)
+    # The ledger may have the payment with a tip already.
+    tip_minor = outcome.amount_minor - order.amount_minor
+    paid = Paid(outcome.reference_id, outcome.authorization_code, method, digits, tip_minor)
     approve = Step(status.APPROVE, None, outcomes.approval_columns(paid, order, call.now_ms))
     moved = await simulated_orders.make_moves(change, order, [approve])
     if moved is None and order.reference_id != outcome.reference_id:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -16,11 +17,14 @@ from paydesk import __version__
 from paydesk.core.secrets import Secret
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals.journal import Entry
+from paydesk.sandbox.terminals.network import FlakyNetwork, MessageLost
 
 if TYPE_CHECKING:
     import aiohttp
 
 CALL_SECONDS_MAX = 10.0
+AUTHORIZE_SECONDS_MAX = 35.0
+"""The service gives the acquirer 25 s."""
 
 
 class ServiceUnavailable(Exception):
@@ -95,6 +99,8 @@ class DeviceClient:
     def __init__(self, http: aiohttp.ClientSession, base_url: str, device_token: Secret) -> None:
         self._http, self._base_url, self._token = http, base_url.rstrip("/"), device_token
         self.boot_id = str(uuid4())
+        self.network: FlakyNetwork | None = None
+        """What loses, doubles, delays and reorders messages, if anything does."""
         self._service_time: tuple[datetime, float] | None = None
 
     async def hello(self, entries: Iterable[Entry]) -> Welcome:
@@ -137,6 +143,10 @@ class DeviceClient:
         """Request the authorization from the simulated acquirer, under the payment's id."""
         return await self._send("POST", "/virtual/v1/acquirer/payments", request, CALL_SECONDS_MAX)
 
+    async def authorize_by_service(self, lease_id: str, request: dict[str, Any]) -> Reply:
+        """Have the service request the authorization, as terminals of kind `service` do."""
+        return await self._in_session("POST", f"/leases/{lease_id}/authorize", request, AUTHORIZE_SECONDS_MAX)
+
     def is_before(self, until: str) -> bool:
         """Whether the instant lies in the future by the service's clock, as estimated from its answers."""
         end = _instant(until)
@@ -170,6 +180,16 @@ class DeviceClient:
         return reply
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
+        send = partial(self._exchange, method, path, body, seconds_max)
+        try:
+            reply = await (send() if self.network is None else self.network.exchange(send))
+        except MessageLost as error:
+            raise ServiceUnavailable(str(error)) from None
+        if reply.status in (408, 429) or reply.status >= 500:
+            raise ServiceUnavailable(f"{method} was answered with {reply.status} {reply.code}")
+        return reply
+
+    async def _exchange(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
         from aiohttp import ClientError, ClientTimeout
 
         content = None if body is None else msgspec.json.encode(body)
@@ -184,12 +204,9 @@ class DeviceClient:
                 allow_redirects=False,
             ) as answer:
                 raw = await answer.read()
-                reply = Reply(answer.status, raw, _object_of(raw))
+                return Reply(answer.status, raw, _object_of(raw))
         except (TimeoutError, ClientError, OSError) as error:
             raise ServiceUnavailable(f"{type(error).__name__}: {error}") from None
-        if reply.status in (408, 429) or reply.status >= 500:
-            raise ServiceUnavailable(f"{method} was answered with {reply.status} {reply.code}")
-        return reply
 
 
 def _successful(call: str, reply: Reply) -> Reply:
@@ -199,7 +216,7 @@ def _successful(call: str, reply: Reply) -> Reply:
 
 
 def _lease_state(entry: Entry) -> dict[str, Any]:
-    state: dict[str, Any] = {"lease_id": entry.lease_id, "last_step": entry.step}
+    state: dict[str, Any] = {"lease_id": entry.lease_id, "last_step": entry.step, "sent": entry.sent}
     if entry.result is not None:
         state["result"] = entry.result
     return state

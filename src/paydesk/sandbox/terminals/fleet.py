@@ -1,8 +1,12 @@
-"""The virtual terminals of one process. They share one HTTP session and a folder with a journal for each."""
+"""The virtual terminals of one process. They share one HTTP session and a folder with a journal for each.
+
+Without a folder the journals are kept in memory: thousands of terminals would wait for their disk.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +15,11 @@ import structlog
 
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals import scripts
+from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
-from paydesk.sandbox.terminals.journal import Journal
+from paydesk.sandbox.terminals.journal import Journal, MemoryJournal
 from paydesk.sandbox.terminals.terminal import Terminal
+from paydesk.terminals.schemas import Kind
 
 if TYPE_CHECKING:
     import aiohttp
@@ -25,16 +30,22 @@ _log = structlog.get_logger("virtual.fleet")
 
 
 class Fleet:
-    """The virtual terminals with a journal in the folder, as clients of the service at `base_url`."""
+    """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
-    def __init__(self, base_url: str, folder: Path, pace: Pace | None = None) -> None:
+    `counts` has the results of all terminals by outcome, and the faults of flaky networks by name.
+    """
+
+    def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None) -> None:
         self._base_url, self._folder, self._pace = base_url, folder, pace or Pace()
+        self.counts = Counter[str]()
+        self._journals: dict[str, Journal] = {}
+        """Those of the terminals that were started, stopped ones included."""
+        self._seeds: dict[str, str] = {}
         self._http: aiohttp.ClientSession | None = None
         self._terminals: dict[str, Terminal] = {}
 
     async def start(self) -> None:
         """Start every terminal that has a journal in the folder, whether or not the service is reachable."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # In a thread: importing this large library would block the event loop.
         await asyncio.to_thread(import_module, "aiohttp")
         import aiohttp
@@ -43,25 +54,48 @@ class Fleet:
         self._http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
         )
+        if self._folder is None:
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in sorted(self._folder.glob("*.json")):
             journal = await asyncio.to_thread(journals.read, path)
             if journal is not None:
                 self._run(journal)
 
-    async def add(self, terminal_id: str, device_token: str, script: str) -> None:
+    async def add(
+        self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal", seed: str | None = None
+    ) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
-        `ValueError` for an invalid script or id.
+        `seed` makes the faults of a flaky network repeatable. Returns after the first hello, at most after 5 s; then it
+        continues to connect in the background. Raises `ValueError` for an invalid script or id.
         """
-        path = journals.path_of(self._folder, terminal_id)
-        normalized = str(scripts.parse(script))
+        token, normalized = Secret(device_token), str(playlists.parse(script))
+        path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
         await self._end(terminal_id)
-        previous = await asyncio.to_thread(journals.read, path)
-        entries = previous.entries.values() if previous is not None else ()
-        journal = Journal(path, terminal_id, Secret(device_token), normalized, entries)
+        if seed is not None:
+            self._seeds[terminal_id] = seed
+        if path is None:
+            previous = self._journals.get(terminal_id)
+            journal: Journal = MemoryJournal(terminal_id, token, normalized, kind=kind)
+        else:
+            previous = await asyncio.to_thread(journals.read, path)
+            journal = Journal(path, terminal_id, token, normalized, kind=kind)
+        if previous is not None:
+            journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
         await journal.save()
-        terminal = self._run(journal)
+        await self._settle(self._run(journal), terminal_id)
+
+    async def reboot(self, terminal_id: str) -> None:
+        """Stop the terminal at once, wherever it is, and start it again from its journal.
+
+        Returns after its hello, as `add` does. Raises `KeyError` for an unknown terminal.
+        """
+        journal = self._journals[terminal_id]
+        await self._end(terminal_id)
+        await self._settle(self._run(journal), terminal_id)
+
+    async def _settle(self, terminal: Terminal, terminal_id: str) -> None:
         try:
             await asyncio.wait_for(terminal.settled.wait(), HELLO_SECONDS_MAX)
         except TimeoutError:
@@ -76,8 +110,10 @@ class Fleet:
 
     async def remove(self, terminal_id: str) -> None:
         """Stop the terminal, if it was started, and delete its journal."""
-        if terminal_id in self._terminals:
-            await self._end(terminal_id)
+        await self._end(terminal_id)
+        self._journals.pop(terminal_id, None)
+        self._seeds.pop(terminal_id, None)
+        if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
     async def stop(self) -> None:
@@ -92,9 +128,21 @@ class Fleet:
         """Return the ids of the started terminals."""
         return tuple(self._terminals)
 
+    @property
+    def connected(self) -> int:
+        """How many terminals have a session."""
+        return sum(terminal.is_connected for terminal in self._terminals.values())
+
+    @property
+    def paying(self) -> int:
+        """How many terminals have an order in progress."""
+        return sum(terminal.is_paying for terminal in self._terminals.values())
+
     def _run(self, journal: Journal) -> Terminal:
         assert self._http is not None, "a fleet is started before a terminal is added"
-        terminal = Terminal(DeviceClient(self._http, self._base_url, journal.device_token), journal, self._pace)
+        client = DeviceClient(self._http, self._base_url, journal.device_token)
+        terminal = Terminal(client, journal, self._pace, seed=self._seeds.get(journal.terminal_id), counts=self.counts)
+        self._journals[journal.terminal_id] = journal
         self._terminals[journal.terminal_id] = terminal
         terminal.start()
         return terminal

@@ -16,6 +16,7 @@ import structlog
 
 from paydesk.core import atomic_file
 from paydesk.core.secrets import Secret
+from paydesk.terminals.schemas import Kind
 
 OFFERED, ACKNOWLEDGED, AUTHORIZING = "offered", "acknowledged", "authorizing"
 
@@ -34,7 +35,14 @@ class Entry(msgspec.Struct, frozen=True):
     result_id: str = ""
     result: dict[str, Any] | None = None
     presented: dict[str, Any] | None = None
-    """The presented card, written before the acquirer is called: from then on the payment may have been charged."""
+    """The presented card, written before the acquirer is called."""
+    number: int = 0
+    """The number of the order, counted from 0: its place in the playlist."""
+
+    @property
+    def sent(self) -> bool:
+        """Whether the acquirer may have been called, so that the payment may have been charged."""
+        return self.presented is not None
 
 
 class _File(msgspec.Struct):
@@ -42,14 +50,29 @@ class _File(msgspec.Struct):
     device_token: str
     script: str
     entries: list[Entry]
+    kind: Kind = "terminal"
+    orders: int = 0
+    latest: str = ""
 
 
 class Journal:
-    """The journal of one terminal: its script, its device token, and `entries`, its leases by id."""
+    """The journal of one terminal: its kind, script and device token, and `entries`, its leases by id.
+
+    `orders` is how many orders the terminal was offered, `latest` the lease of the last one.
+    """
 
     def __init__(
-        self, path: Path, terminal_id: str, device_token: Secret, script: str, entries: Iterable[Entry] = ()
+        self,
+        path: Path,
+        terminal_id: str,
+        device_token: Secret,
+        script: str,
+        entries: Iterable[Entry] = (),
+        *,
+        kind: Kind = "terminal",
     ) -> None:
+        self.kind: Kind = kind
+        self.orders, self.latest = 0, ""
         self.path, self.terminal_id, self.device_token, self.script = path, terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
         self._lock = asyncio.Lock()
@@ -57,6 +80,13 @@ class Journal:
     async def save(self) -> None:
         """Write the journal unchanged."""
         await self._write(lambda _: None)
+
+    def number_of(self, lease_id: str) -> int:
+        """Return the number of the order, counted from 0; a new one's is written with its entry."""
+        if lease_id != self.latest:
+            self.latest = lease_id
+            self.orders += 1
+        return self.orders - 1
 
     async def put(self, entry: Entry) -> None:
         """Write the entry; it is durable when this returns."""
@@ -75,16 +105,33 @@ class Journal:
         async with self._lock:
             entries, script = dict(self.entries), script or self.script
             change(entries)
-            file = _File(self.terminal_id, self.device_token.reveal(), script, list(entries.values()))
-            writing = asyncio.ensure_future(
-                asyncio.to_thread(atomic_file.replace, self.path, msgspec.json.encode(file))
-            )
+            token, listed = self.device_token.reveal(), list(entries.values())
+            file = _File(self.terminal_id, token, script, listed, self.kind, self.orders, self.latest)
+            writing = asyncio.ensure_future(self._replace(msgspec.json.encode(file)))
             try:
                 await asyncio.shield(writing)
             finally:
                 # A thread cannot be stopped: a canceled caller waits here until the file is complete.
                 await writing
                 self.entries, self.script = entries, script
+
+    async def _replace(self, content: bytes) -> None:
+        await asyncio.to_thread(atomic_file.replace, self.path, content)
+
+
+class MemoryJournal(Journal):
+    """A journal without a file: it survives a restart of its terminal, not of the process.
+
+    For load tests: thousands of terminals would wait for the disk.
+    """
+
+    def __init__(self, terminal_id: str, device_token: Secret, script: str, kind: Kind = "terminal") -> None:
+        super().__init__(Path(), terminal_id, device_token, script, kind=kind)
+
+    async def _write(self, change: Callable[[dict[str, Entry]], object], script: str | None = None) -> None:
+        entries = dict(self.entries)
+        change(entries)
+        self.entries, self.script = entries, script or self.script
 
 
 def path_of(folder: Path, terminal_id: str) -> Path:
@@ -105,4 +152,7 @@ def read(path: Path) -> Journal | None:
         path.replace(renamed)
         _log.error("journal_invalid", renamed_to=str(renamed), reason=str(error))
         return None
-    return Journal(path, file.terminal_id, Secret(file.device_token), file.script, file.entries)
+    token = Secret(file.device_token)
+    journal = Journal(path, file.terminal_id, token, file.script, file.entries, kind=file.kind)
+    journal.orders, journal.latest = file.orders, file.latest
+    return journal

@@ -1,13 +1,14 @@
 """One order on a virtual terminal, from its acknowledgement to a result in the journal.
 
 The acquirer is called only while the authorization permit is valid, and under the payment's id. The journal is written
-before and after the call: after a crash in between, the call is repeated under the same key and charges nothing twice.
+before and after the call: after a crash in between, the call is repeated under the same key and charges nothing twice;
+after a crash before it, the permit is requested again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
+from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.scripts import Script
@@ -26,6 +28,8 @@ NEVER_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 """The result when the terminal had the permit and did not call the acquirer."""
 UNKNOWN = {"outcome": "unknown"}
 """The result when the terminal called the acquirer and got no answer."""
+ENCRYPTED_DATA = "dmlydHVhbCBjYXJk"
+"""Stands for the encrypted card data of a terminal of kind `service`."""
 
 _log = structlog.get_logger("virtual.terminal")
 
@@ -41,11 +45,20 @@ class Device:
 
 
 async def play(device: Device, entry: Entry, script: Script) -> bool:
-    """Play the script with an order; return whether the journal has a result. `hold` plays until it is canceled."""
-    if not await _acknowledge(device, entry):
-        return False
-    entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
-    for seq, step in enumerate(script.steps, 1):
+    """Play the script with an order; return whether the journal has a result. `hold` plays until it is canceled.
+
+    An order that was permitted before a restart goes on with the request for the permit.
+    """
+    is_resumed = entry.step == AUTHORIZING
+    if is_resumed and AUTHORIZING not in script.steps:
+        await conclude(device, entry, NEVER_CHARGED)
+        return True
+    if not is_resumed:
+        if not await _acknowledge(device, entry):
+            return False
+        entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
+    skipped = script.steps.index(AUTHORIZING) if is_resumed else 0
+    for seq, step in enumerate(script.steps[skipped:], skipped + 1):
         if step != AUTHORIZING:
             await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
         elif not await _authorize(device, entry, script, seq):
@@ -81,12 +94,23 @@ async def _acknowledge(device: Device, entry: Entry) -> bool:
 
 
 async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
+    requests = int(entry.step == AUTHORIZING)
+
+    def request_permit() -> Awaitable[Reply]:
+        nonlocal requests
+        requests += 1
+        return device.client.progress(entry.lease_id, seq, AUTHORIZING)
+
     async with device.lock:
         await device.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
-        reply = await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, AUTHORIZING))
+        reply = await device.pace.retry(request_permit)
         until = str(reply.body.get("until", ""))
         if reply.status != 200 or reply.body.get("go") is not True:
-            return await _release(device, entry, AUTHORIZING, reply)
+            if requests == 1:
+                return await _release(device, entry, AUTHORIZING, reply)
+            # An earlier request may have been granted: without a result the service would ask the acquirer.
+            await _store(device, entry, NEVER_CHARGED)
+            return True
         entry = msgspec.structs.replace(entry, step=AUTHORIZING, until=until)
         if not device.client.is_before(until):
             await _store(device, entry, NEVER_CHARGED)
@@ -100,11 +124,11 @@ async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> 
 async def _call_acquirer(device: Device, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
     """Call the acquirer until it answers; return the result, *unknown* if the permit expires before."""
     assert entry.presented is not None, "the card is written to the journal before the acquirer is called"
-    request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **entry.presented}
+    authorize = _authorize_call(device, entry, entry.presented)
     failures = 0
     while device.client.is_before(entry.until):
         try:
-            reply = await device.client.authorize(request)
+            reply = await authorize()
         except ServiceUnavailable:
             may_be_charged = True
             await device.pace.back_off(failures)
@@ -119,6 +143,32 @@ async def _call_acquirer(device: Device, entry: Entry, *, may_be_charged: bool =
     return UNKNOWN
 
 
+def _authorize_call(
+    device: Device, entry: Entry, presented: Mapping[str, Any]
+) -> Callable[[], Coroutine[Any, Any, Reply]]:
+    """Return the call that has the payment authorized: by the service for kind `service`, else by the acquirer."""
+    card, method = presented["card"], presented["payment_method"]
+    if device.journal.kind != "service":
+        about = {"payment_id": entry.order["payment_id"], "amount": paid_amount(entry.order, presented)}
+        return partial(device.client.authorize, {**about, "payment_method": method, "card": card})
+    request = {
+        **presented,
+        "entry_mode": card["entry_mode"],
+        "card": {"first_digits": card["first_digits"], "last_digits": card["last_digits"]},
+        "encrypted_data": ENCRYPTED_DATA,
+    }
+    return partial(device.client.authorize_by_service, entry.lease_id, request)
+
+
+def paid_amount(order: Mapping[str, Any], presented: Mapping[str, Any]) -> str:
+    """Return the order's amount and the tip, as the order spells its amount if there is no tip."""
+    if "tip_amount" not in presented:
+        return str(order["amount"])
+    decimals = CURRENCIES[order["currency"]].decimals
+    amounts = minor_units(order["amount"], decimals), minor_units(presented["tip_amount"], decimals)
+    return decimal_string(sum(amount or 0 for amount in amounts), decimals)
+
+
 def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result to report for the acquirer's answer; an unexpected answer is an unknown outcome."""
     match answer.get("outcome"):
@@ -127,7 +177,7 @@ def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Ma
                 "outcome": "approved",
                 "status_detail": "accredited",
                 **presented,
-                "paid_amount": order["amount"],
+                "paid_amount": paid_amount(order, presented),
                 "authorization_code": answer["authorization_code"],
                 "reference_id": answer["reference_id"],
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Coroutine
 
 import structlog
@@ -20,10 +21,14 @@ Start = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
 class Reporter:
     """Sends the results of a journal, and deletes each from it once the service has recorded it.
 
-    `start` runs a report in the background. To cancel one loses nothing at any point.
+    `start` runs a report in the background. To cancel one loses nothing at any point. `counts` has the recorded results
+    by outcome.
     """
 
-    def __init__(self, client: DeviceClient, journal: Journal, pace: Pace, start: Start) -> None:
+    def __init__(
+        self, client: DeviceClient, journal: Journal, pace: Pace, start: Start, counts: Counter[str] | None = None
+    ) -> None:
+        self._counts: Counter[str] = Counter() if counts is None else counts
         self._client, self._journal, self._pace, self._start = client, journal, pace, start
         self._reports: dict[str, asyncio.Task[None]] = {}
         """The running reports, by lease."""
@@ -70,6 +75,7 @@ class Reporter:
         if reply.status == 409:
             self._warn("report_conflicted", entry, code=reply.code)
         await self._journal.forget(entry.lease_id)
+        self._counts[(entry.result or {}).get("outcome", "")] += 1
         if reply.body.get("print") is True:
             # The order has ended and nothing depends on this step.
             with contextlib.suppress(ServiceUnavailable, SessionEnded):

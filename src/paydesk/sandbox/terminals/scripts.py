@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
 
 SECONDS_DEFAULT, SECONDS_MAX = 1.5, 30.0
 DETAIL_DEFAULT = "rejected_by_issuer"
 AVAILABLE = (
-    "approve, decline:<detail>, no_answer, late, cancel (each may end in a speed, as approve:0.05s), ignore, hold"
+    "approve, approve:tip=<percent>, decline:<detail>, no_answer, late, cancel (each may end in a speed, as"
+    " approve:0.05s), ignore, hold"
 )
 APPROVED, APPROVED_DEBIT = "visa_approved", "debvisa_approved"
 
@@ -31,6 +33,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
 }
 
 _SPEED = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)s", re.ASCII)
+_TIP = re.compile(r"tip=([1-9]\d?)", re.ASCII)
 _TIMED = ("approve", "decline", "no_answer", "late", "cancel")
 
 
@@ -41,10 +44,13 @@ class Script:
     name: str
     detail: str = ""
     seconds: float = SECONDS_DEFAULT
+    tip_percent: int = 0
+    """The tip given where the terminal offers it."""
 
     def __str__(self) -> str:
         speed = "" if self.seconds == SECONDS_DEFAULT else f"{self.seconds:g}s"
-        return ":".join(part for part in (self.name, self.detail, speed) if part)
+        tip = f"tip={self.tip_percent}" if self.tip_percent else ""
+        return ":".join(part for part in (self.name, self.detail, tip, speed) if part)
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -61,7 +67,8 @@ class Script:
         assert "authorizing" in self.steps, f"{self.name} never calls the acquirer"
         if self.name == "decline":
             return _presented(order, self.detail, "chip")
-        return _presented(order, APPROVED if self.name == "approve" else self.name, "contactless")
+        presented = _presented(order, APPROVED if self.name == "approve" else self.name, "contactless")
+        return {**presented, **_tip(order, self.tip_percent)}
 
 
 def parse(text: str) -> Script:
@@ -75,10 +82,14 @@ def parse(text: str) -> Script:
         further.pop()
     if seconds > SECONDS_MAX:
         raise ValueError(f"the script {text!r} exceeds the limit of {SECONDS_MAX:g}s")
+    tip_percent = 0
+    if further and name == "approve" and (tip := _TIP.fullmatch(further[0])):
+        tip_percent = int(tip[1])
+        further.pop(0)
     if name != "decline":
         if further:
             raise ValueError(f"the script {name} does not support {':'.join(further)!r}; valid scripts: {AVAILABLE}")
-        return Script(name, "", seconds)
+        return Script(name, "", seconds, tip_percent)
     detail = further[0] if further else DETAIL_DEFAULT
     if len(further) > 1 or detail not in FAILED_DETAILS:
         raise ValueError(f"unknown detail {':'.join(further)!r}; valid details: {', '.join(FAILED_DETAILS)}")
@@ -107,3 +118,12 @@ def _presented(order: Mapping[str, Any], name: str, entry_mode: str) -> dict[str
             "entry_mode": entry_mode,
         },
     }
+
+
+def _tip(order: Mapping[str, Any], percent: int) -> dict[str, str]:
+    """Return the tip of that percentage, rounded up to a minor unit, if the terminal offers it."""
+    if percent not in (order.get("tip") or {}).get("percentages", ()):
+        return {}
+    decimals = CURRENCIES[order["currency"]].decimals
+    tip_minor = -(-(minor_units(order["amount"], decimals) or 0) * percent // 100)
+    return {"tip_amount": decimal_string(tip_minor, decimals)}

@@ -7,29 +7,44 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from functools import partial
 
 import structlog
 
 from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals import scripts
+from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
-from paydesk.sandbox.terminals.journal import Entry, Journal
+from paydesk.sandbox.terminals.journal import OFFERED, Entry, Journal
+from paydesk.sandbox.terminals.network import FlakyNetwork
 from paydesk.sandbox.terminals.payment import NEVER_CHARGED, Device, conclude, play, resume_authorization
+from paydesk.sandbox.terminals.playlists import Part
 from paydesk.sandbox.terminals.reporter import Reporter
 
 EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
 
 
 class Terminal:
-    """One start of a terminal from its journal, until `stop` or the end of its session."""
+    """One start of a terminal from its journal, until `stop` or the end of its session.
 
-    def __init__(self, client: DeviceClient, journal: Journal, pace: Pace | None = None) -> None:
+    `seed` is for what a flaky network does, `counts` for results by outcome and faults of the network by name.
+    """
+
+    def __init__(
+        self,
+        client: DeviceClient,
+        journal: Journal,
+        pace: Pace | None = None,
+        *,
+        seed: str | None = None,
+        counts: Counter[str] | None = None,
+    ) -> None:
+        self._seed, self._counts = seed, Counter[str]() if counts is None else counts
         self._client, self._journal, self._pace = client, journal, pace or Pace()
         self._lock = asyncio.Lock()
         self._device = Device(client, journal, self._pace, self._lock)
-        self._reporter = Reporter(client, journal, self._pace, self._in_background)
+        self._reporter = Reporter(client, journal, self._pace, self._in_background, self._counts)
         self._running: asyncio.Task[None] | None = None
         self._payment: asyncio.Task[None] | None = None
         self._lease_id = ""
@@ -37,6 +52,13 @@ class Terminal:
         self.operating_mode = ""
         self.settled = asyncio.Event()
         """Set once the service has accepted or refused the first hello."""
+        self.is_connected = False
+        self._set_network()
+
+    @property
+    def is_paying(self) -> bool:
+        """Whether an order is in progress."""
+        return self._payment is not None and not self._payment.done()
 
     def start(self) -> None:
         """Start in the background."""
@@ -51,7 +73,15 @@ class Terminal:
 
     async def set_script(self, script: str) -> None:
         """Change the script from the next order on. Raises `ValueError` for an unknown one."""
-        await self._journal.set_script(str(scripts.parse(script)))
+        await self._journal.set_script(str(playlists.parse(script)))
+        self._set_network()
+
+    def _set_network(self) -> None:
+        probability = playlists.parse(self._journal.script).flaky
+        if self._client.network is not None:
+            self._client.network.probability = probability
+        elif probability:
+            self._client.network = FlakyNetwork(probability, self._seed, self._counts)
 
     async def _run(self) -> None:
         try:
@@ -65,8 +95,11 @@ class Terminal:
             # The service accepts results without a session.
             await self._reporter.drained()
         finally:
+            self.is_connected = False
             await self._stop_payment()
             await self._reporter.stop()
+            if self._client.network is not None:
+                await self._client.network.close()
 
     async def _sessions(self) -> None:
         failures = 0
@@ -77,6 +110,7 @@ class Terminal:
                     await self._poll()
                     failures = 0
             except ServiceUnavailable as error:
+                self.is_connected = False
                 self._log.info("service_unavailable", reason=str(error), pause_seconds=self._pace.pause(failures))
                 await self._pace.back_off(failures)
                 failures += 1
@@ -88,6 +122,7 @@ class Terminal:
         self.operating_mode = welcome.operating_mode
         for verdict in welcome.leases:
             await self._obey(verdict)
+        self.is_connected = True
         self.settled.set()
 
     async def _obey(self, verdict: Verdict) -> None:
@@ -130,15 +165,20 @@ class Terminal:
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
 
     async def _offered(self, lease_id: str, order: dict[str, object]) -> None:
-        entry = self._journal.entries.get(lease_id) or Entry(lease_id, order)
+        entry = self._journal.entries.get(lease_id)
+        if entry is None:
+            entry = Entry(lease_id, order, number=self._journal.number_of(lease_id))
         if entry.result is not None:
             self._report(entry)
-        elif scripts.parse(self._journal.script).name != "ignore":
+        elif self._part_of(entry).script.name != "ignore":
             await self._begin(entry)
+
+    def _part_of(self, entry: Entry) -> Part:
+        return playlists.parse(self._journal.script).at(entry.number)
 
     async def _begin(self, entry: Entry) -> None:
         """Process the order unless that is running already; for the service, any earlier order has ended."""
-        if self._payment is not None and not self._payment.done():
+        if self.is_paying:
             if self._lease_id == entry.lease_id:
                 return
             if not await self._drop(self._lease_id):
@@ -148,8 +188,11 @@ class Terminal:
         self._payment = self._in_background(self._pay(entry), "payment")
 
     async def _pay(self, entry: Entry) -> None:
+        part = self._part_of(entry)
         try:
-            if await play(self._device, entry, scripts.parse(self._journal.script)):
+            if entry.step == OFFERED:
+                await self._pace.sleep(part.delay_seconds)
+            if await play(self._device, entry, part.script):
                 self._reporter.add(entry.lease_id)
         except SessionEnded:
             # The running poll raises the same and ends the session.
@@ -157,15 +200,14 @@ class Terminal:
 
     async def _hold(self, entry: Entry) -> None:
         """Find the outcome of a payment with a permit and no result in the journal."""
-        if entry.presented is None:
+        if not entry.sent:
             await conclude(self._device, entry, NEVER_CHARGED)
         else:
             await resume_authorization(self._device, entry)
         self._reporter.add(entry.lease_id)
 
     def _report(self, entry: Entry) -> None:
-        is_in_progress = self._lease_id == entry.lease_id and self._payment is not None and not self._payment.done()
-        if entry.result is not None and not is_in_progress:
+        if entry.result is not None and not (self._lease_id == entry.lease_id and self.is_paying):
             self._reporter.add(entry.lease_id)
 
     async def _drop(self, lease_id: str, *, is_over: bool = False) -> bool:
@@ -175,7 +217,7 @@ class Terminal:
         """
         async with self._lock:
             entry = self._journal.entries.get(lease_id)
-            if entry is not None and (entry.result is not None or (entry.presented is not None and not is_over)):
+            if entry is not None and (entry.result is not None or (entry.sent and not is_over)):
                 return False
             if lease_id == self._lease_id:
                 await self._stop_payment()

@@ -29,6 +29,7 @@ CREATE TABLE lease_authorizations (
     seller_id          bigint   NOT NULL,
     lease_id           text     NOT NULL,
     digest             bytea    NOT NULL,   -- keyed, of the request without boot_id
+    key_version        bigint   NOT NULL,   -- of the digest's key
     tip_minor          bigint   NOT NULL,
     payment_method     text     NOT NULL,   -- JSON, as responses have it
     card               text     NOT NULL,   -- JSON, as responses have it

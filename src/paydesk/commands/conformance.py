@@ -1,0 +1,181 @@
+"""`paydesk terminals conformance`: plays every case of the terminal protocol with a terminal under test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.local import run
+from paydesk.commands.options import AsJson, examples, note, show_list
+
+if TYPE_CHECKING:
+    from paydesk.conformance.bench import Bench
+    from paydesk.conformance.case import Case, Outcome
+    from paydesk.conformance.kit import Restart
+
+EPILOG = examples(
+    "paydesk terminals conformance",
+    "paydesk terminals conformance --listen 0.0.0.0:8390 --restart-command 'usb-power cycle 3'",
+    "paydesk terminals conformance --run './my-terminal --journal /tmp/journal' --json",
+    "paydesk terminals conformance --only cancel-before-permit --only cancel-wins",
+    "paydesk terminals conformance --virtual",
+)
+COLUMNS = ("name", "section", "status", "seconds", "reason")
+FIRST_HELLO_SECONDS = 600.0
+
+
+def conformance(  # noqa: PLR0913  # one parameter per option
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS:PORT", help="Where the terminal connects to; port 0 takes a free one.")
+    ] = "127.0.0.1:8390",
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="CASE", help="Play only this case; may be repeated. [default: all]")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=3600, help="How many seconds to wait for the terminal, or for a person at it.")
+    ] = 60,
+    restart_command: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="A command that restarts the terminal. [default: ask for it]")
+    ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="COMMAND",
+            help="Run this program as the terminal; it gets PAYDESK_BASE_URL and PAYDESK_DEVICE_TOKEN.",
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(dir_okay=False, metavar="FILE", help="Append the service's log to this file.")
+    ] = None,
+    *,
+    pair: Annotated[
+        bool, typer.Option("--pair", help="The terminal pairs itself, and the kit approves it. [default: with a token]")
+    ] = False,
+    virtual: Annotated[bool, typer.Option("--virtual", help="Test the built-in virtual terminal.")] = False,
+    list_cases: Annotated[bool, typer.Option("--list", help="List the cases and exit.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Test a terminal: play every case of the terminal protocol with it and print which ones held.
+
+    Needs no account and no database. Point the terminal at the address with the device token that are printed. Follow
+    the instructions: they say which card to present, and when to restart the terminal. Exits 1 unless every case held.
+    """
+    from paydesk.conformance.rules import RULES
+    from paydesk.conformance.runner import CASES
+
+    if list_cases:
+        rows: list[dict[str, Any]] = [
+            {"name": one.name, "section": one.section, "must": one.must} for one in CASES.values()
+        ]
+        rows += [{"name": name, "section": section, "must": must} for name, (section, must, _) in RULES.items()]
+        show_list({"data": rows}, ("name", "section", "must"), as_json=as_json)
+        return
+    unknown = sorted(set(only or ()) - CASES.keys())
+    if unknown:
+        raise WrongUsage(f"There is no case {', '.join(unknown)}. `paydesk terminals conformance --list` lists all.")
+    if sum((virtual, program is not None, restart_command is not None)) > 1:
+        raise WrongUsage("--virtual, --run and --restart-command exclude each other.")
+    if virtual and pair:
+        raise WrongUsage("The virtual terminal gets its token; leave --pair out.")
+    address, device = _address(listen), Device(program, restart_command, is_virtual=virtual, pairs=pair)
+    _write_log(log)
+    outcomes = run(_play(address, only or (), timeout, device))
+    show_list({"data": [_row(outcome) for outcome in outcomes]}, COLUMNS, as_json=as_json)
+    missed = [outcome.name for outcome in outcomes if not outcome.passed]
+    if missed:
+        raise Failure(f"{len(missed)} of {len(outcomes)} did not hold: {', '.join(missed)}.")
+    note(f"All {len(outcomes)} held.")
+
+
+async def _play(
+    address: tuple[str, int],
+    only: Collection[str],
+    timeout: float,  # noqa: ASYNC109  # how long each case waits
+    device: Device,
+) -> list[Outcome]:
+    from paydesk import node
+    from paydesk.conformance import bench, runner
+    from paydesk.conformance.kit import Patience
+
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(node.listen(*address))
+        opened = await stack.enter_async_context(bench.opened(listener, Patience(timeout), note))
+        opened.kit.restart_command = await device.start(opened, stack)
+        is_started = device.is_virtual or device.program is not None
+        if not await runner.first_hello(opened.kit, timeout if is_started else FIRST_HELLO_SECONDS):
+            raise Failure("The terminal sent no hello. Check its address and its device token.")
+        outcomes = []
+        async for outcome in runner.play(opened.kit, only, _announce):
+            outcomes.append(outcome)
+            note(f"{outcome.name}: {outcome.status}{'. ' if outcome.reason else ''}{outcome.reason}")
+        return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """How the terminal under test is started, restarted and connected."""
+
+    program: str | None
+    restart_command: str | None
+    is_virtual: bool
+    pairs: bool
+
+    async def start(self, opened: Bench, stack: AsyncExitStack) -> Restart | None:
+        """Start the terminal, or print how it is connected; return how it is restarted, None for by hand."""
+        from paydesk.conformance import devices
+
+        token = None if self.pairs else opened.device_token
+        if self.is_virtual:
+            folder = opened.folder / "terminal"
+            device = devices.virtual(opened.base_url, folder, opened.terminal_id, opened.device_token)
+            return await stack.enter_async_context(device)
+        if self.program is not None:
+            try:
+                return await stack.enter_async_context(devices.program(self.program, opened.base_url, token))
+            except (OSError, ValueError) as error:
+                raise Failure(f"{self.program} cannot be run: {error}.") from None
+        note(f"Base URL      {opened.base_url}")
+        if token is not None:
+            note(f"Device token  {token.reveal()}")
+        note("Waiting for the terminal's hello …")
+        return None if self.restart_command is None else devices.by_command(self.restart_command)
+
+
+def _write_log(file: Path | None) -> None:
+    """Write the service's log to the file; without one, discard it. Raises `Failure`."""
+    from paydesk import logs
+
+    try:
+        logs.configure("text", Path(file or os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
+    except OSError as error:
+        raise Failure(f"{file} cannot be written to: {error.strerror}. Choose another file with --log.") from None
+
+
+def _announce(case: Case) -> None:
+    note(f"\n{case.name}: {case.must}")
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "section": outcome.section,
+        "must": outcome.must,
+        "status": outcome.status,
+        "seconds": round(outcome.seconds, 1),
+        "reason": outcome.reason,
+    }
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise WrongUsage(f"{text} is no address with a port. Give one such as 127.0.0.1:8390.")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,196 @@
+"""`paydesk terminals simulate`: any number of virtual terminals as clients of any service."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from paydesk.commands.client import Credentials, Service
+from paydesk.commands.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.options import note, show
+
+if TYPE_CHECKING:
+    from paydesk.sandbox.terminals.playlists import Playlist
+    from paydesk.sandbox.terminals.simulation import Plan
+
+EXAMPLES = (
+    "paydesk terminals simulate --count 50 --script approve",
+    "paydesk terminals simulate --count 2000 --script flaky:0.05:approve:0.2s --seed 7",
+    "paydesk terminals simulate --script-file shop.toml --script lunch",
+    "paydesk terminals simulate --device-url https://paydesk.example --seller 1160535239 --keep --journals ./journals",
+)
+FILES_PER_TERMINAL, FILES_RESERVED = 3, 100
+"""A terminal's poll, the request of a payment, and a doubled one; and the other files of the process."""
+NOTE_EVERY = 100
+"""How many terminals are paired between two notes where standard error is no terminal."""
+
+
+def simulate(  # noqa: PLR0913 - one parameter for each option
+    service: Service,
+    *,
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="The number of terminals.")] = 10,
+    script: Annotated[
+        str | None,
+        typer.Option(
+            help="What they do with orders: a script such as `approve:0.2s`, several as `approve*3,cancel@2s`, either"
+            " after `flaky:0.05:`, or a name in the script file. [default: approve, or the first in the file]"
+        ),
+    ] = None,
+    script_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A TOML file with lists of scripts by name.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeats the faults of `flaky`. [default: others each time]")] = None,
+    seller: Annotated[int | None, typer.Option(metavar="USER_ID", help="The seller. [default: the only one]")] = None,
+    device_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The service's address for terminals, if it is not the one for operators, as in `paydesk serve`.",
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["terminal", "service"] | None,
+        typer.Option(
+            help="`terminal`: they ask the simulated acquirer, in `paydesk dev`. `service`: the service asks its own."
+            " [default: what the service offers]"
+        ),
+    ] = None,
+    poll_seconds: Annotated[int, typer.Option(min=1, max=55, help="How long a poll waits for a message.")] = 25,
+    journals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="A folder for the journals; a later run continues its terminals. [default: in memory]"
+        ),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not remove the terminals at the end.")] = False,
+    as_json: bool,
+) -> None:
+    """Pair virtual test terminals with a service, and let them process orders until Ctrl-C; then remove them.
+
+    Each has a point of sale of its own, in a store made for them. Standard error shows what they do; the totals are
+    printed at the end.
+    """
+    from paydesk.sandbox.terminals.simulation import Plan
+
+    playlist = _playlist(script, script_file)
+    _allow_open_files(count)
+    plan = Plan(count, playlist, seller, kind, seed, poll_seconds, journals, keep)
+    totals = asyncio.run(_run(service.credentials, device_url, plan))
+    show(totals, as_json=as_json)
+
+
+def _playlist(script: str | None, script_file: Path | None) -> Playlist:
+    """Return the playlist of that text, or of that name in the file. Raises `WrongUsage`."""
+    from paydesk.sandbox.terminals import playlists
+    from paydesk.sandbox.terminals import script_file as files
+
+    try:
+        by_name = files.read(script_file) if script_file is not None else {}
+        return playlists.parse(script or next(iter(by_name), "approve"), by_name)
+    except ValueError as error:
+        raise WrongUsage(f"{error}") from None
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files to what the terminals need. Raises `WrongUsage`."""
+    needed = count * FILES_PER_TERMINAL + FILES_RESERVED
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise WrongUsage(
+                f"{count} terminals need {needed} open files; the hard limit of this process is {hard}.",
+                f"Simulate fewer with --count {max(1, (hard - FILES_RESERVED) // FILES_PER_TERMINAL)}, or raise it as"
+                f" root: `ulimit -n {needed}`.",
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> Mapping[str, int]:
+    import aiohttp
+    import structlog
+
+    from paydesk import node
+    from paydesk.sandbox.terminals import pairing
+    from paydesk.sandbox.terminals.simulation import Simulation
+
+    # What flaky terminals go through is expected, and counted: only defects are logged.
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("error"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    stop = asyncio.Event()
+    node.stop_on_signals(stop)
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
+        watcher = Watcher()
+        service = pairing.Service(
+            http,
+            (device_url or credentials.base_url).rstrip("/"),
+            credentials.base_url,
+            credentials.operator_token,
+        )
+        try:
+            return await Simulation(service, plan, watcher).run(stop)
+        except pairing.Refused as refused:
+            raise (Failure if refused.status else Unreachable)(str(refused)) from None
+        finally:
+            watcher.close()
+
+
+class Watcher:
+    """Shows a simulation on standard error: in one line that changes on a terminal, else a line for each change."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._status = console.status("connecting") if console.is_terminal else None
+        self._latest, self._progress = "", "pairing"
+        self._is_ready = self._was_busy = False
+        if self._status is not None:
+            self._status.start()
+
+    def progress(self, phase: str, done: int, total: int) -> None:
+        """Show how many terminals of the phase are done."""
+        self._progress = f"{phase}: {done} of {total} terminals"
+        if self._status is not None:
+            self._status.update(self._progress)
+        elif done == total or done % NOTE_EVERY == 0:
+            note(self._progress)
+
+    def state(self, figures: Mapping[str, int]) -> None:
+        """Show what the terminals do."""
+        if not self._is_ready:
+            self._is_ready = True
+            self.note("The terminals are ready. Ctrl-C ends the simulation.")
+        line = ", ".join(f"{figure} {name}" for name, figure in figures.items())
+        if self._status is not None:
+            self._status.update(line)
+        elif line != self._latest:
+            note(line)
+        self._latest = line
+
+    def note(self, message: str) -> None:
+        """Print the message."""
+        if self._status is not None:
+            self._status.console.print(message, markup=False)
+        else:
+            note(message)
+
+    def busy(self, seconds: float) -> None:
+        """Show that the service is busy, or accepts no more pairings for now."""
+        if not self._was_busy:
+            self._was_busy = True
+            self.note("The service limits pairings. For a load test, raise its setting pairings_per_minute_address.")
+        if self._status is not None:
+            self._status.update(f"{self._progress}; trying again in {seconds:g} s")
+
+    def close(self) -> None:
+        """End the changing line."""
+        if self._status is not None:
+            self._status.stop()

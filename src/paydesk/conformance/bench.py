@@ -1,0 +1,55 @@
+"""The test bench: the service, the wire in front of it, and the kit that a terminal is connected to."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from paydesk.conformance import service
+from paydesk.conformance.exchanges import Log
+from paydesk.conformance.kit import Kit, Patience, Say
+from paydesk.conformance.pairing import approving
+from paydesk.conformance.shop import Shop
+from paydesk.conformance.wire import Wire
+from paydesk.core.secrets import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A bench that waits for its terminal."""
+
+    kit: Kit
+    base_url: str
+    terminal_id: str
+    device_token: Secret
+    folder: Path
+    """Deleted with the bench."""
+
+
+@asynccontextmanager
+async def opened(listener: socket.socket, patience: Patience, say: Say) -> AsyncIterator[Bench]:
+    """Run a bench whose terminal connects to the listening socket."""
+    import aiohttp
+
+    with tempfile.TemporaryDirectory(prefix="paydesk-conformance-") as name:
+        folder, log = Path(name), Log()
+        async with service.running(folder) as running, aiohttp.ClientSession(trust_env=False) as http:
+            wire = Wire(log, running.base_url)
+            shop = Shop(
+                http,
+                running.base_url,
+                running.access_token,
+                running.operator_token,
+                running.seller_id,
+                running.terminal_id,
+            )
+            async with wire.listening(listener):
+                host, port = listener.getsockname()[:2]
+                kit = Kit(log, wire, shop, patience, say)
+                base_url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+                with approving(kit):
+                    yield Bench(kit, base_url, running.terminal_id, running.device_token, folder)

@@ -1,0 +1,57 @@
+"""A case: what a terminal must do in one situation, and the function that brings the situation about and judges."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from paydesk.conformance.kit import Kit
+
+Play = Callable[["Kit"], Awaitable[None]]
+Status = Literal["held", "failed", "not shown", "not applicable"]
+
+
+class Failed(Exception):
+    """The terminal did what the protocol forbids, or not what it demands; the message says what."""
+
+
+class NotShown(Exception):
+    """The situation did not come about, so nothing was judged; the message says what was missing."""
+
+
+class NotApplicable(Exception):
+    """The case does not concern this terminal; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case. `section`: of the terminal protocol."""
+
+    name: str
+    section: int
+    must: str
+    play: Play
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case or a rule. `reason`: why it did not hold."""
+
+    name: str
+    section: int
+    must: str
+    status: Status
+    reason: str = ""
+    seconds: float = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether it does not count against the terminal."""
+        return self.status in ("held", "not applicable")
+
+
+def case(name: str, section: int, must: str) -> Callable[[Play], Case]:
+    """Make a case of the function."""
+    return lambda play: Case(name, section, must, play)

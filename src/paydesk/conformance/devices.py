@@ -1,0 +1,94 @@
+"""How the kit starts and restarts the terminal under test, where no person does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paydesk.core.secrets import Secret
+from paydesk.sandbox.terminals.client import Pace
+from paydesk.sandbox.terminals.fleet import Fleet
+
+if TYPE_CHECKING:
+    from paydesk.conformance.kit import Restart
+
+SCRIPT = "approve:0.2s"
+
+
+@asynccontextmanager
+async def virtual(
+    base_url: str, folder: Path, terminal_id: str, token: Secret, pace: Pace | None = None
+) -> AsyncIterator[Restart]:
+    """Run the built-in virtual terminal; yield how it is restarted from its journal."""
+    fleet = Fleet(base_url, folder, pace)
+    await fleet.start()
+    adding = asyncio.create_task(fleet.add(terminal_id, token.reveal(), SCRIPT))
+
+    async def restart() -> None:
+        nonlocal fleet
+        await fleet.stop()
+        fleet = Fleet(base_url, folder, pace)
+        await fleet.start()
+
+    try:
+        yield restart
+    finally:
+        adding.cancel()
+        await asyncio.gather(adding, return_exceptions=True)
+        await fleet.stop()
+
+
+@asynccontextmanager
+async def program(command: str, base_url: str, token: Secret | None) -> AsyncIterator[Restart]:
+    """Run the command as the terminal; yield how it is killed and started again.
+
+    The command gets the address and the token, if there is one, as `PAYDESK_BASE_URL` and `PAYDESK_DEVICE_TOKEN`.
+    Raises `OSError`, and `ValueError` for quotes that are not closed.
+    """
+    environment = {**os.environ, "PAYDESK_BASE_URL": base_url}
+    if token is not None:
+        environment["PAYDESK_DEVICE_TOKEN"] = token.reveal()
+    process = await _started(command, environment)
+
+    async def restart() -> None:
+        nonlocal process
+        await _kill(process)
+        process = await _started(command, environment)
+
+    try:
+        yield restart
+    finally:
+        await _kill(process)
+
+
+def by_command(command: str) -> Restart:
+    """Return a restart by a command, such as one that switches the terminal's power."""
+
+    async def restart() -> None:
+        process = await _started(command, dict(os.environ))
+        await process.wait()
+
+    return restart
+
+
+async def _started(command: str, environment: dict[str, str]) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *shlex.split(command),
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill the process and those that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -1,0 +1,35 @@
+"""The kit as the operator: it approves a terminal that asks to be paired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paydesk.conformance.actions import Answer, Forward, refuse
+from paydesk.conformance.exchanges import Exchange
+from paydesk.conformance.kit import Kit
+
+
+@contextmanager
+def approving(kit: Kit) -> Iterator[None]:
+    """Answer the first request for a token with `slow_down`; approve the pairing of each later one before it."""
+    approved: set[str] = set()
+
+    async def approve(exchange: Exchange, forward: Forward) -> Answer:
+        user_code = _user_code(kit, exchange)
+        if user_code and user_code not in approved:
+            approved.add(user_code)
+            refused = await kit.shop.pair(user_code)
+            kit.say(f"The pairing {user_code} was refused: {refused}." if refused else f"Paired by {user_code}.")
+        return await forward()
+
+    slow_down = refuse(400, code="slow_down")
+    with kit.wire.on("pairing-token", do=slow_down, times=1), kit.wire.on("pairing-token", do=approve):
+        yield
+
+
+def _user_code(kit: Kit, request: Exchange) -> str:
+    """Return the user code that came with the device code of the request, or an empty string."""
+    device_code = request.body.get("device_code") if isinstance(request.body, dict) else None
+    begun = (one.answer for one in kit.log.find("pairing") if device_code is not None)
+    return next((str(one.get("user_code", "")) for one in begun if one.get("device_code") == device_code), "")

@@ -1,0 +1,72 @@
+"""Plays the cases one after another and yields what became of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+
+from paydesk.conformance.case import Case, Failed, NotApplicable, NotShown, Outcome, Status
+from paydesk.conformance.cases import permits, restarts, results, sessions
+from paydesk.conformance.kit import Kit, is_welcome
+from paydesk.conformance.rules import judge
+
+IDLE_SECONDS = 10.0
+
+CASES = {
+    one.name: one
+    for module in (sessions, permits, results, restarts)
+    for one in vars(module).values()
+    if isinstance(one, Case)
+}
+"""All cases by name, in the order in which they are played."""
+
+
+async def play(
+    kit: Kit, only: Collection[str] = (), begins: Callable[[Case], None] = lambda _: None
+) -> AsyncIterator[Outcome]:
+    """Play the cases, or those named, and yield what became of each; then what became of the rules."""
+    for each in CASES.values():
+        if not only or each.name in only:
+            begins(each)
+            yield await _play(kit, each)
+    for outcome in judge(kit.log):
+        yield outcome
+
+
+async def first_hello(kit: Kit, seconds: float) -> bool:
+    """Wait until the terminal has said hello for the first time; return False after `seconds`."""
+    found = await kit.log.until(lambda: next((one for one in kit.log.find("hello") if is_welcome(one)), None), seconds)
+    return found is not None
+
+
+async def _play(kit: Kit, case: Case) -> Outcome:
+    began = time.monotonic()
+    status, reason = await _judged(kit, case)
+    return Outcome(case.name, case.section, case.must, status, reason, time.monotonic() - began)
+
+
+async def _judged(kit: Kit, case: Case) -> tuple[Status, str]:
+    try:
+        await _prepare(kit)
+        await case.play(kit)
+    except Failed as error:
+        return "failed", str(error)
+    except NotShown as error:
+        return "not shown", str(error)
+    except NotApplicable as error:
+        return "not applicable", str(error)
+    finally:
+        kit.wire.forget_injected()
+        for order in kit.orders:
+            await kit.shop.settle(order)
+        kit.orders.clear()
+    return "held", ""
+
+
+async def _prepare(kit: Kit) -> None:
+    """Wait until the terminal polls; restart it if it does not. Raises `NotShown`."""
+    if await kit.idle(min(IDLE_SECONDS, kit.patience.seconds)):
+        return
+    await kit.restart()
+    if not await kit.idle(kit.patience.seconds):
+        raise NotShown(f"The terminal does not poll, not even {kit.patience.seconds:g} s after a restart.")

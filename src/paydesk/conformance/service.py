@@ -1,0 +1,93 @@
+"""The service behind the wire: the whole of Paydesk in this process, on a database that is deleted afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from paydesk import node
+from paydesk.app import build_app, create_shared
+from paydesk.core import keys
+from paydesk.core.clock import MovableClock
+from paydesk.core.keys import Keys
+from paydesk.core.secrets import Secret
+from paydesk.core.worker import WorkerContext
+from paydesk.dev.demo import Demo, find_or_create
+from paydesk.dev.service import prepare
+from paydesk.http import server
+from paydesk.oauth import authorizations
+from paydesk.oauth.tokens import Lifetimes
+from paydesk.operators.credentials import add_operator, new_token
+from paydesk.settings import Settings
+from paydesk.storage.database import Transaction
+from paydesk.terminals import store as terminals
+from paydesk.workers import run_all
+
+OFFER_AGAIN_SECONDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunningService:
+    """The running service: its address, its terminal, and tokens for all roles that the kit plays."""
+
+    base_url: str
+    seller_id: int
+    terminal_id: str
+    device_token: Secret
+    access_token: Secret
+    operator_token: Secret
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[RunningService]:
+    """Run the service on loopback with its data in the folder. Raises `StartRefused`."""
+    settings = Settings(
+        database_url=f"sqlite:{folder / 'paydesk.db'}", acquirer="simulator", offer_again_seconds=OFFER_AGAIN_SECONDS
+    )
+    keys.add(folder / "keys.json", activate=True)
+    server_keys, clock, stop, ready = keys.read(folder / "keys.json"), MovableClock(), asyncio.Event(), asyncio.Event()
+    with node.listen("127.0.0.1", 0) as listener:
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        settings = settings.model_copy(update={"public_url": base_url})
+        async with node.database_of(settings) as database:
+            now_ms = clock.now_ms()
+            await prepare(database, now_ms)
+            demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
+            tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
+            shared = create_shared(settings, database, server_keys, clock, development=True)
+            context = WorkerContext(
+                database, settings, clock, server_keys, loopback_allowed=True, acquirers=shared.acquirers
+            )
+            parts = [
+                asyncio.create_task(server.serve(build_app(shared), listener, settings, ready.set, stop)),
+                asyncio.create_task(run_all(context, stop)),
+            ]
+            try:
+                await ready.wait()
+                yield RunningService(base_url, demo.seller.seller_id, demo.terminals[0].terminal_id, *tokens)
+            finally:
+                stop.set()
+                await asyncio.gather(*parts)
+
+
+async def _tokens(
+    tx: Transaction, demo: Demo, settings: Settings, server_keys: Keys, now_ms: int
+) -> tuple[Secret, Secret, Secret]:
+    """Make the token of the terminal, of the application, and of an operator."""
+    seller_id, operator = demo.seller.seller_id, new_token()
+    device = await terminals.mint_token(tx, seller_id, demo.terminals[0].terminal_id, now_ms)
+    pair = await authorizations.mint_family(
+        tx,
+        server_keys,
+        application_id=demo.application.application_id,
+        seller_id=seller_id,
+        scope=demo.application.scopes,
+        live=False,
+        now_ms=now_ms,
+        lifetimes=Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds),
+    )
+    await add_operator(tx, operator, "conformance kit", "owner", now_ms)
+    return device, Secret(pair.access_token), operator

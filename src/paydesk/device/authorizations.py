@@ -1,0 +1,140 @@
+"""The calls to the acquirer for terminals of kind `service`. Each outlives the request that started it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import structlog
+
+from paydesk.core.clock import Clock
+from paydesk.core.conflict_keys import ConflictKey
+from paydesk.core.crash_points import reached
+from paydesk.device import store
+from paydesk.device.decisions import TABLE, reported_by_acquirer, situation_of
+from paydesk.orders import status
+from paydesk.orders import store as orders
+from paydesk.orders.change import Change
+from paydesk.orders.order import Order
+from paydesk.orders.status_labels import Labels
+from paydesk.payments import inquiry_store, outcomes
+from paydesk.payments.acquirer import Acquirer, Approved, Card, Declined, NotSent, Outcome, Payment, response
+from paydesk.payments.jobs import describe
+from paydesk.payments.lifecycles import REVERSING
+from paydesk.payments.terms import Terms
+from paydesk.storage.database import Database, Transaction
+
+ANSWER_SECONDS_MAX = 25.0
+NOT_SENT_PAUSE_SECONDS = 1.0
+"""Before the next attempt to reach the acquirer."""
+
+log = structlog.get_logger("acquirer")
+
+
+class Authorizations:
+    """The calls to acquirers that run on this node: at most one for each order, so at most one for each terminal."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.Task[Order]] = {}
+
+    def join(self, order_id: str, start: Callable[[], Coroutine[Any, Any, Order]]) -> asyncio.Task[Order]:
+        """Return the running call for the order, started if there is none. It returns the order afterwards."""
+        task = self._running.get(order_id)
+        if task is None:
+            # The node keeps the task: a client that disconnects does not end it.
+            task = self._running[order_id] = asyncio.create_task(start(), name=f"authorization of {order_id}")
+            task.add_done_callback(partial(self._end, order_id))
+        return task
+
+    def _end(self, order_id: str, task: asyncio.Task[Order]) -> None:
+        del self._running[order_id]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("authorization_outcome_not_committed", order=order_id, reason=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """A committed authorization, and what the acquirer needs for it."""
+
+    order: Order
+    terms: Terms
+    payment: Payment
+    card: Card
+    blob: bytes = field(repr=False)
+    is_first: bool
+    """Whether the acquirer cannot have been asked before."""
+    send_seconds_max: float
+    """How long the request may be sent: the permit ends then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizing:
+    """Asks the acquirer and commits its answer."""
+
+    database: Database
+    clock: Clock
+    labels: Labels
+    acquirer: Acquirer
+
+    async def run(self, authorization: Authorization, keys: tuple[ConflictKey, ...]) -> Order:
+        """Ask the acquirer, apply its answer, and return the order. Raises `Unavailable`."""
+        outcome = await self._ask(authorization)
+        reached("asked")
+        order = authorization.order
+        log.info("authorization_answered", order=order.order_id, outcome=describe(outcome))
+        now_ms = self.clock.now_ms()
+
+        async def work(tx: Transaction) -> Order:
+            current = await orders.lock(tx, order.seller_id, order.order_id)
+            assert current is not None, "orders are never deleted"
+            return await _apply(Change(tx, now_ms, self.labels), current, authorization, outcome)
+
+        changed = await self.database.write(work, conflict_keys=keys)
+        reached("outcome_committed")
+        return changed
+
+    async def _ask(self, authorization: Authorization) -> Outcome:
+        """Return the acquirer's answer; try again while the request is not sent and the permit is valid."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + ANSWER_SECONDS_MAX
+        send_until = min(end, loop.time() + authorization.send_seconds_max)
+        while True:
+            request = self.acquirer.authorize(authorization.payment, authorization.card, blob=authorization.blob)
+            outcome = await response(request, end - loop.time())
+            if not isinstance(outcome, NotSent) or loop.time() + NOT_SENT_PAUSE_SECONDS >= send_until:
+                return outcome
+            await asyncio.sleep(NOT_SENT_PAUSE_SECONDS)
+
+
+async def _apply(change: Change, order: Order, authorization: Authorization, outcome: Outcome) -> Order:
+    """Apply the acquirer's answer as the table of decisions says; return the order's current row."""
+    inquiry = await inquiry_store.status_of(change.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
+    situation = situation_of(order, is_being_reversed=inquiry == REVERSING.name, contradicts=False)
+    reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
+    if isinstance(outcome, NotSent) and authorization.is_first and situation == "permitted":
+        return await _decline(change, order, "processing_error", origin="network")
+    match TABLE[reported, situation]:
+        case "end" if isinstance(outcome, Approved):
+            terms = authorization.terms
+            paid = outcomes.paid_of(outcome, terms.requested, tip_minor=terms.requested_tip_minor)
+            return await outcomes.approve(change, order, paid, by="authorization") or order
+        case "end" if isinstance(outcome, Declined):
+            return await _decline(change, order, outcomes.detail_of(outcome), origin="acquirer")
+        case "check" | "conflict":
+            checked = await orders.move(change, status.CHECK, order, origin="network")
+            await orders.inquire(change, order, f"the acquirer's answer to the authorization: {describe(outcome)}")
+            return checked or order
+        case "inquire":
+            await orders.inquire(change, order, "the authorization had no answer, and the order had ended")
+        case "late_approval" if isinstance(outcome, Approved):
+            await outcomes.reverse_late_approval(change, order, outcome)
+        case "finished" if isinstance(outcome, Approved) and reported == "payment":
+            await store.set_reference(change.tx, order, outcome.reference_id)
+    return order
+
+
+async def _decline(change: Change, order: Order, detail: str, *, origin: str) -> Order:
+    return await outcomes.decline(change, order, by="authorization", detail=detail, origin=origin) or order

@@ -1,0 +1,157 @@
+"""`POST /device/v1/leases/{lease_id}/authorize`: the service asks the acquirer for a terminal of kind `service`.
+
+The permit and the request are committed before the acquirer is asked, and its answer ends the order as `decisions`
+says. A repeated request joins the call that runs on this node. If none runs, it asks again under the same payment id,
+which charges nothing twice. A call continues when its terminal disconnects; if its node stops, an inquiry follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from paydesk.core.crash_points import reached
+from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
+from paydesk.core.keys import Keys
+from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.device import store
+from paydesk.device.authorizations import Authorization, Authorizing
+from paydesk.device.errors import (
+    ACQUIRER_NOT_CONFIGURED,
+    AUTHORIZATION_CONFLICT,
+    LEASE_NOT_FOUND,
+    NOT_A_SERVICE_TERMINAL,
+)
+from paydesk.device.leases import ended, lease_keys, lock_order, order_body, permit
+from paydesk.device.schemas import AuthorizationAnswer, AuthorizeRequest
+from paydesk.device.sessions import lock_session, refuse_revoked
+from paydesk.operation import Answer, Call, Handled
+from paydesk.orders import status
+from paydesk.orders import store as orders
+from paydesk.orders.change import Change, change_of
+from paydesk.orders.order import Order
+from paydesk.payments import terms as payment_terms
+from paydesk.payments.acquirer import Card, payment_of
+from paydesk.payments.terms import Requested, Terms
+from paydesk.storage.database import Transaction
+
+
+async def authorize(call: Call) -> Handled:
+    """Have the acquirer charge the payment, and return the outcome; `unknown` if there is none in time."""
+    begun = await call.database.write(partial(_begin, call=call), conflict_keys=lease_keys(call))
+    if not isinstance(begun, Authorization):
+        return begun
+    acquirer = call.shared.acquirers.of(bool(begun.order.live))
+    assert acquirer is not None, "an authorization is committed only with an acquirer"
+    reached("intent_committed")
+    authorizing = Authorizing(call.database, call.clock, call.shared.labels, acquirer)
+    task = call.shared.authorizations.join(begun.order.order_id, lambda: authorizing.run(begun, lease_keys(call)))
+    await asyncio.wait((task,))
+    if task.cancelled():
+        raise SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
+    return _answer(task.result())
+
+
+async def _begin(tx: Transaction, call: Call) -> Authorization | Answer | Refusal:
+    """Commit the permit and the authorization; or return what is known of an earlier one with the same content."""
+    call.begin(tx)
+    refuse_revoked(call)
+    request: AuthorizeRequest = call.body
+    change, session = change_of(call), await lock_session(call, request.boot_id)
+    order = await orders.expire_overdue(change, await lock_order(tx, call.caller, call.path))
+    terms = await payment_terms.find(tx, order)
+    if terms.kind != "service":
+        raise NOT_A_SERVICE_TERMINAL.with_reason(f"a terminal of kind {terms.kind}")
+    if terms.requested is not None and not _is_same(request, terms.requested, call.keys):
+        raise AUTHORIZATION_CONFLICT.with_reason("other content")
+    if order.status not in status.LIVE or order.detached_ms is not None:
+        # Returned, not raised, so that the expiry is committed.
+        return ended(order) if terms.requested is None else _answer(order)
+    is_first, has_acquirer = terms.requested is None, call.shared.acquirers.of(bool(order.live)) is not None
+    if is_first:
+        if not has_acquirer:
+            raise ACQUIRER_NOT_CONFIGURED.with_reason("no acquirer")
+        terms = replace(terms, requested=_requested(request, _tip_minor(request, order, terms), call.keys))
+        await _permit(change, order, session)
+    send_ms = (order.permitted_ms or call.now_ms) + call.settings.grant_seconds * 1000 - call.now_ms
+    if order.state != status.AT_TERMINAL or send_ms <= 0 or not has_acquirer:
+        return _answer(order)
+    if is_first and terms.requested is not None:
+        await payment_terms.request(tx, order, terms.requested, call.now_ms)
+    return _authorization(order, terms, request, is_first=is_first, send_seconds_max=send_ms / 1000)
+
+
+async def _permit(change: Change, order: Order, session: int) -> None:
+    """Take the authorization permit, as the step `authorizing` does. Raises its refusals."""
+    lease = await store.find_lease(change.tx, order.seller_id, order.ulid)
+    if lease is None:
+        raise LEASE_NOT_FOUND.with_reason("never acknowledged")
+    permitted_ms = await permit(change, order, lease, session)
+    if isinstance(permitted_ms, Refusal):
+        raise permitted_ms
+
+
+def _authorization(
+    order: Order, terms: Terms, request: AuthorizeRequest, *, is_first: bool, send_seconds_max: float
+) -> Authorization:
+    method, card = request.payment_method, request.card
+    return Authorization(
+        order,
+        terms,
+        payment_of(order, installments=method.installments, tip_minor=terms.requested_tip_minor),
+        Card(method.id, method.type, card.first_digits, card.last_digits, request.entry_mode),
+        request.blob,
+        is_first,
+        send_seconds_max,
+    )
+
+
+def _tip_minor(request: AuthorizeRequest, order: Order, terms: Terms) -> int:
+    """Return the requested tip. Raises `property_value` for one that the terminal does not offer."""
+    decimals = CURRENCIES[order.currency].decimals
+    tip_minor = minor_units(request.tip_amount or "0", decimals)
+    if tip_minor is None:
+        raise PROPERTY_VALUE.with_reason("tip", f"'$.tip_amount' - must be an amount of {order.currency}")
+    tip_minor_max = terms.tip_minor_max(order.amount_minor)
+    if tip_minor > tip_minor_max:
+        rule = f"must be at most {decimal_string(tip_minor_max, decimals)}, the largest tip that the terminal offers"
+        raise PROPERTY_VALUE.with_reason("tip", f"'$.tip_amount' - {rule}")
+    return tip_minor
+
+
+def _requested(request: AuthorizeRequest, tip_minor: int, keys: Keys) -> Requested:
+    card = {**request.card.model_dump(), "entry_mode": request.entry_mode}
+    return Requested(
+        _digest(request, keys, keys.active),
+        keys.active,
+        tip_minor,
+        request.payment_method.model_dump_json(),
+        msgspec.json.encode(card).decode(),
+    )
+
+
+def _is_same(request: AuthorizeRequest, requested: Requested, keys: Keys) -> bool:
+    return hmac.compare_digest(_digest(request, keys, requested.key_version), requested.digest)
+
+
+def _digest(request: AuthorizeRequest, keys: Keys, key_version: int) -> bytes:
+    """Return a keyed digest of the content: the encrypted data can't be found by trial."""
+    content = request.model_dump(exclude={"boot_id"}, exclude_none=True)
+    return keys.derive(key_version, "authorization", msgspec.json.encode(content, order="sorted"))
+
+
+def _answer(order: Order) -> Answer | Refusal:
+    """Return the outcome as the order has it."""
+    shown = order_body(order).order
+    if order.paid_ms is not None:
+        codes = order.authorization_code, order.reference_id
+        return Answer(200, AuthorizationAnswer("approved", "accredited", shown, *codes))
+    if order.status == "failed":
+        return Answer(200, AuthorizationAnswer("declined", order.payment_status_detail, shown))
+    if order.status == "canceled":
+        return ended(order)
+    return Answer(200, AuthorizationAnswer("unknown", order.payment_status_detail, shown))

@@ -1,0 +1,87 @@
+"""The terms of an order's payment: the tips that its terminal offers, and the authorization that the service requested.
+
+A terminal of kind `terminal` asks its acquirer itself, so only the approval says whether the buyer gave a tip. For a
+terminal of kind `service` the service asks the acquirer, and what it requested is stored before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import msgspec
+
+from paydesk.orders.order import Order
+from paydesk.storage.database import Transaction
+from paydesk.terminals.schemas import Kind
+
+# An order outlives its terminal, so the terminal may be missing.
+FIND = """
+SELECT t.kind, t.tip_percentages, a.digest, a.key_version, a.tip_minor, a.payment_method, a.card FROM orders o
+  LEFT JOIN terminals t ON t.seller_id = o.seller_id AND t.terminal_id = o.terminal_id
+  LEFT JOIN lease_authorizations a ON a.seller_id = o.seller_id AND a.lease_id = $3
+ WHERE o.seller_id = $1 AND o.order_id = $2"""
+
+REQUEST = """
+INSERT INTO lease_authorizations (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The authorization that the service requested for a lease; `payment_method` and `card` are JSON.
+
+    `digest` is keyed, and of the terminal's request without its session.
+    """
+
+    digest: bytes
+    key_version: int
+    tip_minor: int
+    payment_method: str
+    card: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of one order's payment. `requested`: None if the service requested no authorization."""
+
+    kind: Kind = "terminal"
+    tip_percentages: tuple[int, ...] = ()
+    requested: Requested | None = None
+
+    @property
+    def requested_tip_minor(self) -> int:
+        """Return the tip in the requested authorization; 0 without one."""
+        return self.requested.tip_minor if self.requested is not None else 0
+
+    def tip_minor_max(self, amount_minor: int) -> int:
+        """Return the largest tip that the terminal offers for the amount, rounded up to a minor unit."""
+        return -(-amount_minor * max(self.tip_percentages, default=0) // 100)
+
+    def tip_of(self, order: Order, approved_minor: int) -> int | None:
+        """Return the tip in an approved amount; None if the amount is not one that the order allows."""
+        tip_minor = approved_minor - order.amount_minor
+        if self.requested is not None:
+            return tip_minor if tip_minor == self.requested.tip_minor else None
+        return tip_minor if 0 <= tip_minor <= self.tip_minor_max(order.amount_minor) else None
+
+
+async def find(tx: Transaction, order: Order) -> Terms:
+    """Return the terms of the order's payment."""
+    row = await tx.one(FIND, order.seller_id, order.order_id, order.ulid)
+    assert row is not None, "orders are never deleted"
+    kind, percentages, digest, *requested = row
+    return Terms(
+        kind or "terminal",
+        tuple(percentages_of(percentages)),
+        None if digest is None else Requested(bytes(digest), *requested),
+    )
+
+
+async def request(tx: Transaction, order: Order, requested: Requested, now_ms: int) -> None:
+    """Insert the authorization that is about to be requested. The order's row is locked and has none."""
+    await tx.run(REQUEST, order.seller_id, order.ulid, *astuple(requested), now_ms)
+
+
+def percentages_of(tip_percentages: str | None) -> list[int]:
+    """Return the percentages in a terminal's column `tip_percentages`."""
+    return msgspec.json.decode(tip_percentages, type=list[int]) if tip_percentages else []

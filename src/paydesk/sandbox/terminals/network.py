@@ -1,0 +1,131 @@
+"""A flaky network between a virtual terminal and the service: messages are lost, doubled, late or reordered.
+
+A message is a request or its answer. What becomes of each is drawn from a seed, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paydesk.sandbox.terminals.client import Reply
+
+REQUEST_FAULTS = ("lost", "doubled", "late", "reordered")
+ANSWER_FAULTS = ("lost", "late", "reordered")
+"""HTTP has one answer to a request, so that none can come twice."""
+SECONDS_MAX = 2.0
+"""How late a message is at most, and how long one waits at most to be overtaken."""
+OVERTAKING_SECONDS = 0.05
+"""The time that the other message has for its way."""
+
+Send = Callable[[], Awaitable["Reply"]]
+
+
+class MessageLost(Exception):
+    """The request or its answer was lost; the request may or may not have been processed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of a message: a fault, or none; its number of seconds; of two answers, whether the second counts."""
+
+    fault: str
+    seconds: float
+    second_counts: bool
+
+
+class FlakyNetwork:
+    """The network of one terminal. Without a seed its faults are random; `counts` has their number by name."""
+
+    def __init__(self, probability: float, seed: str | None, counts: Counter[str]) -> None:
+        self.probability, self._counts = probability, counts
+        self._chance = random.Random(seed)  # noqa: S311 - no secret
+        self._passing = asyncio.Event()
+        self._under_way: set[asyncio.Task[Any]] = set()
+
+    def draw(self, faults: tuple[str, ...]) -> Fate:
+        """Return the fate of the next message. Each takes four random numbers, whatever becomes of it."""
+        is_hit = self._chance.random() < self.probability
+        fault = faults[int(self._chance.random() * len(faults))]
+        seconds, second_counts = self._chance.random() * SECONDS_MAX, self._chance.random() < 0.5
+        return Fate(fault if is_hit else "", seconds, second_counts)
+
+    async def exchange(self, send: Send) -> Reply:
+        """Send a request, and return the answer. Raises `MessageLost`, and what `send` raises."""
+        request, answer = self.draw(REQUEST_FAULTS), self.draw(ANSWER_FAULTS)
+        reply = await self._send(send, request)
+        await self._pass(answer)
+        return reply
+
+    async def close(self) -> None:
+        """Drop the messages that are under way."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _send(self, send: Send, fate: Fate) -> Reply:
+        if fate.fault == "reordered":
+            # The terminal gives up waiting, and a later message arrives before this one.
+            self._count(fate)
+            self._in_background(self._send_overtaken(send))
+            await asyncio.sleep(fate.seconds)
+            raise MessageLost("the request was overtaken by a later one")
+        if fate.fault != "doubled":
+            await self._pass(fate)
+            return await self._sent(send)
+        self._count(fate)
+        first, second = self._in_background(self._sent(send)), self._in_background(self._sent(send))
+        counting, other = (second, first) if fate.second_counts else (first, second)
+        try:
+            return await asyncio.shield(counting)
+        except asyncio.CancelledError:
+            counting.cancel()
+            other.cancel()
+            raise
+
+    async def _sent(self, send: Send) -> Reply:
+        passing, self._passing = self._passing, asyncio.Event()
+        passing.set()
+        return await send()
+
+    async def _send_overtaken(self, send: Send) -> Reply:
+        await self._be_overtaken()
+        return await send()
+
+    async def _pass(self, fate: Fate) -> None:
+        """Return when the message arrives. Raises `MessageLost`."""
+        if not fate.fault:
+            return
+        self._count(fate)
+        if fate.fault == "reordered":
+            await self._be_overtaken()
+        else:
+            await asyncio.sleep(fate.seconds)
+        if fate.fault == "lost":
+            raise MessageLost("a message was lost")
+
+    async def _be_overtaken(self) -> None:
+        """Wait until another message was sent, at most `SECONDS_MAX`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._passing.wait(), SECONDS_MAX)
+        await asyncio.sleep(OVERTAKING_SECONDS)
+
+    def _count(self, fate: Fate) -> None:
+        self._counts[fate.fault] += 1
+
+    def _in_background(self, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Reply]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # Retrieved: of an answer that does not count, the exception does not count either.

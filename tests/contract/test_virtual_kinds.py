@@ -1,0 +1,87 @@
+"""Virtual terminals of kind `service`, as in `paydesk serve`, and virtual terminals that give tips."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from authorize_scene import is_consistent, ledger, rows, service_terminal
+from paydesk.sandbox.terminals import journal as journals
+from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.storage.database import Database
+from paydesk.terminals.schemas import Kind
+from service import Service, running
+
+FINAL = ("processed", "failed", "canceled")
+
+
+@pytest.fixture
+async def service(database: Database) -> AsyncIterator[Service]:
+    """A running service with its workers, and without the operations of development."""
+    async with running(database) as service:
+        yield service
+
+
+@pytest.fixture
+async def fleet(service: Service, tmp_path: Path) -> AsyncIterator[Fleet]:
+    """An empty fleet of virtual terminals."""
+    fleet = Fleet(service.base_url, tmp_path / "terminals")
+    await fleet.start()
+    yield fleet
+    await fleet.stop()
+
+
+async def _played(service: Service, fleet: Fleet, script: str, kind: Kind, **fields: Any) -> dict[str, Any]:
+    """Return the order after a virtual terminal of the kind has played the script with it."""
+    terminal = await service_terminal(service, tips=(5, 10), kind=kind)
+    await fleet.add(terminal.id, terminal.token, script, kind=kind)
+    order_id = (await service.create(terminal, **fields)).body["id"]
+    async with asyncio.timeout(15):
+        while True:
+            order = await service.get(order_id)
+            if order["status"] in FINAL:
+                return order
+            await asyncio.sleep(0.02)
+
+
+async def test_the_service_authorizes_for_the_terminal(service: Service, fleet: Fleet, tmp_path: Path) -> None:
+    """The order is paid, its result is accepted, and the journal, which keeps the kind, is empty afterwards."""
+    order = await _played(service, fleet, "approve:0s", "service")
+    assert order["status"] == "processed"
+    assert await rows(service, "SELECT tip_minor FROM lease_authorizations") == [(0,)]
+    async with asyncio.timeout(5):
+        while await rows(service, "SELECT verdict, answer_status FROM results") != [("finished", 200)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    (path,) = (tmp_path / "terminals").glob("*.json")
+    journal = journals.read(path)
+    assert journal is not None
+    assert journal.kind == "service"
+    await is_consistent(service)
+
+
+@pytest.mark.parametrize("kind", ["service", "terminal"])
+async def test_a_decline_or_a_tip(database: Database, tmp_path: Path, kind: Kind) -> None:
+    """Of both kinds; one that asks the acquirer itself needs the simulated one of development."""
+    async with running(database, development=True) as service:
+        fleet = Fleet(service.base_url, tmp_path / "fleet")
+        await fleet.start()
+        declined = await _played(service, fleet, "decline:card_disabled:0s", kind)
+        paid = await _played(service, fleet, "approve:tip=10:0s", kind, amount="24.91")
+        await fleet.stop()
+        assert declined["transactions"]["payments"][0]["status_detail"] == "card_disabled"
+        (payment,) = paid["transactions"]["payments"]
+        assert (payment["paid_amount"], payment["tip_amount"]) == ("27.41", "2.50")
+        assert sorted(row[1:3] for row in await ledger(service)) == [(2490, "declined"), (2741, "approved")]
+        await is_consistent(service)
+
+
+async def test_a_lost_answer_is_inquired(service: Service, fleet: Fleet) -> None:
+    """The terminal reports that it knows no outcome; the inquiry finds the payment."""
+    order = await _played(service, fleet, "no_answer:0s", "service")
+    assert order["status"] == "processed"
+    assert await rows(service, "SELECT outcome FROM inquiries") == [("approved",)]
+    await is_consistent(service)

@@ -1,0 +1,22 @@
+"""Virtual terminals and their service are killed under load: each takes an order again within 5 s."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from faults.reboots import TERMINALS, reboot_often
+
+
+@pytest.mark.sqlite_alone
+@pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.slow)])
+async def test_no_terminal_is_held_after_a_reboot(
+    times: int, database_url: str, tmp_path: Path, chance: random.Random
+) -> None:
+    """What is not free says what it waits for; nothing is charged twice."""
+    done = await reboot_often(times, database_url, tmp_path, chance)
+    assert done.findings == []
+    assert len(done.taken_seconds) == TERMINALS
+    assert done.processed > 0

@@ -1,0 +1,88 @@
+"""Mutants of authorizations that the service requests, and of tips."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+RACES = "tests/races/test_authorize_races.py"
+TIPS = "tests/contract/test_device_tips.py"
+ONCE = "The service charges once for a terminal of kind `service`"
+TIP = "A tip is one that the terminal offered"
+
+AUTHORIZE_MUTANTS = (
+    Mutant(
+        ONCE,
+        "A repeated request does not join the call that runs on the node",
+        "device/authorizations.py",
+        "        task = self._running.get(order_id)\n",
+        "        task = None\n",
+        RACES,
+        "join_one_call and sqlite",
+    ),
+    Mutant(
+        ONCE,
+        "The acquirer is asked under a key of each request",
+        "device/authorizing.py",
+        "        payment_of(order, installments=method.installments, tip_minor=terms.requested_tip_minor),\n",
+        '        replace(payment_of(order, tip_minor=terms.requested_tip_minor), payment_id=f"PAY{id(request)}"),\n',
+        RACES,
+        "two_nodes and postgres",
+    ),
+    Mutant(
+        ONCE,
+        "An authorization needs no permit",
+        "device/authorizing.py",
+        "    if isinstance(permitted_ms, Refusal):\n        raise permitted_ms\n",
+        "    del permitted_ms\n",
+        RACES,
+        "cancel_exclude and sqlite",
+    ),
+    Mutant(
+        ONCE,
+        "A call ends when its client disconnects",
+        "device/authorizing.py",
+        "    await asyncio.wait((task,))\n",
+        "    while not task.done():\n"
+        "        await asyncio.wait((task,), timeout=0.01)\n"
+        "        if call.disconnected is not None and call.disconnected():\n"
+        "            task.cancel()\n",
+        RACES,
+        "disconnects and sqlite",
+    ),
+    Mutant(
+        "An approved payment is never lost: processed, or reversed",
+        "An approval of a call whose order has ended otherwise is ignored",
+        "device/authorizations.py",
+        "            await outcomes.reverse_late_approval(change, order, outcome)\n",
+        "            pass\n",
+        RACES,
+        "terminals_decline and True and sqlite",
+    ),
+    Mutant(
+        "An approved payment is never lost: processed, or reversed",
+        "A repeat that was not sent fails the order, though an earlier request may have been sent",
+        "device/authorizations.py",
+        "    if isinstance(outcome, NotSent) and authorization.is_first and situation",
+        "    if isinstance(outcome, NotSent) and situation",
+        "tests/contract/test_device_authorize.py",
+        "repeat_that_was_not_sent and sqlite",
+    ),
+    Mutant(
+        TIP,
+        "An inquiry does not know the tip that the service requested",
+        "payments/terms.py",
+        "        if self.requested is not None:\n            return tip_minor if",
+        "        if self.requested is not None and False:\n            return tip_minor if",
+        TIPS,
+        "unanswered_tip and sqlite",
+    ),
+    Mutant(
+        TIP,
+        "Any tip is accepted",
+        "payments/terms.py",
+        "return tip_minor if 0 <= tip_minor <= self.tip_minor_max(order.amount_minor) else None",
+        "return tip_minor if 0 <= tip_minor else None",
+        TIPS,
+        "not_offered and sqlite",
+    ),
+)
