@@ -20,17 +20,20 @@ Kind = Literal[
     "ack",
     "progress",
     "authorizing",
+    "authorize",
     "cancel-result",
     "result",
     "charge",
     "other",
 ]
-IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "cancel-result")
+IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "authorize", "cancel-result")
 """The calls that need the terminal's newest session."""
+PERMITS: tuple[Kind, ...] = ("authorizing", "authorize")
+"""The calls that take the permit; a terminal of kind `service` may do without the first one."""
 
 EXCHANGES_MAX, BYTES_MAX = 50_000, 50_000_000
 
-_LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|cancel-result|results)(?:/([^/]+))?")
+_LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|authorize|cancel-result|results)(?:/([^/]+))?")
 _NAMES: dict[str, Kind] = {
     "/device/v1/pairings": "pairing",
     "/device/v1/pairings/token": "pairing-token",
@@ -64,6 +67,11 @@ class Exchange:
     """The JSON object that the terminal got."""
     served: int | None = None
     """The status that the service answered; None: the request did not reach the service."""
+
+    @property
+    def charges(self) -> bool:
+        """Whether it charges the payment: a call to the acquirer, or one that has the service call it."""
+        return self.kind == "charge" or (self.kind == "authorize" and self.served == 200)
 
     @property
     def code(self) -> str:
@@ -144,5 +152,5 @@ def _classified(path: str, body: Any) -> tuple[Kind, str, str]:
         return "result", lease_id.upper(), (result_id or "").lower()
     if name == "progress" and isinstance(body, dict) and body.get("step") == "authorizing":
         return "authorizing", lease_id.upper(), ""
-    kinds: dict[str, Kind] = {"ack": "ack", "progress": "progress", "cancel-result": "cancel-result"}
+    kinds: dict[str, Kind] = {one: one for one in ("ack", "progress", "authorize", "cancel-result")}
     return kinds[name], lease_id.upper(), ""
