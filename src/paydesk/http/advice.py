@@ -87,9 +87,6 @@ ADVICE = {
     "order_granted": "Wait for the result: the payment may already have been sent to the acquirer.",
     "order_finished": "Stop reporting: the result is recorded.",
     "result_conflict": "Stop reporting: the result is recorded, and an inquiry asks the acquirer for the outcome.",
-    "not_a_service_terminal": "Request the permit with the step `authorizing`, and send the payment to your acquirer.",
-    "acquirer_not_configured": "Set `acquirer`, or pair the terminal with kind `terminal`.",
-    "authorization_conflict": "Repeat the first request unchanged to get its outcome.",
     # Operators
     "reversal_not_found": "Use an id from `GET /operator/v1/reversals`.",
     "cannot_resolve_reversal": "Read `details`: it has the reason, or the time from which an operator may resolve it.",
