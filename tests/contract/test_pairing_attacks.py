@@ -123,6 +123,7 @@ async def test_flood_is_refused_at_the_bound(database: Database) -> None:
         assert Counter(reply.status for reply in replies) == {201: 50, 429: 10}
         assert replies[-1].headers["Retry-After"] == "30"
         clock.advance(301_000)
+        await asyncio.sleep(pairing_rates.FULL_SECONDS)
         await ask_to_pair(service)
         assert await service.scene.value(OPEN) == 51 - pairing_store.DELETED_MAX
         for _ in range(3):
