@@ -91,5 +91,5 @@ async def _unused_token(call: Call, pairing: Pairing) -> str:
     if is_unused is None:
         raise KeyMissing(version, f"this node's server key of version {version} is not the one of the device token")
     if not is_unused:
-        raise EXPIRED_TOKEN.with_reason("device token used or revoked", credential_was_valid=True)
+        raise EXPIRED_TOKEN.with_reason("device token used or revoked")
     return derived
