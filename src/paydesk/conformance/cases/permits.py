@@ -31,8 +31,6 @@ async def _offer_repeated(kit: Kit) -> None:
         await _deliver(kit, offer)
         gate.open()
         await kit.paid(order)
-    # The answer to `authorize` ends an order before the result is reported.
-    await kit.log.until(partial(kit.approvals, order), kit.patience.quiet_seconds)
     since = kit.mark
     await _deliver(kit, offer)
     await kit.unpaid(order, since=since)
@@ -117,9 +115,12 @@ async def _charge_answer_lost(kit: Kit) -> None:
         raise NotApplicable("The terminal uses an acquirer of its own.")
     with kit.wire.on(charge, do=refuse(503), times=1), kit.wire.on(charge, do=lose, times=1):
         order = await kit.place()
-        await kit.need(charge, order, answered=False)
+        await kit.need(charge, order)
+        calls = partial(kit.log.find, charge, lease_id=order.lease_id)
+        if not await kit.log.until(lambda: any(each.status == 200 for each in calls()), kit.patience.seconds):
+            raise Failed(f"It did not repeat the call within {kit.patience.seconds:g} s.")
         await kit.paid(order)
-    contents = [each.content for each in kit.log.find(charge, lease_id=order.lease_id)]
+    contents = [each.content for each in calls()]
     if any(content != contents[0] for content in contents):
         raise Failed("It repeated the call with another content.")
 
