@@ -71,19 +71,26 @@ def test_a_possibly_charged_order_is_never_resumed(progress: Progress) -> None:
 )
 def test_verdict_if_the_acquirer_was_certainly_not_called(state: OrderState, verdict: tuple[str, str]) -> None:
     """The order goes on or ends at once: there is nothing to inquire about."""
-    assert judge("authorizing", state, has_result=False, is_unsent=True) == verdict
+    assert judge("authorizing", state, has_result=False, sent=False) == verdict
 
 
 @pytest.mark.parametrize("state", AFTER_PERMIT)
 @pytest.mark.parametrize("step", ["", "offered", "acknowledged", "authorizing"])
 def test_after_the_permit_the_last_step_does_not_matter(step: str, state: OrderState) -> None:
     """A terminal may be killed before it journals the permit."""
-    assert judge(step, state, has_result=False, is_unsent=True) == TABLE["unsent", state]
+    assert judge(step, state, has_result=False, sent=False) == TABLE["unsent", state]
+
+
+@pytest.mark.parametrize("state", get_args(OrderState))
+@pytest.mark.parametrize("step", ["", "offered", "acknowledged", "authorizing"])
+def test_what_was_sent_may_be_charged_whatever_the_last_step(step: str, state: OrderState) -> None:
+    """It is never resumed."""
+    assert judge(step, state, has_result=False, sent=True) == TABLE["authorizing", state]
 
 
 def test_an_acknowledged_order_is_resumed() -> None:
     """Before the terminal requests the permit nothing is sent in any case."""
-    assert judge("acknowledged", "open", has_result=False, is_unsent=True) == ("resume", "re_lease")
+    assert judge("acknowledged", "open", has_result=False, sent=False) == ("resume", "re_lease")
 
 
 def test_steps_after_authorizing_count_as_authorizing() -> None:

@@ -72,7 +72,7 @@ def resolve_order(
     outcome: Annotated[str, typer.Option(help="approved or declined.")],
     reason: Reason,
 ) -> Answer:
-    """Set the outcome of an order that has been at `check_on_terminal` for at least ten minutes."""
+    """Set the outcome of an order that has been at `check_on_terminal` for at least three minutes."""
     path = f"/operator/v1/orders/{segment(order_id)}/resolve"
     return service.post(path, {"outcome": outcome, "reason": reason})
 
@@ -91,6 +91,6 @@ def resolve_reversal(
     ],
     reason: Reason,
 ) -> Answer:
-    """Set the outcome of a reversal that the acquirer has not confirmed ten minutes after the late approval."""
+    """Set the outcome of a reversal that the acquirer has not confirmed three minutes after the late approval."""
     path = f"/operator/v1/reversals/{segment(reversal_id)}/resolve"
     return service.post(path, {"outcome": outcome, "reason": reason})

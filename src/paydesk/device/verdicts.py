@@ -13,7 +13,8 @@ Effect = Literal["none", "re_lease", "cancel", "inquire", "fail"]
 `check_on_terminal` and inquire at the acquirer · fail it, because nothing was charged."""
 
 Progress = Literal["offered", "acknowledged", "unsent", "authorizing"]
-"""How far the terminal came. `unsent`: the permit was requested or granted, and the acquirer was never called."""
+"""How far the terminal came. `unsent`: the permit was requested or granted, and the acquirer was never called;
+`authorizing`: it may have been."""
 
 OrderState = Literal["ended", "created", "open", "canceling", "overdue", "permitted", "lapsed", "unknown"]
 """The order's state: final, detached or not found · created · at_terminal before authorization is permitted: in time,
@@ -63,20 +64,20 @@ def state_of(order: Order | None, now_ms: int, permit_seconds: int) -> OrderStat
     return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"
 
 
-def progress_of(last_step: str, state: OrderState, *, is_unsent: bool = False) -> Progress:
-    """Return the progress that a journal entry stands for. `is_unsent`: the acquirer was certainly not called.
+def progress_of(last_step: str, state: OrderState, *, sent: bool | None = None) -> Progress:
+    """Return the progress that a journal entry stands for. `sent`: whether the acquirer was called, None if unknown.
 
-    A terminal may be killed before it journals the permit, so once that is granted `is_unsent` decides, not the step.
+    A terminal may be killed before it journals the permit, so once that is granted `sent` decides, not the step.
     """
-    if is_unsent and (last_step in _AFTER_AUTHORIZING or state in AFTER_PERMIT):
+    if sent or (sent is None and last_step in _AFTER_AUTHORIZING):
+        return "authorizing"
+    if last_step in _AFTER_AUTHORIZING or (sent is False and state in AFTER_PERMIT):
         return "unsent"
-    if last_step in ("", "none", "offered"):
-        return "offered"
-    return "authorizing" if last_step in _AFTER_AUTHORIZING else "acknowledged"
+    return "offered" if last_step in ("", "none", "offered") else "acknowledged"
 
 
-def judge(last_step: str, state: OrderState, *, has_result: bool, is_unsent: bool = False) -> tuple[Verdict, Effect]:
+def judge(last_step: str, state: OrderState, *, has_result: bool, sent: bool | None = None) -> tuple[Verdict, Effect]:
     """Return the verdict on a journal entry and its effect on the order."""
     if has_result:
         return "report", "none"
-    return TABLE[progress_of(last_step, state, is_unsent=is_unsent), state]
+    return TABLE[progress_of(last_step, state, sent=sent), state]
