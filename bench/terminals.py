@@ -1,9 +1,10 @@
 """`python -m bench.terminals`: measure what waiting terminals cost a node, and how soon an order is offered.
 
-All terminals wait with a long poll. First nothing else happens for a minute: the CPU time of the node, its statements
-to the database, and its memory for each terminal. Then orders are sent at a fixed rate regardless of earlier ones, each
-for another terminal: the time from the moment at which an order was due to be created until the poll returns it. At
-last virtual terminals take the sessions over in a process of their own: the memory of each.
+All terminals wait with a long poll, begun one after another, so that not all end at once. First nothing else happens for
+a minute: the CPU time of the node, its statements to the database, and its memory for each terminal. Then orders are
+sent at a fixed rate regardless of earlier ones, each for another terminal: the time from the moment at which an order
+was due to be created until the poll returns it. At last virtual terminals take the sessions over in a process of their
+own: the memory of each.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ class Measured:
             polls = await self._wait(group, self.idle[:WARM_TERMINALS])
             before_mb = await self._settled_mb()
             self._console.print(f"connecting {len(self.idle):,} terminals …")
-            polls += await self._wait(group, self.idle[WARM_TERMINALS:])
+            pause = self._arguments.poll_seconds / max(len(self.idle), 1)
+            polls += await self._wait(group, self.idle[WARM_TERMINALS:], pause)
             after_mb = await self._settled_mb()
             figures = {
                 "memory of the node for a waiting terminal": _kb(after_mb - before_mb, len(self.idle) - WARM_TERMINALS)
@@ -165,20 +167,23 @@ class Measured:
             "  max": f"{times[-1]:.1f} ms",
         }
 
-    async def _wait(self, group: asyncio.TaskGroup, devices: list[dict[str, str]]) -> list[asyncio.Task[None]]:
-        """Let the terminals wait, and return their tasks once all do."""
-        at_once = asyncio.Semaphore(CONNECTING_AT_ONCE)
+    async def _wait(
+        self, group: asyncio.TaskGroup, devices: list[dict[str, str]], pause: float = 0
+    ) -> list[asyncio.Task[None]]:
+        """Let the terminals wait, the pause apart, and return their tasks once all do."""
+        tasks = []
         expected = len(self._waiting) + len(devices)
-        tasks = [group.create_task(self._poll(device, at_once)) for device in devices]
+        for device in devices:
+            tasks.append(group.create_task(self._poll(device)))
+            await asyncio.sleep(pause)
         while len(self._waiting) < expected:  # noqa: ASYNC110 - all tasks together have no event
             await asyncio.sleep(0.05)
         return tasks
 
-    async def _poll(self, device: dict[str, str], at_once: asyncio.Semaphore) -> None:
+    async def _poll(self, device: dict[str, str]) -> None:
         """Wait with one poll after another; the first is answered with the mode."""
-        async with at_once:
-            client = await connect(self._port)
-            await self._ask(client, device)
+        client = await connect(self._port)
+        await self._ask(client, device)
         self._waiting.add(id(device))
         try:
             while True:

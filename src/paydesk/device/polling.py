@@ -55,7 +55,10 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds:
             left = deadline - loop.time()
             if left <= 0 or signals.stopping:
                 return Answer(204)
-            await waiter.wait(left if resend_seconds is None else min(left, resend_seconds))
+            pause = left if resend_seconds is None else min(left, resend_seconds)
+            if not await waiter.wait(pause) and pause == left:
+                # Nothing happened. The next poll begins with the same query, so that none is needed here.
+                return Answer(204)
 
 
 async def _query(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool) -> tuple[int, PollState]:
