@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import short_and_long
+from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
 
@@ -136,6 +137,29 @@ async def test_pays_one_order_after_another(client: Client) -> None:
             assert order["transactions"]["payments"][0]["card"]["last_digits"] == "5682"
     assert client.journal() == []
     assert await client.charges() == 3
+
+
+async def test_pairs_itself(client: Client) -> None:
+    """It shows a code until an operator approves it, and keeps the token in its journal."""
+    service = client.service
+    operator = credentials.new_token()
+    now_ms = service.clock.now_ms()
+    await service.database.write(lambda tx: credentials.add_operator(tx, operator, "anna", "owner", now_ms))
+    client.path.unlink()
+    async with client.run() as process:
+        assert process.stdout is not None
+        printed = await asyncio.wait_for(process.stdout.readline(), SECONDS_MAX)
+        code = printed.decode().removeprefix("pairing code ").strip()
+        body = {"seller_id": service.seller_id, "live_mode": False}
+        path = f"/operator/v1/pairings/{code}"
+        paired = await service.request("POST", path, body, token=operator.reveal(), key=None)
+        assert paired.status == 201
+        client.terminal = Terminal("EXAMPLE__4711", "")
+        mode = {"terminals": [{"id": client.terminal.id, "operating_mode": "PDV"}]}
+        assert (await service.request("PATCH", "/terminals/v1/setup", mode)).status == 200
+        await client.until(await client.order(), "accredited")
+    assert json.loads(client.path.read_text())["token"].startswith("PDT-")
+    assert client.path.stat().st_mode & 0o777 == 0o600
 
 
 async def test_declined_card(client: Client) -> None:

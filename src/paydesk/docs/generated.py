@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import OPERATIONS
-from paydesk.docs import error_codes, lifecycles, recovery, settings, simulator
+from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator
 from paydesk.http import openapi
 from paydesk.http.retired import DESCRIBED
 
@@ -28,8 +28,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "order-lifecycle.md": lifecycles.page_of_orders,
     "settings.md": settings.page_of_settings,
     "simulator.md": simulator.page_of_simulator,
-    "terminal-payment.svg": recovery.payment,
-    "terminal-recovery.svg": recovery.verdicts,
+    "terminal-payment.svg": pictures.payment,
+    "terminal-recovery.svg": pictures.verdicts,
     "token-lifecycle.md": lifecycles.page_of_tokens,
 }
 

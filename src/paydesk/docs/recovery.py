@@ -1,149 +1,108 @@
-"""The pictures of "Build a terminal": a payment with its journal, and the verdicts after a restart, from their table.
-
-They are as narrow as a phone's page, so that their text can be read there, and follow the page's light or dark scheme.
-"""
+"""Generate the page about restarted terminals from the table of verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
-from xml.sax.saxutils import escape
+from itertools import groupby
 
 from paydesk.device.verdicts import TABLE, Effect, OrderState, Progress, Verdict
+from paydesk.docs.markdown import page, table
 
-_WIDTH = 588
-_COLORS: dict[Verdict, str] = {
-    "resume": "#157a5a",
-    "forget": "#59636e",
-    "abort": "#a85a00",
-    "report": "#1f5fbf",
-    "hold": "#b3362b",
-}
-_STYLE = """
-text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-.title { font-weight: 600 }
-.small { font-size: 12px; fill: #59636e }
-.code { font: 12px ui-monospace, monospace; fill: #59636e }
-.verdict { font-weight: 600; fill: #fff }
-.effect { font-size: 11px; fill: #fff }
-.line { stroke: #59636e; stroke-width: 2 }
-.cut { stroke: #b3362b; stroke-width: 2; stroke-dasharray: 6 4 }
-.warning { font-weight: 600; fill: #b3362b }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .small, .code { fill: #9da7b1 } .verdict, .effect { fill: #fff }
-  .line { stroke: #9da7b1 } .cut { stroke: #ff8a7d } .warning { fill: #ff8a7d }
-}
-"""
+_HEAD = """\
+# When a terminal restarts
 
-_PROGRESS: dict[Progress, tuple[str, str]] = {
-    "offered": ("offered", ""),
-    "acknowledged": ("acknowledged", "or a later step"),
-    "unsent": ("authorizing", "sent: false"),
-    "authorizing": ("authorizing", "sent: true"),
+<!-- Written by `make generate` from `device/verdicts.py`; changes made here are lost. -->
+
+A terminal writes each step of a payment to its journal first. When it starts, it sends the journal with
+`POST /device/v1/hello`: for each lease `last_step`, `sent` and, if there is one, `result`. `sent` says whether the
+terminal has called the acquirer; it becomes `true` in the journal before the call. The answer has a verdict on each
+lease."""
+
+_TAIL = """\
+Once authorization is permitted, `sent: false` is judged by the third column whatever the last step is: the terminal may
+have been killed before it wrote the next one. `sent: true` is always judged by the last column.
+
+`sent: false` counts only if the service does not know better: a result of the lease, or an authorization that the
+service requested for a terminal of kind `service`, shows that the acquirer was called.
+
+A live order that is missing from the journal is offered again before the permit, and gets `hold` afterwards."""
+
+PROGRESS: dict[Progress, str] = {
+    "offered": "the order was offered",
+    "acknowledged": "the order was acknowledged",
+    "unsent": "the permit was requested, `sent` is `false`",
+    "authorizing": "the permit was requested, `sent` is `true` or missing",
 }
-_STATES: dict[OrderState, tuple[str, str]] = {
-    "created": ("created", "is offered again"),
-    "open": ("at_terminal", "in time"),
-    "canceling": ("at_terminal", "cancel requested"),
-    "overdue": ("at_terminal", "expired"),
-    "permitted": ("permit granted", "in time"),
-    "lapsed": ("permit granted", "expired or canceling"),
-    "unknown": ("check_on_terminal", "inquiry"),
-    "ended": ("ended", "or another's order"),
+STATES: dict[OrderState, str] = {
+    "ended": "has ended",
+    "created": "created",
+    "open": "before the permit, in time",
+    "canceling": "before the permit, cancel requested",
+    "overdue": "before the permit, expired",
+    "permitted": "permitted, permit and order in time, no cancel requested",
+    "lapsed": "permitted, but too late or cancel requested",
+    "unknown": "`check_on_terminal`",
 }
-_EFFECTS: dict[Effect, str] = {
-    "none": "",
+VERDICTS: dict[Verdict, str] = {
+    "forget": "Delete the lease from the journal.",
+    "resume": "Go on: acknowledge again, or if the permit was requested, request it again.",
+    "abort": "Delete the lease. Never call the acquirer for it.",
+    "hold": "If the outcome is in doubt, repeat the call to the acquirer under the same key before `until`; report the"
+    " outcome, or `unknown`.",
+    "report": "Send the result, under the id that is in the journal.",
+}
+EFFECTS: dict[Effect, str] = {
+    "none": "unchanged",
     "re_lease": "goes on",
     "cancel": "canceled",
-    "inquire": "inquiry",
-    "fail": "failed",
+    "inquire": "`check_on_terminal`, and an inquiry",
+    "fail": "failed/`processing_error`",
 }
 
-_STEPS: tuple[tuple[str, str, str, Verdict, str], ...] = (
-    ("The offer arrives", "last_step: offered", "POST …/ack", "resume", "or forget, and offered again"),
-    ("The order is acknowledged", "last_step: acknowledged", "card, PIN", "resume", "abort if it was canceled"),
-    ("The card was presented", "authorizing, sent: false", "POST …/progress", "abort", "nothing was charged"),
-    ("go: true arrives", "", "", "resume", "within the permit, else abort"),
-    ("The permit is in time", "sent: true", "call the acquirer", "hold", "the acquirer has the outcome"),
-    ("The acquirer has answered", "result, result_id", "PUT …/results", "report", "until it is recorded"),
-    ("The result is recorded", "entry deleted", "", "forget", "the order has ended"),
-)
-"""What happens; what is written to the journal then; the call that follows; the verdict after a restart there; why."""
 
-_LINES = {3: "Point of no return: a cancel cannot win any more", 4: "From here on the card may be charged"}
-"""What begins before a step."""
-
-_MEANINGS: Sequence[str] = (
-    "resume: nothing was charged, and the order goes on.",
-    "forget, abort: the terminal has nothing to do for this order.",
-    "report: the result ends the order.",
-    "hold: the card may be charged. The terminal never charges it again.",
-    "inquiry: Paydesk asks the acquirer. The order keeps the terminal until it answers, and at most until",
-    "2 minutes after the permit if the acquirer finds no payment. Other aborted orders end at once.",
-)
-
-
-def payment() -> str:
-    """Return the picture of a payment: its steps, what the journal has, the verdict after a power cut at each."""
-    parts, y = [_text(0, 16, "On the terminal", "title"), _text(368, 16, "After a power cut here", "title")], 36
-    for number, step in enumerate(_STEPS):
-        if number in _LINES:
-            parts += [f'<line class="cut" x1="0" x2="{_WIDTH}" y1="{y + 4}" y2="{y + 4}"/>']
-            parts += [_text(24, y + 24, _LINES[number], "warning")]
-            y += 38
-        parts += _step(step, y, is_last=number == len(_STEPS) - 1)
-        y += 66
-    return _svg(parts, y - 4, "A payment on the terminal, with its journal and what follows after a power cut")
-
-
-def _step(step: tuple[str, str, str, Verdict, str], y: int, *, is_last: bool) -> Iterator[str]:
-    happens, journal, call, verdict, reason = step
-    if not is_last:
-        yield f'<line class="line" x1="7" x2="7" y1="{y + 8}" y2="{y + 66}"/>'
-    yield f'<circle cx="7" cy="{y + 10}" r="6" fill="{_COLORS[verdict]}"/>'
-    yield _text(24, y + 14, happens, "title")
-    if journal:
-        yield _text(24, y + 32, f"journal: {journal}", "code")
-    if call:
-        yield _text(24, y + 49, f"then: {call}", "code")
-    yield from _cell(368, y, 220, verdict, reason)
-
-
-def verdicts() -> str:
-    """Return the picture of the table of verdicts: columns are last steps, rows are states of the order."""
-    columns = [*(_PROGRESS[progress] for progress in get_args(Progress)), ("any step", "with a result")]
-    left, width, height = 128, 90, 44
-    parts = [_text(0, 16, "The order", "title"), _text(left, 16, "Last step in the journal", "title")]
-    for number, (step, further) in enumerate(columns):
-        x = left + number * (width + 2)
-        parts += [_text(x, 38, step, "small"), _text(x, 54, further, "small")]
-    y = 64
-    for state, (name, further) in _STATES.items():
-        parts += [_text(0, y + 18, name, ""), _text(0, y + 34, further, "small")]
-        cells = [TABLE[progress, state] for progress in get_args(Progress)]
-        for number, (verdict, effect) in enumerate([*cells, ("report", "none")]):
-            parts += _cell(left + number * (width + 2), y, width, verdict, _EFFECTS[effect])
-        y += height + 2
-    for number, meaning in enumerate(_MEANINGS):
-        parts += [_text(0, y + 22 + number * 18, meaning, "small")]
-    assert set(_STATES) == set(get_args(OrderState)), "every state of the table has a row"
-    return _svg(
-        parts, y + 22 + len(_MEANINGS) * 18, "The verdict by the last step in the journal and the order's state"
+def page_of_recovery() -> str:
+    """Return docs/recovery.md: the verdicts, their table, and a picture for each row."""
+    return page(
+        _HEAD,
+        table(("Verdict", "What the terminal does"), ((f"`{name}`", text) for name, text in VERDICTS.items())),
+        "## Verdicts",
+        "With a result in the journal the verdict is `report`. Otherwise it depends on how far the terminal came and on"
+        " the state of the order; each cell has the verdict, and what becomes of the order:",
+        table(("Order", *PROGRESS.values()), (_row(state) for state in STATES)),
+        _TAIL,
+        "## As pictures",
+        *(part for group in _groups() for part in _picture(group)),
     )
 
 
-def _cell(x: int, y: int, width: int, verdict: Verdict, effect: str) -> Iterator[str]:
-    yield f'<rect x="{x}" y="{y}" width="{width}" height="44" rx="4" fill="{_COLORS[verdict]}"/>'
-    middle = x + width / 2
-    yield _text(middle, y + (18 if effect else 27), verdict, "verdict", "middle")
-    if effect:
-        yield _text(middle, y + 35, effect, "effect", "middle")
+def _row(state: OrderState) -> tuple[str, ...]:
+    return STATES[state], *(_cell(progress, state) for progress in PROGRESS)
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'
+def _cell(progress: Progress, state: OrderState) -> str:
+    verdict, effect = TABLE[progress, state]
+    return f"`{verdict}`: {EFFECTS[effect]}"
 
 
-def _svg(parts: Sequence[str], height: int, label: str) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" viewBox="0 0 {_WIDTH} {height}" role="img"'
-    return "\n".join((f'{head} aria-label="{escape(label)}">', f"<style>{_STYLE}</style>", *parts, "</svg>", ""))
+def _groups() -> Iterator[list[Progress]]:
+    """Yield the columns of the table; equal ones together."""
+    for _, group in groupby(PROGRESS, lambda progress: [TABLE[progress, state] for state in STATES]):
+        yield list(group)
+
+
+def _picture(group: Sequence[Progress]) -> Iterator[str]:
+    """Yield the heading and the diagram of equal columns: from the states of the order to the verdicts."""
+    text = ", or ".join(PROGRESS[progress] for progress in group)
+    yield f"### {text[0].upper()}{text[1:]}"
+    yield "\n".join(("```mermaid", "flowchart LR", *_arrows(group[0]), "```"))
+
+
+def _arrows(progress: Progress) -> Iterator[str]:
+    for state, text in STATES.items():
+        verdict, effect = TABLE[progress, state]
+        end = f'{verdict}_{effect}(["{verdict}: {_plain(EFFECTS[effect])}"])'
+        yield f'    {state}["{_plain(text)}"] --> {end}'
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
