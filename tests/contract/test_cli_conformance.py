@@ -19,13 +19,14 @@ CONFORMANCE = ("terminals", "conformance")
 FREE = ("--listen", "127.0.0.1:0")
 PROGRAM = """
 import asyncio, os, pathlib, sys
-from paydesk.core.secrets import Secret
-from paydesk.conformance import devices
+from paydesk.sandbox.terminals.fleet import Fleet
 
 async def main(folder):
-    url, token = os.environ["PAYDESK_BASE_URL"], os.environ["PAYDESK_DEVICE_TOKEN"]
-    async with devices.virtual(url, folder, "T__1", Secret(token)):
-        await asyncio.Event().wait()
+    fleet = Fleet(os.environ["PAYDESK_BASE_URL"], folder)
+    await fleet.start()
+    if not fleet.terminals():
+        await fleet.add("T__1", os.environ["PAYDESK_DEVICE_TOKEN"], "approve:0.2s")
+    await asyncio.Event().wait()
 
 asyncio.run(main(pathlib.Path(sys.argv[1])))
 """

@@ -184,7 +184,7 @@ def test_script_file_flaky_and_kept_journals(folder: Path, tmp_path: Path) -> No
         assert shop.pay(first["id"]) == "processed"
         running.end()
     assert [one["id"] for one in shop.simulated()] == [first["id"], second["id"]]
-    with simulation(folder, *options, "--script", "flaky:0.3:lunch", "--seed", "1") as running:
+    with simulation(folder, *options, "--script", "flaky:0.15:lunch", "--seed", "1") as running:
         assert "2 terminals continue from their journals" in running.said()
         assert [shop.pay(first["id"]) for _ in range(4)] == ["canceled", "processed", "canceled", "processed"]
         totals = running.end()

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from conformance_faults import FAULTS
+from conftest import short_and_long
 from paydesk.conformance import bench, devices, runner
 from paydesk.conformance.bench import Bench
 from paydesk.conformance.cases import permits, restarts, results, sessions
@@ -19,6 +20,7 @@ from paydesk.core.secrets import Secret
 from paydesk.http import server
 
 QUICK = Patience(seconds=8, quiet_seconds=0.6)
+SERVICE_CASES = ("payment", "declined", "charge-answer-lost", "cancel-wins", "restart-charging")
 RULE_CASES = {"no-card-data": "hello"}
 """A case to play for a rule."""
 
@@ -32,9 +34,8 @@ async def opened() -> AsyncIterator[Bench]:
 
 async def _play(opened: Bench, only: Collection[str]) -> dict[str, str]:
     """Play the cases with the virtual terminal; return the reason of each case and rule that did not hold."""
-    kit, terminal_id = opened.kit, opened.kit.shop.terminal_id
-    folder = opened.folder / "journal"
-    async with devices.virtual(opened.base_url, folder, terminal_id, opened.device_token) as restart:
+    kit = opened.kit
+    async with devices.virtual(opened) as restart:
         kit.restart_command = restart
         assert await runner.first_hello(kit, QUICK.seconds)
         outcomes = [outcome async for outcome in runner.play(kit, only)]
@@ -49,6 +50,16 @@ async def test_the_virtual_terminal_passes(opened: Bench, module: object) -> Non
     names = [name for name, case in runner.CASES.items() if case in vars(module).values()]
     assert names
     assert await _play(opened, names) == {}
+
+
+@pytest.mark.parametrize("cases", short_and_long(SERVICE_CASES, tuple(runner.CASES)), ids=len)
+async def test_the_virtual_terminal_of_kind_service_passes(cases: tuple[str, ...]) -> None:
+    """The service asks the acquirer for it."""
+    listener = server.bind("127.0.0.1", 0)
+    async with bench.opened(listener, QUICK, lambda _: None, "service") as opened:
+        assert await _play(opened, cases) == {}
+        assert not any(opened.kit.log.find("charge"))
+        assert any(opened.kit.log.find("authorize"))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -100,7 +111,7 @@ async def test_a_terminal_that_does_not_come_back_is_not_shown(opened: Bench) ->
 
     kit = opened.kit
     kit.patience = Patience(seconds=0.5)
-    async with devices.virtual(opened.base_url, opened.folder, opened.terminal_id, opened.device_token):
+    async with devices.virtual(opened):
         kit.restart_command = restart
         assert await runner.first_hello(kit, QUICK.seconds)
         first = await anext(runner.play(kit, ["restart-idle"]))

@@ -18,8 +18,10 @@ from paydesk.storage.database import Database
 FAILED = status.FAILED["processing_error"]
 ENDED_BY = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"
 AUTHORIZED_BY_SERVICE = """
-INSERT INTO lease_authorizations (seller_id, lease_id, digest, tip_minor, payment_method, card, created_ms)
-VALUES ($1, $2, $3, 0, '{}', '{}', 1)"""
+INSERT INTO lease_authorizations
+       (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms)
+VALUES ($1, $2, $3, 1, 0, '{}', '{}', 1)"""
+SET_SERVICE = "UPDATE terminals SET kind = 'service' WHERE seller_id = $1"
 
 
 @pytest.fixture
@@ -173,6 +175,21 @@ async def test_evidence_of_a_call_to_the_acquirer_outweighs_the_journal(desk: De
     assert await restart(desk, order) == "hold"
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
     assert await inquiries(desk) == 1
+
+
+@pytest.mark.parametrize("sent", [True, False, None])
+@pytest.mark.parametrize("is_asked", [True, False])
+async def test_the_service_knows_what_it_sent_for_a_terminal_of_kind_service(
+    desk: Desk, *, sent: bool | None, is_asked: bool
+) -> None:
+    """Such a terminal never calls the acquirer itself, whatever its journal says."""
+    order = await desk.granted()
+    await desk.database.write(lambda tx: tx.run(SET_SERVICE, order.seller_id))
+    if is_asked:
+        key = order.seller_id, order.ulid, b"digest"
+        await desk.database.write(lambda tx: tx.run(AUTHORIZED_BY_SERVICE, *key))
+    assert await restart(desk, order, sent=sent) == ("hold" if is_asked else "resume")
+    assert await inquiries(desk) == is_asked
 
 
 async def test_a_request_for_the_permit_that_never_arrived(desk: Desk) -> None:

@@ -266,6 +266,21 @@ async def test_what_a_node_remembers_is_bounded(database: Database) -> None:
     assert sightings._seen == {}
 
 
+async def test_a_terminal_that_moved_to_another_seller_is_written_at_once(database: Database) -> None:
+    """It is a new terminal there, however recently it was seen."""
+    desk, monotonic = await open_desk(database), Monotonic()
+    sightings = Sightings(None, monotonic)
+    before = sightings.began(desk.seller_id + 1, desk.terminal_id, monotonic())
+    await sightings.write(database)
+    monotonic.now += 1
+    sightings.began(desk.seller_id, desk.terminal_id, monotonic())
+    sightings.ended(before)
+    assert sightings.is_urgent
+    await sightings.write(database)
+    (shown,) = answered(await desk.handle(handlers.list_terminals))["data"]["terminals"]
+    assert shown["status"] == "online"
+
+
 async def test_a_terminal_is_written_once_in_15_s(database: Database) -> None:
     """However often it polls; at once if it was silent."""
     desk, monotonic = await open_desk(database), Monotonic()

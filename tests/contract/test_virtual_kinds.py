@@ -13,7 +13,7 @@ from authorize_scene import is_consistent, ledger, rows, service_terminal
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.storage.database import Database
-from paydesk.terminals.store import Kind
+from paydesk.terminals.schemas import Kind
 from service import Service, running
 
 FINAL = ("processed", "failed", "canceled")

@@ -133,11 +133,9 @@ async def _many_actions(attempt: Attempt) -> Reply:
 
 @TABLE.way(
     *("application_not_found", "seller_not_found", "secret_not_found", "operator_not_found", "grant_not_found"),
-    "terminal_not_found",
 )
 async def _unknown_id(attempt: Attempt) -> Reply:
     unknown = {"client_id": UNKNOWN_NUMBER, "user_id": UNKNOWN_NUMBER, "operator_id": NO_ID, "secret_id": NO_ID}
-    unknown["terminal_id"] = "NEWLAND_N950__UNKNOWN"
     return await attempt.at(**unknown).send()
 
 

@@ -76,7 +76,7 @@ async def run(
 @contextlib.asynccontextmanager
 async def _terminals(this: Run, nodes: Cluster, everybody: Cast, shop: Shop) -> AsyncIterator[None]:
     """Run the terminals; at the end the network is steady, and they end their orders."""
-    fleet = Fleet(nodes.addresses[0], None, Pace(poll_seconds=25))
+    fleet = Fleet(nodes.addresses[0], None, Pace(poll_seconds=25), this.plan.seed)
     await fleet.start()
     playlist = playlists.parse(shop.playlist)
     waiting = list(enumerate(everybody.terminals))
@@ -87,8 +87,7 @@ async def _terminals(this: Run, nodes: Cluster, everybody: Cast, shop: Shop) -> 
             # Each starts at another place of the list, so that all that is on it happens all the time.
             first = number % len(playlist.parts)
             script = str(Playlist(playlist.parts[first:] + playlist.parts[:first], shop.flaky))
-            chance = f"{this.plan.seed}:{number}"
-            await fleet.add(seed.terminal_id, seed.device_token, script, kind=seed.kind, seed=chance)
+            await fleet.add(seed.terminal_id, seed.device_token, script, kind=seed.kind)
 
     try:
         await asyncio.gather(*(add() for _ in range(AT_ONCE)))

@@ -121,7 +121,7 @@ async def test_terminal_about_to_be_deleted_takes_no_order(service: Service) -> 
 
 @pytest.mark.parametrize("rounds", short_and_long(5, 50))
 async def test_deletion_and_order_exclude_each_other(service: Service, owner: Operator, rounds: int) -> None:
-    """Whoever comes first: there is never a live order of a terminal that is gone."""
+    """Whichever comes first, there is never a live order of a terminal that is gone."""
     for _ in range(rounds):
         terminal = await service.terminal()
         created, deleted = await asyncio.gather(

@@ -169,3 +169,19 @@ def test_the_page_has_every_case_and_rule() -> None:
     rows = [f"| `{name}` | {section} | {must[0].lower()}{must[1:].rstrip('.')} |" for name, section, must in listed]
     page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text().splitlines()
     assert [line for line in page if line.startswith("| `") and line.count("|") == 4] == rows
+
+
+def test_a_uuid_is_no_card_number() -> None:
+    """Whatever its digits are."""
+    story = Story()
+    story.hello("42356477-2802-4682-8000-000000000000")
+    assert story.violated() == set()
+
+
+def test_a_service_that_charges_needs_no_other_permit() -> None:
+    """A call of `authorize` takes the permit itself."""
+    story = Story()
+    story.hello()
+    story.call("POST", f"/device/v1/leases/{LEASE}/authorize", {"boot_id": FIRST}, outcome="approved")
+    story.result()
+    assert story.violated() == set()

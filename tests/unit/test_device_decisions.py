@@ -14,6 +14,7 @@ from paydesk.device.decisions import (
     Reported,
     Situation,
     error_of,
+    reported_by_acquirer,
     reported_of,
     situation_of,
 )
@@ -22,6 +23,8 @@ from paydesk.device.reports import Report
 from paydesk.orders import status
 from paydesk.orders.order import Order
 from paydesk.orders.status import State
+from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
+from paydesk.payments.terms import Requested, Terms
 
 ORDER = Order(
     seller_id=1,
@@ -48,6 +51,7 @@ ORDER = Order(
 )
 APPROVED = {"outcome": "approved", "paid_amount": "24.90", "payment_method": {"id": "pix", "type": "bank_transfer"}}
 BY_CARD = {**APPROVED, "payment_method": {"id": "visa", "type": "credit_card"}}
+REQUESTED = Requested(b"", 1, 0, "{}", "{}")
 CARD = {"first_digits": "503175", "last_digits": "6351"}
 
 
@@ -139,6 +143,50 @@ def test_an_inquiry_and_an_earlier_result_change_the_situation_of_live_orders_on
 def test_what_a_report_says_of_an_unpaid_order(report: dict[str, object], reported: Reported) -> None:
     """An approval is one of the order only with its amount, without a tip, and with its card."""
     assert reported_of(order(), Report.model_validate(report), is_by_operator=False) == reported
+
+
+@pytest.mark.parametrize(
+    ("paid", "tip", "terms", "reported"),
+    [
+        ("27.39", "2.49", Terms(tip_percentages=(5, 10)), "approved"),
+        ("24.90", "0", Terms(tip_percentages=(5, 10)), "approved"),
+        ("27.40", "2.50", Terms(tip_percentages=(5, 10)), "other_payment"),
+        ("27.39", "2.48", Terms(tip_percentages=(5, 10)), "other_payment"),
+        ("24.90", "2.49", Terms(tip_percentages=(5, 10)), "other_payment"),
+        ("24.91", "0.01", Terms(), "other_payment"),
+        ("24.90", "0", Terms("service", (), REQUESTED), "other_payment"),
+    ],
+)
+def test_what_an_approval_with_a_tip_says(paid: str, tip: str, terms: Terms, reported: Reported) -> None:
+    """The tip is part of the paid amount and at most what was offered. What the service requested it decides itself."""
+    report = Report.model_validate({**APPROVED, "paid_amount": paid, "tip_amount": tip})
+    assert reported_of(order(), report, is_by_operator=False, terms=terms) == reported
+
+
+@pytest.mark.parametrize(
+    ("columns", "outcome", "reported"),
+    [
+        ({}, Approved("115", 2490), "approved"),
+        ({}, Approved("115", 2491), "other_payment"),
+        ({}, Declined("high_risk"), "declined"),
+        ({}, Unknown("no answer"), "unknown"),
+        ({}, NotSent("the line is down"), "unknown"),
+        ({"paid_ms": 1, "reference_id": "115"}, Approved("115", 2490), "payment"),
+        ({"paid_ms": 1, "reference_id": None}, Approved("115", 2490), "payment"),
+        ({"paid_ms": 1, "reference_id": "116"}, Approved("115", 2490), "approved"),
+    ],
+)
+def test_what_the_acquirers_answer_says(columns: dict[str, object], outcome: Outcome, reported: Reported) -> None:
+    """The acquirer's answer to the service's own request, by the amount that was requested."""
+    assert reported_by_acquirer(order(**columns), outcome, 2490) == reported  # type: ignore[arg-type]  # columns
+
+
+@pytest.mark.parametrize(
+    ("amount_minor", "percentages", "largest"), [(2490, (5, 10), 249), (2491, (10,), 250), (1, (1,), 1), (2490, (), 0)]
+)
+def test_the_largest_tip_is_rounded_up(amount_minor: int, percentages: tuple[int, ...], largest: int) -> None:
+    """To a minor unit."""
+    assert Terms(tip_percentages=percentages).tip_minor_max(amount_minor) == largest
 
 
 def test_what_an_approval_says_of_a_paid_order() -> None:

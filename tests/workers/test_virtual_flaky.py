@@ -142,9 +142,9 @@ async def _paid(service: DeviceService, lease_id: str) -> Lease:
 
 async def test_flaky_terminals_pay_every_order(service: DeviceService) -> None:
     """At a third of all messages: each order is paid, and charged once."""
-    fleet = Fleet(service.base_url, None, QUICK)
+    fleet = Fleet(service.base_url, None, QUICK, seed=7)
     await fleet.start()
-    await fleet.add("T__1", "PDT-1", "flaky:0.33:approve:0s", seed="7")
+    await fleet.add("T__1", "PDT-1", "flaky:0.33:approve:0s")
     for number in range(15):
         lease = await _paid(service, f"L{number}")
         assert [result["outcome"] for result in lease.results.values()] == ["approved"]

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -52,6 +52,10 @@ def conformance(  # noqa: PLR0913  # one parameter per option
             help="Run this program as the terminal; it gets PAYDESK_BASE_URL and PAYDESK_DEVICE_TOKEN.",
         ),
     ] = None,
+    kind: Annotated[
+        Literal["terminal", "service"],
+        typer.Option(help="`terminal`: it asks its own acquirer. `service`: the service asks for it."),
+    ] = "terminal",
     log: Annotated[
         Path | None, typer.Option(dir_okay=False, metavar="FILE", help="Append the service's log to this file.")
     ] = None,
@@ -85,7 +89,7 @@ def conformance(  # noqa: PLR0913  # one parameter per option
         raise WrongUsage("--virtual, --run and --restart-command exclude each other.")
     if virtual and pair:
         raise WrongUsage("The virtual terminal gets its token; leave --pair out.")
-    address, device = _address(listen), Device(program, restart_command, is_virtual=virtual, pairs=pair)
+    address, device = _address(listen), Device(program, restart_command, is_virtual=virtual, pairs=pair, kind=kind)
     _write_log(log)
     outcomes = run(_play(address, only or (), timeout, device))
     show_list({"data": [_row(outcome) for outcome in outcomes]}, COLUMNS, as_json=as_json)
@@ -107,7 +111,7 @@ async def _play(
 
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(node.listen(*address))
-        opened = await stack.enter_async_context(bench.opened(listener, Patience(timeout), note))
+        opened = await stack.enter_async_context(bench.opened(listener, Patience(timeout), note, device.kind))
         opened.kit.restart_command = await device.start(opened, stack)
         is_started = device.is_virtual or device.program is not None
         if not await runner.first_hello(opened.kit, timeout if is_started else FIRST_HELLO_SECONDS):
@@ -127,6 +131,7 @@ class Device:
     restart_command: str | None
     is_virtual: bool
     pairs: bool
+    kind: Literal["terminal", "service"]
 
     async def start(self, opened: Bench, stack: AsyncExitStack) -> Restart | None:
         """Start the terminal, or print how it is connected; return how it is restarted, None for by hand."""
@@ -134,9 +139,7 @@ class Device:
 
         token = None if self.pairs else opened.device_token
         if self.is_virtual:
-            folder = opened.folder / "terminal"
-            device = devices.virtual(opened.base_url, folder, opened.terminal_id, opened.device_token)
-            return await stack.enter_async_context(device)
+            return await stack.enter_async_context(devices.virtual(opened))
         if self.program is not None:
             try:
                 return await stack.enter_async_context(devices.program(self.program, opened.base_url, token))

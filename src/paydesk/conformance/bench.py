@@ -16,6 +16,7 @@ from paydesk.conformance.pairing import approving
 from paydesk.conformance.shop import Shop
 from paydesk.conformance.wire import Wire
 from paydesk.core.secrets import Secret
+from paydesk.terminals.schemas import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +25,21 @@ class Bench:
 
     kit: Kit
     base_url: str
-    terminal_id: str
     device_token: Secret
     folder: Path
     """Deleted with the bench."""
 
 
 @asynccontextmanager
-async def opened(listener: socket.socket, patience: Patience, say: Say) -> AsyncIterator[Bench]:
+async def opened(
+    listener: socket.socket, patience: Patience, say: Say, kind: Kind = "terminal"
+) -> AsyncIterator[Bench]:
     """Run a bench whose terminal connects to the listening socket."""
     import aiohttp
 
     with tempfile.TemporaryDirectory(prefix="paydesk-conformance-") as name:
         folder, log = Path(name), Log()
-        async with service.running(folder) as running, aiohttp.ClientSession(trust_env=False) as http:
+        async with service.running(folder, kind) as running, aiohttp.ClientSession(trust_env=False) as http:
             wire = Wire(log, running.base_url)
             shop = Shop(
                 http,
@@ -45,11 +47,12 @@ async def opened(listener: socket.socket, patience: Patience, say: Say) -> Async
                 running.access_token,
                 running.operator_token,
                 running.seller_id,
-                running.terminal_id,
+                service.TERMINAL_ID,
+                kind,
             )
             async with wire.listening(listener):
                 host, port = listener.getsockname()[:2]
                 kit = Kit(log, wire, shop, patience, say)
                 base_url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
                 with approving(kit):
-                    yield Bench(kit, base_url, running.terminal_id, running.device_token, folder)
+                    yield Bench(kit, base_url, running.device_token, folder)

@@ -8,32 +8,30 @@ import shlex
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
 
 if TYPE_CHECKING:
+    from paydesk.conformance.bench import Bench
     from paydesk.conformance.kit import Restart
 
 SCRIPT = "approve:0.2s"
 
 
 @asynccontextmanager
-async def virtual(
-    base_url: str, folder: Path, terminal_id: str, token: Secret, pace: Pace | None = None
-) -> AsyncIterator[Restart]:
-    """Run the built-in virtual terminal; yield how it is restarted from its journal."""
-    fleet = Fleet(base_url, folder, pace)
+async def virtual(bench: Bench) -> AsyncIterator[Restart]:
+    """Run the built-in virtual terminal on the bench; yield how it is restarted from its journal."""
+    folder, shop = bench.folder / "terminal", bench.kit.shop
+    fleet = Fleet(bench.base_url, folder)
     await fleet.start()
-    adding = asyncio.create_task(fleet.add(terminal_id, token.reveal(), SCRIPT))
+    adding = asyncio.create_task(fleet.add(shop.terminal_id, bench.device_token.reveal(), SCRIPT, kind=shop.kind))
 
     async def restart() -> None:
         nonlocal fleet
         await fleet.stop()
-        fleet = Fleet(base_url, folder, pace)
+        fleet = Fleet(bench.base_url, folder)
         await fleet.start()
 
     try:

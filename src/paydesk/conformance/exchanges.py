@@ -20,17 +20,20 @@ Kind = Literal[
     "ack",
     "progress",
     "authorizing",
+    "authorize",
     "cancel-result",
     "result",
     "charge",
     "other",
 ]
-IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "cancel-result")
+IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "authorize", "cancel-result")
 """The calls that need the terminal's newest session."""
+PERMITS: tuple[Kind, ...] = ("authorizing", "authorize")
+"""The calls that take the permit; a terminal of kind `service` may do without the first one."""
 
-EXCHANGES_MAX = 100_000
+EXCHANGES_MAX, BYTES_MAX = 50_000, 50_000_000
 
-_LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|cancel-result|results)(?:/([^/]+))?")
+_LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|authorize|cancel-result|results)(?:/([^/]+))?")
 _NAMES: dict[str, Kind] = {
     "/device/v1/pairings": "pairing",
     "/device/v1/pairings/token": "pairing-token",
@@ -66,6 +69,11 @@ class Exchange:
     """The status that the service answered; None: the request did not reach the service."""
 
     @property
+    def charges(self) -> bool:
+        """Whether it charges the payment: a call to the acquirer, or one that has the service call it."""
+        return self.kind == "charge" or (self.kind == "authorize" and self.served == 200)
+
+    @property
     def code(self) -> str:
         """The error code that the terminal got, or an empty string."""
         return str(self.answer.get("error", ""))
@@ -85,15 +93,17 @@ class Log:
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
+        self._bytes = 0
         self._changed = asyncio.Event()
 
     @property
     def is_full(self) -> bool:
         """Whether no exchange can be added: a terminal that never pauses must not use up the memory."""
-        return len(self.exchanges) >= EXCHANGES_MAX
+        return len(self.exchanges) >= EXCHANGES_MAX or self._bytes > BYTES_MAX
 
-    def begin(self, method: str, path: str, query: dict[str, str], body: Any) -> Exchange:
-        """Add an exchange that is not answered yet."""
+    def begin(self, method: str, path: str, query: dict[str, str], body: Any, size: int = 0) -> Exchange:
+        """Add an exchange that is not answered yet; `size`: the bytes of its body."""
+        self._bytes += size
         kind, lease_id, result_id = _classified(path, body)
         values = body if isinstance(body, dict) else {}
         boot_id = str(query.get("boot_id", "") if kind == "poll" else values.get("boot_id", "")).lower()
@@ -142,5 +152,5 @@ def _classified(path: str, body: Any) -> tuple[Kind, str, str]:
         return "result", lease_id.upper(), (result_id or "").lower()
     if name == "progress" and isinstance(body, dict) and body.get("step") == "authorizing":
         return "authorizing", lease_id.upper(), ""
-    kinds: dict[str, Kind] = {"ack": "ack", "progress": "progress", "cancel-result": "cancel-result"}
+    kinds: dict[str, Kind] = {one: one for one in ("ack", "progress", "authorize", "cancel-result")}
     return kinds[name], lease_id.upper(), ""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from paydesk.conformance.case import Failed, NotShown
-from paydesk.conformance.exchanges import Exchange, Kind, Log
+from paydesk.conformance.actions import Gate
+from paydesk.conformance.case import Failed, NotApplicable, NotShown
+from paydesk.conformance.exchanges import PERMITS, Exchange, Kind, Log
 from paydesk.conformance.shop import LIVE, Order, Shop
-from paydesk.conformance.wire import Gate, Wire
+from paydesk.conformance.wire import Wire
 
 Restart = Callable[[], Awaitable[None]]
 Say = Callable[[str], None]
@@ -77,16 +79,34 @@ class Kit:
 
     async def need(self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True) -> Exchange:
         """Wait for a request that the situation needs, with its answer if `answered`. Raises `NotShown`."""
-        found = await self._wait(kind, order, since, answered=answered)
+        found = await self._wait((kind,), order, since, answered=answered)
         if found is None:
             raise NotShown(f"The terminal sent no {kind} request within {self.patience.seconds:g} s.")
         return found
+
+    async def permit(self, order: Order, *, answered: bool = True, separate: bool = False) -> Exchange:
+        """Wait until the terminal asks for the permit. Raises `NotShown`.
+
+        With `separate` raises `NotApplicable` for a terminal that asks for the permit and the charge at once.
+        """
+        found = await self._wait(PERMITS, order, 0, answered=answered)
+        if found is None:
+            raise NotShown(f"The terminal did not ask to authorize within {self.patience.seconds:g} s.")
+        if separate and found.kind == "authorize":
+            raise NotApplicable("The terminal asks for the permit and the charge at once.")
+        return found
+
+    async def reported(self, order: Order) -> None:
+        """Wait until a result of the order was answered with success. Raises `Failed`."""
+        results = partial(self.log.find, "result", lease_id=order.lease_id)
+        if not await self.log.until(lambda: any(each.status == 200 for each in results()), self.patience.seconds):
+            raise Failed(f"The terminal did not repeat its result within {self.patience.seconds:g} s.")
 
     async def expect(
         self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True, so: str
     ) -> Exchange:
         """Wait for a request that the protocol demands. Raises `Failed`, with what the terminal did not do."""
-        found = await self._wait(kind, order, since, answered=answered)
+        found = await self._wait((kind,), order, since, answered=answered)
         if found is None:
             raise Failed(f"The terminal did not {so} within {self.patience.seconds:g} s.")
         return found
@@ -109,7 +129,7 @@ class Kit:
             if status not in LIVE:
                 return status
             await asyncio.sleep(0.05)
-        if not any(self.log.find("authorizing", lease_id=order.lease_id)):
+        if not any(self.log.find(*PERMITS, lease_id=order.lease_id)):
             raise NotShown(f"The terminal did not ask to authorize within {self.patience.seconds:g} s.")
         raise Failed(f"The terminal reported no outcome within {self.patience.seconds:g} s; the order is {status}.")
 
@@ -129,7 +149,8 @@ class Kit:
     async def unpaid(self, order: Order, *, since: int = 0) -> None:
         """Watch for a while, and raise `Failed` if the order is charged or an approval is reported."""
         await asyncio.sleep(self.patience.quiet_seconds)
-        if any(self.log.find("charge", lease_id=order.lease_id, since=since)):
+        calls = self.log.find("charge", "authorize", lease_id=order.lease_id, since=since)
+        if any(each.charges for each in calls):
             raise Failed("The terminal charged the order at the acquirer.")
         if self.approvals(order, since=since):
             raise Failed("The terminal reported an approval.")
@@ -176,11 +197,11 @@ class Kit:
         polls = [each for each in self.log.find("poll") if each.boot_id == self.boot_id]
         return bool(polls) and polls[-1].answered is None and time.monotonic() - polls[-1].started < POLL_SECONDS_MAX
 
-    async def _wait(self, kind: Kind, order: Order | None, since: int, *, answered: bool) -> Exchange | None:
+    async def _wait(self, kinds: Iterable[Kind], order: Order | None, since: int, *, answered: bool) -> Exchange | None:
         lease_id = order.lease_id if order is not None else ""
 
         def find() -> Exchange | None:
-            found = self.log.find(kind, lease_id=lease_id, since=since)
+            found = self.log.find(*kinds, lease_id=lease_id, since=since)
             return next((each for each in found if not answered or each.status is not None), None)
 
         return await self.log.until(find, self.patience.seconds)

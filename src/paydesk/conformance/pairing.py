@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from paydesk.conformance.actions import Answer, Forward, refuse
 from paydesk.conformance.exchanges import Exchange
 from paydesk.conformance.kit import Kit
-from paydesk.conformance.wire import Answer, Forward, refuse
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from paydesk.conformance.case import Outcome
-from paydesk.conformance.exchanges import IN_SESSION, Log
+from paydesk.conformance.exchanges import IN_SESSION, Exchange, Log
 from paydesk.core import card_numbers
 
 Rule = Callable[[Log], str]
@@ -78,10 +78,14 @@ def _charges_with_permit(log: Log) -> str:
         if not any(one.answer.get("go") is True and (one.answered or charge.started) < charge.started for one in asked):
             return f"The payment of the lease {charge.lease_id} was charged without a permit."
     for result in log.find("result"):
-        asked = log.find("authorizing", lease_id=result.lease_id)
-        if result.content.get("outcome") == "approved" and not any(one.answer.get("go") is True for one in asked):
+        asked = log.find("authorizing", "authorize", lease_id=result.lease_id)
+        if result.content.get("outcome") == "approved" and not any(_is_permit(one) for one in asked):
             return f"An approval of the lease {result.lease_id} was reported, and it had no permit."
     return ""
+
+
+def _is_permit(asked: Exchange) -> bool:
+    return asked.answer.get("go") is True or asked.charges
 
 
 def _well_formed(log: Log) -> str:
@@ -110,7 +114,8 @@ def _no_card_data(log: Log) -> str:
         for name, value in _values(each.body):
             if name.lower() in _SENSITIVE:
                 return f"{each} has a field {name}."
-            if name != "reference_id" and (card_numbers.carries(value) or _TRACK.search(value)):
+            is_identifier = name == "reference_id" or card_numbers.is_uuid(value)
+            if not is_identifier and (card_numbers.carries(value) or _TRACK.search(value)):
                 return f"{each} has a card number or track data in {name or 'its body'}."
     return ""
 

@@ -24,26 +24,28 @@ from paydesk.operators.credentials import add_operator, new_token
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
+from paydesk.terminals import stores
+from paydesk.terminals.schemas import Kind
 from paydesk.workers import run_all
 
+TERMINAL_ID = "CONFORMANCE__KIT"
 OFFER_AGAIN_SECONDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
-    """The running service: its address, its terminal, and tokens for all roles that the kit plays."""
+    """The running service: its address, its seller, and the tokens of the terminal, application and operator."""
 
     base_url: str
     seller_id: int
-    terminal_id: str
     device_token: Secret
     access_token: Secret
     operator_token: Secret
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[RunningService]:
-    """Run the service on loopback with its data in the folder. Raises `StartRefused`."""
+async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
+    """Run the service on loopback with its data in the folder, and a terminal of that kind. Raises `StartRefused`."""
     settings = Settings(
         database_url=f"sqlite:{folder / 'paydesk.db'}", acquirer="simulator", offer_again_seconds=OFFER_AGAIN_SECONDS
     )
@@ -56,6 +58,8 @@ async def running(folder: Path) -> AsyncIterator[RunningService]:
             now_ms = clock.now_ms()
             await prepare(database, now_ms)
             demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
+            seller_id, store_id = demo.seller.seller_id, demo.terminals[0].store_id
+            await database.write(lambda tx: _terminal(tx, seller_id, store_id, kind, now_ms))
             tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
             shared = create_shared(settings, database, server_keys, clock, development=True)
             context = WorkerContext(
@@ -67,10 +71,26 @@ async def running(folder: Path) -> AsyncIterator[RunningService]:
             ]
             try:
                 await ready.wait()
-                yield RunningService(base_url, demo.seller.seller_id, demo.terminals[0].terminal_id, *tokens)
+                yield RunningService(base_url, seller_id, *tokens)
             finally:
                 stop.set()
                 await asyncio.gather(*parts)
+
+
+async def _terminal(tx: Transaction, seller_id: int, store_id: int, kind: Kind, now_ms: int) -> None:
+    """Add the terminal under test at a point of sale of its own."""
+    pos = await stores.create_pos(tx, seller_id, store_id, "CONFORMANCE", "Conformance", now_ms)
+    assert pos is not None, "the database is new"
+    await terminals.create(
+        tx,
+        seller_id=seller_id,
+        pos_id=pos.pos_id,
+        terminal_id=TERMINAL_ID,
+        live=False,
+        now_ms=now_ms,
+        kind=kind,
+        operating_mode="PDV",
+    )
 
 
 async def _tokens(
@@ -78,7 +98,7 @@ async def _tokens(
 ) -> tuple[Secret, Secret, Secret]:
     """Make the token of the terminal, of the application, and of an operator."""
     seller_id, operator = demo.seller.seller_id, new_token()
-    device = await terminals.mint_token(tx, seller_id, demo.terminals[0].terminal_id, now_ms)
+    device = await terminals.mint_token(tx, seller_id, TERMINAL_ID, now_ms)
     pair = await authorizations.mint_family(
         tx,
         server_keys,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from paydesk.core.secrets import Secret
+from paydesk.terminals.schemas import Kind
 
 if TYPE_CHECKING:
     import aiohttp
@@ -38,10 +39,11 @@ class Shop:
     operator_token: Secret
     seller_id: int
     terminal_id: str
+    kind: Kind
 
     async def pair(self, user_code: str) -> str:
         """Approve the pairing and use its terminal from now on; return the error code if it is refused."""
-        body = {"seller_id": self.seller_id, "live_mode": False, "replace": True}
+        body = {"seller_id": self.seller_id, "kind": self.kind, "live_mode": False, "replace": True}
         path = f"/operator/v1/pairings/{user_code}"
         status, answer = await self._call("POST", path, body, token=self.operator_token)
         if status != 201:

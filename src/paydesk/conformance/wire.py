@@ -1,22 +1,19 @@
-"""The wire between the terminal under test and the service: a proxy that records, and loses or delays on request.
-
-A case puts an *action* on a kind of request. An action gets the exchange and `forward`, which sends the request to the
-service, and returns the answer for the terminal, or None to drop the connection.
-"""
+"""The wire between the terminal under test and the service: a proxy that records, and acts on requests for a case."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from paydesk.conformance.actions import Action, Answer, Forward, Gate, error
 from paydesk.conformance.exchanges import CHARGE, Exchange, Kind, Log
 from paydesk.core.secrets import Secret
 
@@ -28,95 +25,8 @@ if TYPE_CHECKING:
 
 BODY_BYTES_MAX = 64 * 1024
 PREFIXES = ("/device/v1/", CHARGE)
+ANSWERED_HEADERS = ("retry-after", "www-authenticate", "x-request-id")
 _DROPPED_HEADERS = frozenset({"host", "content-length", "connection", "transfer-encoding", "accept-encoding"})
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer to the terminal."""
-
-    status: int
-    body: bytes = b""
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The JSON object in the body, empty without one."""
-        with suppress(msgspec.DecodeError):
-            found = msgspec.json.decode(self.body)
-            if isinstance(found, dict):
-                return found
-        return {}
-
-
-Forward = Callable[[], Awaitable[Answer]]
-Action = Callable[[Exchange, Forward], Awaitable[Answer | None]]
-
-
-async def lose(_exchange: Exchange, forward: Forward) -> None:
-    """Let the service handle the request, and lose its answer."""
-    await forward()
-
-
-async def drop(_exchange: Exchange, _forward: Forward) -> None:
-    """Lose the request."""
-
-
-def refuse(*statuses: int, code: str = "refused_by_the_kit") -> Action:
-    """Return an action that answers with these statuses one after the other, the last one from then on."""
-    left = deque(statuses)
-
-    async def act(_exchange: Exchange, _forward: Forward) -> Answer | None:
-        status = left.popleft() if len(left) > 1 else left[0]
-        return Answer(status) if status == 204 else error(status, code)
-
-    return act
-
-
-def rewrite(change: Callable[[dict[str, Any]], Mapping[str, Any]], status: int = 0) -> Action:
-    """Return an action that changes the service's answer, and its status if one is given."""
-
-    async def act(_exchange: Exchange, forward: Forward) -> Answer:
-        answer = await forward()
-        if answer.status == 204:
-            return answer
-        return Answer(status or answer.status, msgspec.json.encode(change(answer.document)))
-
-    return act
-
-
-def error(status: int, code: str) -> Answer:
-    """Return an error in the shape of the contract."""
-    message = "The conformance kit refuses this request on purpose."
-    body = {"errors": [{"code": code, "message": message}], "error": code, "message": message, "status": status}
-    return Answer(status, msgspec.json.encode(body))
-
-
-class Gate:
-    """An action that holds requests until it is opened or drops them.
-
-    With `served` it holds the answers to them, with `message` only answers with this type of message.
-    """
-
-    def __init__(self, *, served: bool = False, message: str = "") -> None:
-        self._served, self._message = served or bool(message), message
-        self._ended, self._drops = asyncio.Event(), False
-
-    def open(self) -> None:
-        """Let all pass, those that are held and later ones."""
-        self._ended.set()
-
-    def drop(self) -> None:
-        """Drop those that are held."""
-        self._drops = not self._ended.is_set()
-        self._ended.set()
-
-    async def __call__(self, _exchange: Exchange, forward: Forward) -> Answer | None:
-        """Hold the request."""
-        answer = await forward() if self._served else None
-        if answer is not None and self._message and answer.document.get("type") != self._message:
-            return answer
-        await self._ended.wait()
-        return None if self._drops else answer or await forward()
 
 
 @dataclass(eq=False, slots=True)
@@ -201,22 +111,25 @@ class Wire:
         from aiohttp import web
 
         if not request.path.startswith(PREFIXES):
-            return _response(error(404, "not_found"))
-        raw = await request.read()
+            return _response(error(404, "not_found", "The kit has only the paths that a terminal calls."))
         if self._log.is_full:
-            return _response(error(503, "service_unavailable"))
+            return _response(error(503, "service_unavailable", "The kit's log is full. Start the kit again."))
+        try:
+            raw = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return _response(error(413, "payload_too_large", f"A body has at most {BODY_BYTES_MAX} bytes."))
         try:
             body = msgspec.json.decode(raw) if raw else None
         except msgspec.DecodeError:
             body = raw.decode("utf-8", "replace")
-        exchange = self._log.begin(request.method, request.path, dict(request.query), body)
+        exchange = self._log.begin(request.method, request.path, dict(request.query), body, len(raw))
         if exchange.kind == "hello":
             self.device_token = Secret(request.headers.get("Authorization", "").removeprefix("Bearer "))
         answer = await self._answer(exchange, lambda: self._forward(exchange, request, raw))
         if answer is None:
             if request.transport is not None:
                 request.transport.abort()
-            return web.Response(status=500)  # Not received: the connection is gone.
+            return web.Response(status=500)  # Not received: the connection is closed.
         exchange.status, exchange.answer, exchange.answered = answer.status, answer.document, time.monotonic()
         self._log.notify()
         return _response(answer)
@@ -255,9 +168,10 @@ class Wire:
             async with self._http.request(
                 request.method, self._upstream + request.path_qs, data=raw or None, headers=headers
             ) as reply:
-                answer = Answer(reply.status, await reply.read())
+                passed = {name: reply.headers[name] for name in ANSWERED_HEADERS if name in reply.headers}
+                answer = Answer(reply.status, await reply.read(), passed)
         except (aiohttp.ClientError, OSError):
-            return error(503, "service_unavailable")
+            return error(503, "service_unavailable", "The service behind the kit does not answer.")
         exchange.served = answer.status
         self._log.notify()
         return answer
@@ -267,5 +181,5 @@ def _response(answer: Answer) -> web.Response:
     from aiohttp import web
 
     if not answer.body:
-        return web.Response(status=answer.status)
-    return web.Response(status=answer.status, body=answer.body, content_type="application/json")
+        return web.Response(status=answer.status, headers=answer.headers)
+    return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")

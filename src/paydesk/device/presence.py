@@ -75,7 +75,7 @@ class Sightings:
     def began(self, seller_id: int, terminal_id: str, now: float) -> Sighting:
         """Record that a poll began, and return what `ended` takes."""
         seen = self._seen.get(terminal_id)
-        if seen is None:
+        if seen is None or seen.seller_id != seller_id:
             seen = self._seen[terminal_id] = Sighting(seller_id)
         seen.open_polls += 1
         if not self.is_urgent and seen.was_silent(now):

@@ -10,7 +10,7 @@ from paydesk.device import store
 from paydesk.device.errors import STALE_SESSION
 from paydesk.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
 from paydesk.device.verdicts import AFTER_PERMIT, Effect, judge, state_of
-from paydesk.operation import Answer, Call, Caller, Handled
+from paydesk.operation import Answer, Call, Handled
 from paydesk.operator_events import OperatorEvent
 from paydesk.orders import status
 from paydesk.orders import store as orders
@@ -19,6 +19,8 @@ from paydesk.orders.order import Order
 from paydesk.payments import outcomes
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
+from paydesk.terminals.schemas import Kind
+from paydesk.terminals.store import Terminal
 
 SELLER_NAME = "SELECT name FROM sellers WHERE seller_id = $1"
 
@@ -82,9 +84,9 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
     await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms)
     change = change_at(tx, call.now_ms, call.settings)
     permit_seconds = call.settings.grant_seconds
-    verdicts = [await _judge_entry(change, call.caller, entry, session, permit_seconds) for entry in request.journal]
+    verdicts = [await _judge_entry(change, terminal, entry, session, permit_seconds) for entry in request.journal]
     journaled = {entry.lease_id.upper() for entry in request.journal}
-    verdicts += await _judge_missing(change, call.caller, journaled, permit_seconds)
+    verdicts += await _judge_missing(change, terminal, journaled, permit_seconds)
     row = await tx.one(SELLER_NAME, seller_id)
     return session, HelloAnswer(
         terminal_id=terminal_id,
@@ -97,27 +99,34 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
 
 
 async def _judge_entry(
-    change: Change, caller: Caller, entry: JournalEntry, session: int, permit_seconds: int
+    change: Change, terminal: Terminal, entry: JournalEntry, session: int, permit_seconds: int
 ) -> JudgedLease:
-    order = await orders.lock(change.tx, caller.seller_id, f"ORD{entry.lease_id.upper()}")
-    if order is not None and order.terminal_id != caller.terminal_id:
+    order = await orders.lock(change.tx, terminal.seller_id, f"ORD{entry.lease_id.upper()}")
+    if order is not None and order.terminal_id != terminal.terminal_id:
         order = None
     state = state_of(order, change.now_ms, permit_seconds)
-    sent = entry.sent
-    if sent is False and order is not None and await store.may_be_charged(change.tx, order):
-        sent = None
+    sent = await _is_sent(change.tx, order, entry, terminal.kind)
     verdict, effect = judge(entry.last_step, state, has_result=entry.result is not None, sent=sent)
     if order is not None:
         await _apply(change, order, effect, session)
     return JudgedLease(entry.lease_id, verdict)
 
 
-async def _judge_missing(change: Change, caller: Caller, journaled: set[str], permit_seconds: int) -> list[JudgedLease]:
+async def _is_sent(tx: Transaction, order: Order | None, entry: JournalEntry, kind: Kind) -> bool | None:
+    """Return whether the acquirer was called, None if unknown. The database's evidence outweighs the journal."""
+    # A terminal of kind `service` never calls the acquirer itself.
+    sent = False if kind == "service" else entry.sent
+    return True if sent is False and order is not None and await store.may_be_charged(tx, order) else sent
+
+
+async def _judge_missing(
+    change: Change, terminal: Terminal, journaled: set[str], permit_seconds: int
+) -> list[JudgedLease]:
     """Judge the terminal's live order if it is missing from the journal.
 
     Before authorization is permitted the order is offered again; afterwards the terminal holds.
     """
-    order = await orders.live_on_terminal(change.tx, caller.seller_id, caller.terminal_id)
+    order = await orders.live_on_terminal(change.tx, terminal.seller_id, terminal.terminal_id)
     if order is None or order.ulid in journaled:
         return []
     order = await orders.lock(change.tx, order.seller_id, order.order_id)

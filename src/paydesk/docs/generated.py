@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import OPERATIONS
-from paydesk.docs import error_codes, lifecycles, pictures, recovery, settings, simulator
+from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator
 from paydesk.http import openapi
 from paydesk.http.retired import DESCRIBED
 
@@ -26,7 +26,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": error_codes.page_of_errors,
     "limits.md": settings.page_of_limits,
     "order-lifecycle.md": lifecycles.page_of_orders,
-    "recovery.md": recovery.page_of_recovery,
     "settings.md": settings.page_of_settings,
     "simulator.md": simulator.page_of_simulator,
     "terminal-payment.svg": pictures.payment,

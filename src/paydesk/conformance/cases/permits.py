@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from paydesk.conformance.case import Failed, case
+from paydesk.conformance.actions import lose, refuse, rewrite
+from paydesk.conformance.case import Failed, NotApplicable, case
+from paydesk.conformance.exchanges import PERMITS
 from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
-from paydesk.conformance.wire import lose, refuse, rewrite
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 DELIVERY_SECONDS = 0.5
@@ -22,13 +24,15 @@ async def _ack_answer_lost(kit: Kit) -> None:
 
 @case("offer-repeated", 3, "Pays an order once that is offered a second time during and after the payment.")
 async def _offer_repeated(kit: Kit) -> None:
-    with kit.hold("authorizing") as gate:
+    with kit.hold(*PERMITS) as gate:
         order = await kit.place()
         offer = (await kit.delivered("order", order)).answer
         await kit.need("ack", order)
         await _deliver(kit, offer)
         gate.open()
         await kit.paid(order)
+    # The answer to `authorize` ends an order before the result is reported.
+    await kit.log.until(partial(kit.approvals, order), kit.patience.quiet_seconds)
     since = kit.mark
     await _deliver(kit, offer)
     await kit.unpaid(order, since=since)
@@ -47,9 +51,9 @@ async def _expired_before_ack(kit: Kit) -> None:
 
 @case("expired-before-permit", 4, "Drops an order that expires before the permit.")
 async def _expired_before_permit(kit: Kit) -> None:
-    with kit.hold("authorizing") as gate:
+    with kit.hold(*PERMITS) as gate:
         order = await kit.place(expires=SHORTEST)
-        await kit.need("authorizing", order, answered=False)
+        await kit.permit(order, answered=False)
         await kit.shop.advance(EXPIRED)
         gate.open()
         await kit.unpaid(order)
@@ -57,7 +61,7 @@ async def _expired_before_permit(kit: Kit) -> None:
 
 @case("cancel-before-permit", 4, "Releases an order that is canceled before the permit, and answers `done: true`.")
 async def _cancel_before_permit(kit: Kit) -> None:
-    with kit.hold("progress", "authorizing") as gate:
+    with kit.hold("progress", *PERMITS) as gate:
         order = await kit.place(card="")
         await kit.need("ack", order)
         await kit.shop.cancel(order)
@@ -72,13 +76,13 @@ async def _cancel_before_permit(kit: Kit) -> None:
 
 @case("cancel-wins", 4, "Charges nothing when the permit is refused because a cancel was first.")
 async def _cancel_wins(kit: Kit) -> None:
-    with kit.hold("authorizing") as gate, kit.wire.hold("poll", message="cancel") as cancels:
+    with kit.hold(*PERMITS) as gate, kit.wire.hold("poll", message="cancel") as cancels:
         await kit.poll_again()
         order = await kit.place()
-        await kit.need("authorizing", order, answered=False)
+        await kit.permit(order, answered=False)
         await kit.shop.cancel(order)
         gate.open()
-        await kit.need("authorizing", order)
+        await kit.permit(order)
         await asyncio.sleep(DELIVERY_SECONDS)
         cancels.open()
         await kit.unpaid(order)
@@ -100,10 +104,24 @@ async def _cancel_after_permit(kit: Kit) -> None:
 
 @case("permit-answer-lost", 4, "Asks for the permit again when it is refused by 503 or lost, and charges once.")
 async def _permit_answer_lost(kit: Kit) -> None:
-    with kit.wire.on("authorizing", do=lose, times=1), kit.wire.on("authorizing", do=refuse(503), times=1):
+    with kit.wire.on(*PERMITS, do=refuse(503), times=1), kit.wire.on(*PERMITS, do=lose, times=1):
         order = await kit.place()
-        await kit.need("authorizing", order, answered=False)
+        await kit.permit(order, answered=False)
         await kit.paid(order)
+
+
+@case("charge-answer-lost", 4, "Repeats the call that charges with the same content when its answer is lost.")
+async def _charge_answer_lost(kit: Kit) -> None:
+    charge = next((each.kind for each in kit.log.exchanges if each.charges), None)
+    if charge is None:
+        raise NotApplicable("The terminal uses an acquirer of its own.")
+    with kit.wire.on(charge, do=refuse(503), times=1), kit.wire.on(charge, do=lose, times=1):
+        order = await kit.place()
+        await kit.need(charge, order, answered=False)
+        await kit.paid(order)
+    contents = [each.content for each in kit.log.find(charge, lease_id=order.lease_id)]
+    if any(content != contents[0] for content in contents):
+        raise Failed("It repeated the call with another content.")
 
 
 @case("permit-late", 4, "Does not go to the acquirer after `until`, and reports that nothing was charged.")
@@ -113,7 +131,7 @@ async def _permit_late(kit: Kit) -> None:
 
     with kit.wire.on("authorizing", do=rewrite(late)):
         order = await kit.place()
-        await kit.need("authorizing", order)
+        await kit.permit(order, separate=True)
         await kit.expect("result", order, so="report that nothing was charged")
         await kit.unpaid(order)
 

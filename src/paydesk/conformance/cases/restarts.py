@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from paydesk.conformance.actions import refuse, rewrite
 from paydesk.conformance.case import Failed, NotApplicable, case
-from paydesk.conformance.exchanges import Exchange
+from paydesk.conformance.exchanges import PERMITS, Exchange
 from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit, entry_of, verdict_on
 from paydesk.conformance.shop import Order
-from paydesk.conformance.wire import refuse, rewrite
 
 OFFERED = ("", "none", "offered")
 
@@ -34,7 +34,7 @@ async def _restart_offered(kit: Kit) -> None:
 
 @case("restart-acknowledged", 2, "Has an acknowledged order in the journal after a restart, and resumes it.")
 async def _restart_acknowledged(kit: Kit) -> None:
-    with kit.hold("progress", "authorizing"):
+    with kit.hold("progress", *PERMITS):
         order = await kit.place()
         await kit.need("ack", order)
         await asyncio.sleep(JOURNAL_SECONDS)
@@ -45,9 +45,9 @@ async def _restart_acknowledged(kit: Kit) -> None:
 
 @case("restart-authorizing", 2, "Obeys the verdict after a restart before the permit was decided.")
 async def _restart_authorizing(kit: Kit) -> None:
-    with kit.hold("authorizing"):
+    with kit.hold(*PERMITS):
         order = await kit.place()
-        await kit.need("authorizing", order, answered=False)
+        await kit.permit(order, answered=False)
         hello = await kit.restart()
     _check_journaled(hello, order)
     await _obey(kit, order, hello)
@@ -71,11 +71,12 @@ async def _restart_hold(kit: Kit) -> None:
 
 @case("restart-charging", 2, "Charges no second payment after a restart during the call to the acquirer.")
 async def _restart_charging(kit: Kit) -> None:
-    if not any(kit.log.find("charge")):
+    charge = next((each.kind for each in kit.log.exchanges if each.charges), None)
+    if charge is None:
         raise NotApplicable("The terminal uses an acquirer of its own, so the kit cannot restart it during the call.")
-    with kit.hold("charge", served=True):
+    with kit.hold(charge, served=True):
         order = await kit.place()
-        await kit.need("charge", order, answered=False)
+        await kit.need(charge, order, answered=False)
         await asyncio.sleep(JOURNAL_SECONDS)
         hello = await kit.restart()
     entry = _check_journaled(hello, order)
@@ -87,7 +88,7 @@ async def _restart_charging(kit: Kit) -> None:
 
 @case("restart-result-pending", 4, "Reports a pending result after a restart, under the same id.")
 async def _restart_result_pending(kit: Kit) -> None:
-    with kit.wire.on("result", do=refuse(503), boot_id=kit.boot_id):
+    with kit.wire.on("result", do=refuse(429), boot_id=kit.boot_id):
         order = await kit.place()
         before = await kit.need("result", order)
         await asyncio.sleep(JOURNAL_SECONDS)
@@ -103,7 +104,7 @@ async def _restart_result_pending(kit: Kit) -> None:
 
 @case("restart-abort", 2, "Drops an order after the verdict `abort`: it was canceled during the restart.")
 async def _restart_abort(kit: Kit) -> None:
-    with kit.hold("progress", "authorizing"):
+    with kit.hold("progress", *PERMITS):
         order = await kit.place()
         await kit.need("ack", order)
         with kit.wire.hold("hello") as gate:
@@ -116,7 +117,7 @@ async def _restart_abort(kit: Kit) -> None:
 
 @case("restart-forget", 2, "Drops an order after the verdict `forget`: it expired during the restart.")
 async def _restart_forget(kit: Kit) -> None:
-    with kit.hold("progress", "authorizing"):
+    with kit.hold("progress", *PERMITS):
         order = await kit.place(expires=SHORTEST)
         await kit.need("ack", order)
         with kit.wire.hold("hello") as gate:
@@ -131,7 +132,7 @@ async def _restart_with_lost_permit(kit: Kit) -> tuple[Order, Exchange]:
     """Restart the terminal after the service granted the permit and before the terminal got it."""
     with kit.hold("authorizing", served=True):
         order = await kit.place()
-        asked = await kit.need("authorizing", order, answered=False)
+        asked = await kit.permit(order, answered=False, separate=True)
         await kit.log.until(lambda: asked.served, kit.patience.seconds)
         hello = await kit.restart()
     _check_journaled(hello, order)

@@ -6,11 +6,11 @@ import asyncio
 import re
 from itertools import pairwise
 
+from paydesk.conformance.actions import drop, lose, refuse, rewrite
 from paydesk.conformance.case import Failed, NotApplicable, NotShown, case
-from paydesk.conformance.exchanges import IN_SESSION, Exchange
+from paydesk.conformance.exchanges import IN_SESSION, PERMITS, Exchange
 from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
 from paydesk.conformance.rules import IN_FLIGHT_SECONDS
-from paydesk.conformance.wire import drop, lose, refuse, rewrite
 from paydesk.device.schemas import UUID_PATTERN
 
 SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
@@ -61,7 +61,7 @@ async def _payment(kit: Kit) -> None:
     order = await kit.place()
     ack = await kit.expect("ack", order, so="acknowledge the order")
     await kit.paid(order)
-    permit = next(kit.log.find("authorizing", lease_id=order.lease_id), None)
+    permit = next(kit.log.find(*PERMITS, lease_id=order.lease_id), None)
     if permit is None:
         raise Failed("The terminal reported an approval without asking for the permit.")
     if permit.started < (ack.answered or ack.started):
@@ -74,8 +74,10 @@ async def _declined(kit: Kit) -> None:
     status = await kit.ended(order)
     if status == "processed":
         raise NotShown("The card was approved.")
-    result = next(kit.log.find("result", lease_id=order.lease_id), None)
-    if status != "failed" or result is None or result.content.get("outcome") != "declined":
+    reported = kit.log.find("result", lease_id=order.lease_id)
+    answered = kit.log.find("authorize", lease_id=order.lease_id)
+    outcomes = {each.content.get("outcome") for each in reported} | {each.answer.get("outcome") for each in answered}
+    if status != "failed" or "declined" not in outcomes:
         raise Failed(f"The order ended as {status}, not as failed by a declined result.")
 
 
@@ -122,7 +124,7 @@ async def _service_away(kit: Kit) -> None:
 @case("stale-session", 2, "Stops its session after 409 `stale_session`, and still reports its results.")
 async def _stale_session(kit: Kit) -> None:
     boot_id = kit.boot_id
-    with kit.wire.on("result", do=refuse(503)):
+    with kit.wire.on("result", do=refuse(400)):
         order = await kit.place()
         await kit.need("result", order)
         await kit.shop.take_session_over(kit.wire.device_token)

@@ -32,15 +32,16 @@ _log = structlog.get_logger("virtual.fleet")
 class Fleet:
     """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
-    `counts` has the results of all terminals by outcome, and the faults of flaky networks by name.
+    `counts` has the results of all terminals by outcome, and the faults of flaky networks by name; `seed` makes these
+    faults repeatable.
     """
 
-    def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None) -> None:
-        self._base_url, self._folder, self._pace = base_url, folder, pace or Pace()
+    def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None, seed: int | None = None) -> None:
+        self._base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
         self._journals: dict[str, Journal] = {}
         """Those of the terminals that were started, stopped ones included."""
-        self._seeds: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
         self._http: aiohttp.ClientSession | None = None
         self._terminals: dict[str, Terminal] = {}
 
@@ -62,19 +63,15 @@ class Fleet:
             if journal is not None:
                 self._run(journal)
 
-    async def add(
-        self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal", seed: str | None = None
-    ) -> None:
+    async def add(self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal") -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        `seed` makes the faults of a flaky network repeatable. Returns after the first hello, at most after 5 s; then it
-        continues to connect in the background. Raises `ValueError` for an invalid script or id.
+        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
+        `ValueError` for an invalid script or id.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
         await self._end(terminal_id)
-        if seed is not None:
-            self._seeds[terminal_id] = seed
         if path is None:
             previous = self._journals.get(terminal_id)
             journal: Journal = MemoryJournal(terminal_id, token, normalized, kind=kind)
@@ -112,7 +109,6 @@ class Fleet:
         """Stop the terminal, if it was started, and delete its journal."""
         await self._end(terminal_id)
         self._journals.pop(terminal_id, None)
-        self._seeds.pop(terminal_id, None)
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
@@ -141,7 +137,10 @@ class Fleet:
     def _run(self, journal: Journal) -> Terminal:
         assert self._http is not None, "a fleet is started before a terminal is added"
         client = DeviceClient(self._http, self._base_url, journal.device_token)
-        terminal = Terminal(client, journal, self._pace, seed=self._seeds.get(journal.terminal_id), counts=self.counts)
+        # The n-th terminal has the same faults in each run.
+        number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
+        seed = None if self._seed is None else f"{self._seed}:{number}"
+        terminal = Terminal(client, journal, self._pace, seed=seed, counts=self.counts)
         self._journals[journal.terminal_id] = journal
         self._terminals[journal.terminal_id] = terminal
         terminal.start()

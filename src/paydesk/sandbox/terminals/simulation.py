@@ -61,7 +61,7 @@ class Simulation:
     def __init__(self, service: Service, plan: Plan, watcher: Watcher) -> None:
         self._service = replace(service, wait=self._wait)
         self._plan, self._watcher = plan, watcher
-        self._fleet = Fleet(service.device_url, plan.journals, Pace(poll_seconds=plan.poll_seconds))
+        self._fleet = Fleet(service.device_url, plan.journals, Pace(poll_seconds=plan.poll_seconds), plan.seed)
         self._pairing: Pairing | None = None
         self._stop = asyncio.Event()
 
@@ -112,14 +112,13 @@ class Simulation:
         self._pairing = Pairing(self._service, seller_id, kind)
         await self._pairing.open()
 
-        async def add(number: int) -> None:
+        async def add(_: int) -> None:
             assert self._pairing is not None, "it was opened"
             if self._stop.is_set():
                 return
             terminal_id, device_token = await self._pairing.pair()
-            seed = None if self._plan.seed is None else f"{self._plan.seed}:{number}"
             script = str(self._plan.playlist)
-            await self._fleet.add(terminal_id, device_token, script, kind=kind, seed=seed)
+            await self._fleet.add(terminal_id, device_token, script, kind=kind)
 
         try:
             await self._each("pairing", add, numbers)
