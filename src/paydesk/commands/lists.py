@@ -88,7 +88,7 @@ LISTS = {
     ),
     "terminals": ListCommand(
         "List the terminals.",
-        ("id", "operating_mode", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "last_seen_date"),
+        ("id", "operating_mode", "script", "live_mode", "seller_id", "store_id", "pos_id", "last_seen_date"),
         ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),
         _SELLER,
     ),
