@@ -96,7 +96,8 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     missed = [outcome.name for outcome in outcomes if not outcome.passed]
     if missed:
         raise Failure(f"{len(missed)} of {len(outcomes)} did not hold: {', '.join(missed)}.")
-    note(f"All {len(outcomes)} held.")
+    left_out = sum(outcome.status == "not applicable" for outcome in outcomes)
+    note(f"All {len(outcomes) - left_out} held{f', {left_out} not applicable' if left_out else ''}.")
 
 
 async def _play(
