@@ -22,13 +22,13 @@ NOTHING_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 class Terminal:
     """One start of the terminal. Its journal has the device token and an entry for each lease (5)."""
 
-    def __init__(self, base_url: str, journal: Path) -> None:
-        self.base_url, self.journal, self.boot_id = base_url, journal, str(uuid4())
+    def __init__(self, base_url: str, journal: Path, serial: str = "4711") -> None:
+        self.base_url, self.journal, self.serial, self.boot_id = base_url, journal, serial, str(uuid4())
         content: Json = json.loads(journal.read_text()) if journal.exists() else {}
         self.token, self.entries = content.get("token", ""), content.get("entries", {})
         self.lease_id, self.until = "", ""  # the payment in progress, and its permit
         self.card: Json | None = None  # in memory alone
-        self.failures, self.send_again_at, self.clock_offset = 0, 0.0, 0.0
+        self.clock_offset, self.failures, self.send_again_at = 0.0, 0, 0.0  # the latter two: of results
 
     def save(self, **fields: Any) -> None:
         """Change the entry in progress. The file is on the disk when this returns; an error ends the program."""
@@ -49,17 +49,17 @@ class Terminal:
         if self.entries.pop(lease_id, None):
             self.save()
 
-    def pair(self, model: str, serial: str) -> None:
+    def pair(self) -> None:
         """Print a code until an operator has approved it, then store the device token (1)."""
         url = f"{self.base_url}/device/v1/pairings"
-        started = send("POST", url, {"model": model, "serial": serial})[1]
+        started = send("POST", url, {"model": "EXAMPLE", "serial": self.serial})[1]
         print("pairing code", started["user_code"], flush=True)
         interval, answer = started["interval"], {"error": "authorization_pending"}
         while answer.get("error") in ("authorization_pending", "slow_down"):
             interval += 5 if answer["error"] == "slow_down" else 0
             time.sleep(interval)
             answer = send("POST", f"{url}/token", {"device_code": started["device_code"]})[1]
-        self.token = answer["device_token"]
+        self.token = answer.get("device_token", "")  # none if the code expired or was denied
         self.save()
 
     def run(self) -> None:
@@ -67,6 +67,8 @@ class Terminal:
         failures, has_session = 0, False
         while True:
             try:
+                while not self.token:
+                    self.pair()
                 has_session = has_session or self.hello()
                 self.poll()
                 self.pay()
@@ -142,10 +144,12 @@ class Terminal:
             if self.card is None or not self.progress("card_presented"):
                 return
         self.until = self.until or self.progress("authorizing").get("until", "")
+        if not self.until:
+            return
         self.card = self.card or read_card(entry["order"])  # presented again after a restart
-        if self.until and datetime.fromisoformat(self.until).timestamp() <= time.monotonic() + self.clock_offset:
+        if datetime.fromisoformat(self.until).timestamp() <= time.monotonic() + self.clock_offset:
             self.save(result=NOTHING_CHARGED, result_id=str(uuid4()))
-        elif self.until and self.card:
+        elif self.card:
             self.save(sent=True)
             self.save(result=charge(entry["order"], self.card, self.base_url, self.token), result_id=str(uuid4()))
             self.send_again_at = 0
@@ -191,8 +195,6 @@ if __name__ == "__main__":
     parser.add_argument("--pair", action="store_true", help="pair again, for a new device token")
     options = parser.parse_args()
     os.umask(0o077)  # The journal has the device token.
-    terminal = Terminal(options.base_url, options.journal)
-    terminal.token = os.environ.get("PAYDESK_DEVICE_TOKEN", terminal.token)
-    if options.pair or not terminal.token:
-        terminal.pair("EXAMPLE", options.serial)
+    terminal = Terminal(options.base_url, options.journal, options.serial)
+    terminal.token = "" if options.pair else os.environ.get("PAYDESK_DEVICE_TOKEN", terminal.token)
     terminal.run()

@@ -13,7 +13,7 @@ import pytest
 
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals import journal, payment, scripts, terminal
-from paydesk.sandbox.terminals.client import DeviceClient, Pace
+from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.reporter import Reporter
@@ -113,6 +113,19 @@ def sends_track_data(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeviceClient, "progress", progress)
 
 
+def takes_a_lost_charge_for_none(patch: pytest.MonkeyPatch) -> None:
+    """It reports that nothing was charged when the acquirer's answer is lost."""
+    authorize = DeviceClient.authorize
+
+    async def authorize_once(self: DeviceClient, request: dict[str, Any]) -> Reply:
+        try:
+            return await authorize(self, request)
+        except ServiceUnavailable:
+            return Reply(400, b"", {})
+
+    patch.setattr(DeviceClient, "authorize", authorize_once)
+
+
 async def _charge(device: Device, entry: Entry, script: Script) -> None:
     presented = script.presented(entry.order)
     request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **presented}
@@ -132,6 +145,7 @@ FAULTS: dict[str, tuple[Plant, str]] = {
         (never_backs_off, "service-away"),
         (keeps_its_stale_session, "stale-session"),
         (ignores_the_permits_end, "permit-late"),
+        (takes_a_lost_charge_for_none, "charge-answer-lost"),
         (gives_up_on_404, "result-refused"),
         (sends_track_data, "no-card-data"),
     )

@@ -21,6 +21,7 @@ TERMINALS = itertools.cycle(KNOWN["terminals"])
 NO_INTEGER = "must be a valid integer"  # JSON Schema counts 4.0 among the integers; here it is none.
 AMOUNT = ("must be above zero", "must be a decimal string")  # Zero; more decimals than the seller's currency has.
 ADDRESS = ("must be", "must not", "must name")  # What an address may be is a page of rules.
+OTHER_STORE = "the store of the point of sale"
 UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "create_order": (
         *AMOUNT,
@@ -59,6 +60,8 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "operator_create_secret": ("at most 90d",),
     "operator_create_stores": (NO_INTEGER,),
     "operator_create_pos": (NO_INTEGER,),
+    "operator_change_terminal": (NO_INTEGER, "'$.script' - must", "must have each percentage once", OTHER_STORE),
+    "operator_approve_pairing": (NO_INTEGER, OTHER_STORE),
     "operator_resolve_order": ("must not contain a card number",),
 }
 # Refusals with a code of their own: what is presented isn't good, or doesn't fit what there is.
@@ -66,6 +69,7 @@ UNDOCUMENTED_CODES = {
     "create_token": {"invalid_client", "invalid_grant", "invalid_scope"},
     "revoke_token": {"invalid_client"},
     "introspect_token": {"invalid_client"},
+    "device_pairing_token": {"authorization_pending", "slow_down", "expired_token", "access_denied"},
     "simulate_order": {"bad_request"},
     "setup_terminals": {"precondition_failed"},
     "refund_order": {"refund_amount_exceeds"},

@@ -11,7 +11,7 @@ import pytest
 
 from conformance_faults import FAULTS
 from conftest import short_and_long
-from paydesk.conformance import bench, devices, runner
+from paydesk.conformance import bench, devices, exchanges, runner
 from paydesk.conformance.bench import Bench
 from paydesk.conformance.cases import permits, restarts, results, sessions
 from paydesk.conformance.kit import Patience
@@ -104,16 +104,29 @@ async def test_a_terminal_that_pairs_in_a_hurry_is_found(opened: Bench) -> None:
 
 
 async def test_a_terminal_that_does_not_come_back_is_not_shown(opened: Bench) -> None:
-    """A case whose situation did not come about is no pass, and says what was missing."""
-
-    async def restart() -> None:
-        """Do nothing."""
-
-    kit = opened.kit
-    kit.patience = Patience(seconds=0.5)
+    """A person is asked to restart it. A case whose situation did not come about says what was missing."""
+    kit, said = opened.kit, list[str]()
+    kit.patience, kit.say = Patience(seconds=0.5), said.append
     async with devices.virtual(opened):
-        kit.restart_command = restart
         assert await runner.first_hello(kit, QUICK.seconds)
-        first = await anext(runner.play(kit, ["restart-idle"]))
-    assert (first.status, first.passed) == ("not shown", False)
-    assert "no hello with a new boot_id" in first.reason
+        outcomes = [outcome async for outcome in runner.play(kit, ["restart-idle"])]
+    assert said == ["Restart the terminal now: cut its power, then start it again."]
+    assert (outcomes[0].status, outcomes[0].passed) == ("not shown", False)
+    assert "no hello with a new boot_id" in outcomes[0].reason
+
+
+async def test_the_wire_is_bounded(opened: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has only the terminal's paths, takes no large body, and records no more than fits."""
+    async with aiohttp.ClientSession(opened.base_url, headers={"Content-Type": "application/json"}) as http:
+        for path, body, status, code in (
+            ("/operator/v1/sellers", b"{}", 404, "not_found"),
+            ("/device/v1/hello", b"x" * 70_000, 413, "payload_too_large"),
+            ("/device/v1/hello", b"no JSON", 401, "unauthorized"),
+        ):
+            async with http.post(path, data=body) as reply:
+                assert (reply.status, (await reply.json())["error"]) == (status, code)
+        assert len(opened.kit.log.exchanges) == 1
+        monkeypatch.setattr(exchanges, "EXCHANGES_MAX", 1)
+        async with http.post("/device/v1/hello", data=b"{}") as reply:
+            assert reply.status == 503
+        assert len(opened.kit.log.exchanges) == 1

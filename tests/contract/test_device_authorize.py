@@ -342,7 +342,10 @@ async def test_a_result_that_confirms_the_outcome_is_accepted(shop: Shop) -> Non
     lease_id = await at_terminal(shop.device)
     await authorize(shop.device, lease_id, "high_risk")
     declined = {"outcome": "declined", "status_detail": "high_risk"}
-    assert (await shop.device.result(lease_id, **declined)).status == 200
+    result_id = str(uuid.uuid4())
+    assert (await shop.device.result(lease_id, result_id, **declined)).status == 200
+    other = await shop.device.result(lease_id, result_id, outcome="declined", status_detail="card_disabled")
+    assert (other.status, other.code) == (409, "result_conflict")
     await is_consistent(shop.service)
 
 

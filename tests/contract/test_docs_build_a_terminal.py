@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from paydesk.api import OPERATIONS
 from paydesk_process import dev, environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "build-a-terminal.md").read_text()
@@ -22,17 +21,9 @@ SAME = frozenset(
 """The fields whose documented value is the real one; of others only the type is compared."""
 
 
-def _blocks() -> list[tuple[str, str]]:
-    """Return the page's blocks of commands and answers, in order."""
-    page = PAGE
-    if not any(row.name == "device_authorize" for row in OPERATIONS):
-        page = page.partition("\n## 8 Tips\n")[0]
-    return re.findall(r"^```(sh|json)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-
-
 def test_every_answer_is_as_documented(tmp_path: Path) -> None:
     """Each block of JSON has the fields of the last answer of the commands before it, and no others."""
-    blocks = _blocks()
+    blocks = re.findall(r"^```(sh|json)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     program = "".join(f"{code}\nprintf '\\n=== {at}\\n'\n" for at, (kind, code) in enumerate(blocks) if kind == "sh")
     with dev(tmp_path):
         done = subprocess.run(

@@ -13,6 +13,7 @@ from operator_calls import operator
 from pairing_scene import ask_to_pair, new_terminal
 from paydesk.operation import Operation
 from paydesk.storage.database import Unavailable
+from paydesk.terminals.pairing_rates import FULL_SECONDS
 from service import Reply, Service
 
 LOOKS_ANEW_SECONDS, LOOKS_MAX = 0.05, 200
@@ -43,6 +44,7 @@ async def _many_pairings(attempt: Attempt) -> Reply:
     for _ in range(PAIRINGS_OPEN_MAX + 1):
         reply = await attempt.send()
     await attempt.service.scene.run("DELETE FROM pairings")
+    await asyncio.sleep(FULL_SECONDS)
     return reply
 
 

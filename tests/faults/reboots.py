@@ -21,6 +21,7 @@ import aiohttp
 from forks import Fork, Forks
 from node_process import NodeProcess
 from oauth_scene import make_scene
+from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret
 from paydesk.invariants import check
@@ -28,7 +29,6 @@ from paydesk.orders.status import FINAL
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals.journal import Journal
 from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
 from paydesk_process import environment
 from service import Reply, Service, Terminal, access_token, order_body
 
@@ -41,10 +41,8 @@ FREE_SECONDS_MAX = 150.0
 """Longer than the two minutes after which a payment that is not found counts as none."""
 POLL_SECONDS = 0.05
 
-SLOT = """
-SELECT o.order_id, o.payment_status_detail, o.permitted_ms, i.reason, i.next_ms FROM orders o
-  LEFT JOIN inquiries i ON i.seller_id = o.seller_id AND i.order_id = o.order_id AND i.ended_ms IS NULL
- WHERE o.seller_id = $1 AND o.terminal_id = $2 AND o.status IN ('created', 'at_terminal')"""
+FOR_THE_ACQUIRER = ("result", "inquiry", "reversal")
+"""What a slot may wait for although its terminal is there."""
 CHARGES = """
 SELECT (SELECT COUNT(*) FROM orders WHERE status = 'processed'), (SELECT COUNT(*) FROM orders WHERE status = 'failed'),
        (SELECT COUNT(*) FROM simulator_payments WHERE outcome = 'approved' AND reversed_ms IS NULL)"""
@@ -75,7 +73,7 @@ class Shop:
     service: Service
     folder: Path
     terminals: list[Terminal]
-    database: Database
+    operator: Operator
     stopping: bool = False
     _process: Fork | None = None
 
@@ -119,13 +117,10 @@ class Shop:
             await asyncio.sleep(POLL_SECONDS)
 
     async def waits_for(self, terminal: Terminal) -> str:
-        """Return what occupies the terminal and until when, or "" if nothing says so."""
-        key = self.service.seller_id, terminal.id
-        row = await self.database.read(lambda tx: tx.one(SLOT, *key))
-        if row is None or row[1] != "check_on_terminal" or row[3] is None:
-            return ""
-        until_ms = (row[2] or 0) + 120_000
-        return f"{row[0]} waits for the acquirer ({row[3]}) until {until_ms}, next inquiry at {row[4]}"
+        """Return what the terminal's slot says that it waits for, or "" if that is not the acquirer's answer."""
+        reply = await self.operator.ask("GET", f"terminals/{terminal.id}/queue")
+        current = reply.body.get("current", {})
+        return str(current["message"]) if current.get("waits_for") in FOR_THE_ACQUIRER else ""
 
     async def _known(self, method: str, path: str, body: object = None, *, key: str | None = None) -> Reply:
         while True:
@@ -231,13 +226,11 @@ async def _shop(database_url: str, folder: Path) -> AsyncIterator[Shop]:
             for terminal in terminals:
                 path = journals.path_of(folder, terminal.id)
                 await Journal(path, terminal.id, Secret(terminal.token), "approve:0.2s").save()
+            shop = Shop(node, service, folder, terminals, await operator(service, "support"))
             await database.close()
-            reading = await open_database(database_url, exclusive=False)
-            shop = Shop(node, service, folder, terminals, reading)
             await asyncio.to_thread(node.start)
             shop.start_terminals()
             try:
                 yield shop
             finally:
                 shop.kill_terminals()
-                await reading.close()

@@ -79,6 +79,7 @@ class Terminal:
             {
                 "lease_id": entry.lease_id,
                 "last_step": entry.last_step,
+                "sent": bool(entry.card),
                 **({"result": entry.result} if entry.result else {}),
             }
             for entry in self._journal.values()
@@ -90,12 +91,12 @@ class Terminal:
 
     async def _follow(self, entry: Entry, verdict: str) -> None:
         if verdict == "resume":
-            await self._acknowledge(entry)
+            await (self._authorize(entry) if entry.last_step == "authorizing" else self._acknowledge(entry))
             return
         if entry.result is None and verdict == "hold" and entry.last_step == "authorizing":
             # The acquirer has the outcome and returns it to the terminal on request.
             await self._charge(entry)
-        elif entry.result is None and (verdict == "hold" or entry.last_step == "authorizing"):
+        elif entry.result is None and verdict != "abort" and (verdict == "hold" or entry.last_step == "authorizing"):
             self._give_up(entry)
         if entry.result is not None:
             await self._report(entry)
@@ -168,6 +169,9 @@ class Terminal:
         if answer.outcome == "ok":
             self.records.order(entry.order_id, self.terminal_id).granted = True
             self.caller.tally.acknowledged["granted"] += 1
+            if self._is_started_again():
+                await self._start()
+                return
             await self._charge(entry)
             if self.caller.chance.random() < SILENT:
                 # The grant makes it the service's own concern.

@@ -187,6 +187,26 @@ async def test_a_client_that_disconnects_does_not_end_the_call(shop: Shop) -> No
     await is_consistent(shop.service)
 
 
+async def test_a_node_that_stops_leaves_the_outcome_to_another(database: Database) -> None:
+    """The terminal repeats its request there; the answer to the first node is then too late to change anything."""
+    clock = MovableClock()
+    acquirer = watched(database, clock)
+    acquirer.may_answer.clear()
+    async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=acquirer)) as service:
+        device = await service_device(service)
+        lease_id = await at_terminal(device)
+        request = asyncio.create_task(authorize(device, lease_id))
+        await acquirer.charged.wait()
+    with pytest.raises(aiohttp.ClientError):
+        await request
+    async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=acquirer)) as again:
+        repeat = asyncio.create_task(authorize(replace(device, service=again), lease_id))
+        acquirer.may_answer.set()
+        assert (await repeat).body["outcome"] == "approved"
+        assert await ledger(again) == [(f"PAY{lease_id}", 2490, "approved", False)]
+        await is_consistent(again)
+
+
 async def test_an_inquiry_may_end_the_order_first(shop: Shop) -> None:
     """By the same approval: the call then changes nothing."""
     shop.acquirer.may_answer.clear()

@@ -127,11 +127,18 @@ class Kit:
         while time.monotonic() < deadline:
             status = str((await self.shop.get(order))["status"])
             if status not in LIVE:
+                if self.shop.kind == "service":
+                    await self._result_of(order)
                 return status
             await asyncio.sleep(0.05)
         if not any(self.log.find(*PERMITS, lease_id=order.lease_id)):
             raise NotShown(f"The terminal did not ask to authorize within {self.patience.seconds:g} s.")
         raise Failed(f"The terminal reported no outcome within {self.patience.seconds:g} s; the order is {status}.")
+
+    async def _result_of(self, order: Order) -> None:
+        """Wait a while for a result, which follows the end of an order that the service has had charged."""
+        results = partial(self.log.find, "result", lease_id=order.lease_id)
+        await self.log.until(lambda: any(each.status is not None for each in results()), self.patience.quiet_seconds)
 
     async def paid(self, order: Order) -> None:
         """Wait until the order is processed, and check that it was paid once. Raises `Failed` and `NotShown`."""

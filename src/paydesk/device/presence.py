@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,6 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         if left <= 0:
             next_write = time.monotonic() + WRITE_SECONDS
         await sightings.write(context.database)
-        with signals.subscribe("stop") as waiter:
-            await waiter.wait(EARLY_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), EARLY_SECONDS)
     await sightings.write(context.database, is_last=True)

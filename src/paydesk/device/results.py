@@ -150,7 +150,7 @@ async def _finish(change: Change, order: Order, result: Result, reported: Report
     if reported == "payment" and order.reference_id is None:
         await store.set_reference(change.tx, order, result.report.reference_id)
     is_same = reported == "payment" or (reported == "declined" and order.status == "failed")
-    if is_same and (await terms.find(change.tx, order)).requested is not None:
+    if is_same and not result.contradicts and (await terms.find(change.tx, order)).requested is not None:
         prints = _prints_receipt(order)
         return await _accept(change, order, result, prints=prints, bounded=True, processing="finished")
     return await _refuse(change, order, result, "finished", error)

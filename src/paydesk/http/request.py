@@ -189,11 +189,16 @@ class PathRules:
             if len(value) > PATH_PARAMETER_CHARACTERS_MAX:
                 raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
         if self._pattern is not None:
-            # The upper case of some non-ASCII letters is ASCII.
-            sent, last = last, last if self._pattern.fullmatch(last) else last.upper()
-            if not (sent.isascii() and self._pattern.fullmatch(last)):
-                raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
+            last = self._canonical(last, self._pattern)
         return last, (*others, last)
+
+    def _canonical(self, sent: str, pattern: re.Pattern[str]) -> str:
+        if pattern.fullmatch(sent):
+            return sent
+        # The upper case of some non-ASCII letters is ASCII.
+        if not (sent.isascii() and pattern.fullmatch(sent.upper())):
+            raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
+        return sent.upper()
 
 
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:

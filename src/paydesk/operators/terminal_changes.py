@@ -23,12 +23,8 @@ async def change(call: Call) -> Answer:
             "nothing to change", f"'$' - must have one of {', '.join(TerminalChange.model_fields)}"
         )
     fleet = call.shared.fleet
-    if body.script is not None and (fleet is None or call.path not in fleet.terminals()):
-        raise PROPERTY_VALUE.with_reason(
-            "no virtual terminal of this service",
-            "'$.script' - must be omitted: only virtual terminals of `paydesk dev` have a script",
-        )
-    document = await call.database.write(lambda tx: _change(tx, call))
+    has_script = fleet is not None and call.path in fleet.terminals()
+    document = await call.database.write(lambda tx: _change(tx, call, has_script=has_script))
     if body.script is not None and fleet is not None:
         await fleet.set_script(call.path, body.script)
     return Answer(200, document)
@@ -68,11 +64,19 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     return terminal
 
 
-async def _change(tx: Transaction, call: Call) -> TerminalDocument:
-    """Make the changes; points of sale are locked before the terminal, as everywhere."""
+async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalDocument:
+    """Make the changes; points of sale are locked before the terminal, as everywhere.
+
+    `has_script`: it is a virtual terminal that this process runs. Raises `PROPERTY_VALUE` for a script of any other.
+    """
     body: TerminalChange = call.body
     pos_id = await _new_pos_id(tx, call)
     before = await _lock(tx, call.path)
+    if body.script is not None and not has_script:
+        raise PROPERTY_VALUE.with_reason(
+            "no virtual terminal of this service",
+            "'$.script' - must be omitted: only virtual terminals of `paydesk dev` have a script",
+        )
     seller_id, terminal_id = before.seller_id, before.terminal_id
     mode = body.operating_mode or before.operating_mode
     if pos_id is None:

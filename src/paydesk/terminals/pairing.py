@@ -12,14 +12,13 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.storage.database import Transaction
 from paydesk.terminals import pairing_codes, pairing_store, store
 from paydesk.terminals.errors import ACCESS_DENIED, AUTHORIZATION_PENDING, EXPIRED_TOKEN, SLOW_DOWN
-from paydesk.terminals.pairing_rates import INTERVAL_SECONDS, too_many
+from paydesk.terminals.pairing_rates import INTERVAL_SECONDS
 from paydesk.terminals.pairing_store import Pairing
 from paydesk.terminals.schemas import NewPairing, PairedDevice, PairingRequest, PairingTokenRequest
 
 LIFETIME_SECONDS = 300
 TOKEN_LIFETIME_SECONDS = 600
 """After the approval a terminal can get its token for this time, until it has used it."""
-FULL_RETRY_SECONDS = 30
 USER_CODES_MAX = 4
 """Codes to try: one in two million is taken while ten thousand are open."""
 NO_STORE = (("cache-control", "no-store"),)
@@ -27,15 +26,15 @@ NO_STORE = (("cache-control", "no-store"),)
 
 async def begin(call: Call) -> Handled:
     """Insert a pending pairing and return its codes. Expired pairings are deleted with it."""
-    call.shared.pairing_rates.count_pairing(call.address)
-    device_code, user_codes = (
-        pairing_codes.new_device_code(),
-        [pairing_codes.new_user_code() for _ in range(USER_CODES_MAX)],
-    )
+    rates = call.shared.pairing_rates
+    rates.count_pairing(call.address)
+    rates.refuse_while_full()
+    device_code = pairing_codes.new_device_code()
+    user_codes = [pairing_codes.new_user_code() for _ in range(USER_CODES_MAX)]
     user_code = await call.database.write(lambda tx: _insert(tx, call, device_code, user_codes))
     if user_code is None:
-        # The expired rows that were deleted stay deleted.
-        raise too_many("pairings_open_max is reached", FULL_RETRY_SECONDS)
+        # After the commit: the expired rows that were deleted stay deleted.
+        raise rates.full()
     uri = verification_uri(call.settings.pairing_url, call.settings.operator_public_url)
     return Answer(201, NewPairing(device_code, user_code, LIFETIME_SECONDS, INTERVAL_SECONDS, uri), NO_STORE)
 
@@ -92,5 +91,5 @@ async def _unused_token(call: Call, pairing: Pairing) -> str:
     if is_unused is None:
         raise KeyMissing(version, f"this node's server key of version {version} is not the one of the device token")
     if not is_unused:
-        raise EXPIRED_TOKEN.with_reason("device token used or revoked", credential_was_valid=True)
+        raise EXPIRED_TOKEN.with_reason("device token used or revoked")
     return derived

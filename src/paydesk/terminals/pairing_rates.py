@@ -17,6 +17,9 @@ INTERVAL_SECONDS_MAX = 60
 TOLERANCE_NS = SECOND_NS // 2
 """Polls may arrive this much closer together than they were sent."""
 ENTRIES_MAX = 20_000
+FULL_SECONDS = 1
+FULL_RETRY_SECONDS = 30
+"""The time after which clients retry when too many pairings are open."""
 
 
 class PairingRates:
@@ -35,12 +38,27 @@ class PairingRates:
         self._pairings = _per_minute(pairings_per_minute_address, monotonic)
         self._polls = _per_minute(polls_per_minute_address, monotonic)
         self._wrong_codes = _per_minute(failures_per_minute, monotonic)
+        self._full_until = 0
         # When the next poll of a pairing is due, and its interval, by the digest of its device code.
         self._due: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
 
     def count_pairing(self, address: str) -> None:
         """Count a new pairing. Raises `too_many_requests`."""
         self._take(self._pairings, "pairings", address)
+
+    def refuse_while_full(self) -> None:
+        """Raise `too_many_requests` for `FULL_SECONDS` after `full`: a flood does not count open pairings each time."""
+        if self._monotonic() < self._full_until:
+            raise self._full()
+
+    def full(self) -> Refusal:
+        """Return the refusal of a pairing because too many are open."""
+        self._full_until = self._monotonic() + FULL_SECONDS * SECOND_NS
+        return self._full()
+
+    def _full(self) -> Refusal:
+        self._log.note("pairings_open")
+        return too_many("pairings_open_max is reached", FULL_RETRY_SECONDS)
 
     def count_poll(self, address: str) -> None:
         """Count a poll, of whatever device code. Raises `too_many_requests`."""

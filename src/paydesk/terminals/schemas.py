@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
@@ -14,6 +15,8 @@ TERMINAL_ID_PATTERN = "^[A-Z0-9_]{1,40}__[A-Za-z0-9_-]{1,30}$"
 """A model and a serial number."""
 EXAMPLE_TERMINAL_ID = "NEWLAND_N950__N950NCB801293324"
 
+# Two underscores separate the model from the serial in a terminal's id.
+_MODEL = re.compile("^_?[A-Z0-9]+(_[A-Z0-9]+)*_?$")
 VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
 
 Kind = Literal["terminal", "service"]
@@ -48,8 +51,8 @@ class PairingRequest(Model):
 
     model: Annotated[
         str,
-        Field(pattern="^[A-Z0-9_]{1,40}$", examples=["NEWLAND_N950"]),
-        rule("must not contain two underscores in a row", lambda text: "__" not in text),
+        Field(max_length=40, json_schema_extra={"pattern": _MODEL.pattern}, examples=["NEWLAND_N950"]),
+        rule("must consist of A-Z, 0-9 and single underscores", _MODEL.fullmatch),
     ]
     serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"])]
 

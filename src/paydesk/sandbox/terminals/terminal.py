@@ -203,7 +203,11 @@ class Terminal:
         if not entry.sent:
             await conclude(self._device, entry, NEVER_CHARGED)
         else:
-            await resume_authorization(self._device, entry)
+            try:
+                await resume_authorization(self._device, entry)
+            except SessionEnded:
+                # The running poll raises the same; the entry stays in the journal.
+                return
         self._reporter.add(entry.lease_id)
 
     def _report(self, entry: Entry) -> None:
