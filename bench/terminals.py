@@ -1,6 +1,6 @@
 """`python -m bench.terminals`: measure what waiting terminals cost a node, and how soon an order is offered.
 
-All terminals wait with a long poll, begun one after another, so that not all end at once. First nothing else happens for
+All terminals wait with a long poll, begun one after another, so that not all end at once. First nothing happens for
 a minute: the CPU time of the node, its statements to the database, and its memory for each terminal. Then orders are
 sent at a fixed rate regardless of earlier ones, each for another terminal: the time from the moment at which an order
 was due to be created until the poll returns it. At last virtual terminals take the sessions over in a process of their

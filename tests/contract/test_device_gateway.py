@@ -14,7 +14,8 @@ from paydesk.orders import status, store
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import PLAIN
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, T, Work
+from recording_database import RecordingDatabase
 
 
 @pytest.fixture
@@ -23,6 +24,17 @@ async def desk(database: Database) -> Desk:
     desk = await open_desk(database)
     answered(await desk.hello())
     return desk
+
+
+class CountingReads(RecordingDatabase):
+    """A database that counts its units of work that read."""
+
+    reads = 0
+
+    async def read(self, work: Work[T], **options: Any) -> T:
+        """Count it."""
+        self.reads += 1
+        return await super().read(work, **options)
 
 
 def nothing(outcome: Any) -> bool:
@@ -138,6 +150,13 @@ async def test_an_unacknowledged_order_is_offered_again(desk: Desk) -> None:
     assert 0.9 < loop.time() - started < 5
     await desk.acknowledge(order)
     assert nothing(await desk.next(wait=2))
+
+
+async def test_a_poll_without_news_asks_the_database_once(desk: Desk) -> None:
+    """When it ends it needs no second query, because the next poll begins with the same one."""
+    desk.database = counting = CountingReads(desk.database)
+    assert nothing(await desk.next(wait=1))
+    assert counting.reads == 1
 
 
 async def test_a_newer_poll_ends_the_older_one(desk: Desk) -> None:
