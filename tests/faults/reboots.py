@@ -45,7 +45,8 @@ FOR_THE_ACQUIRER = ("result", "inquiry", "reversal")
 """What a slot may wait for although its terminal is there."""
 CHARGES = """
 SELECT (SELECT COUNT(*) FROM orders WHERE status = 'processed'), (SELECT COUNT(*) FROM orders WHERE status = 'failed'),
-       (SELECT COUNT(*) FROM simulator_payments WHERE outcome = 'approved' AND reversed_ms IS NULL)"""
+       (SELECT COUNT(*) FROM simulator_payments WHERE outcome = 'approved' AND reversed_ms IS NULL),
+       (SELECT COUNT(*) FROM simulator_payments WHERE outcome = 'approved' AND reversed_ms IS NOT NULL)"""
 
 _forks = Forks("faults.virtual_terminals")
 atexit.register(_forks.end)
@@ -53,12 +54,13 @@ atexit.register(_forks.end)
 
 @dataclass
 class Rebooted:
-    """What was seen: kills, orders, and the seconds after which each terminal took an order."""
+    """What was seen: kills, orders, reversed charges, and the seconds after which each terminal took an order."""
 
     kills: int = 0
     terminal_kills: int = 0
     processed: int = 0
     failed: int = 0
+    reversed: int = 0
     taken_seconds: list[float] = field(default_factory=list)
     waited_for: list[str] = field(default_factory=list)
     """For each terminal that took longer than 5 s: its slot then, and how long it took."""
@@ -160,7 +162,7 @@ async def reboot_often(
     finally:
         await database.close()
     assert row is not None
-    done.processed, done.failed, charges = row
+    done.processed, done.failed, charges, done.reversed = row
     if charges != done.processed:
         done.findings.append(f"{done.processed} orders are processed, the acquirer has {charges} charges")
     return done

@@ -39,6 +39,7 @@ def main(arguments: list[str]) -> int:
             f"{name}: of them with the terminals": result.terminal_kills,
             f"{name}: orders processed": result.processed,
             f"{name}: orders failed": result.failed,
+            f"{name}: charges reversed": result.reversed,
             f"{name}: an order taken after at most": f"{max(result.taken_seconds):.2f} s",
             f"{name}: waited more than {TAKEN_SECONDS_MAX:g} s": len(result.waited_for),
         }
