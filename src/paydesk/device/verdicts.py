@@ -28,7 +28,7 @@ _TABLE = """
            offered         acknowledged    unsent           authorizing
 ended      forget:none     forget:none     forget:none      forget:none
 created    forget:none     forget:none     forget:none      forget:none
-open       resume:re_lease resume:re_lease abort:fail       abort:inquire
+open       resume:re_lease resume:re_lease resume:re_lease  abort:inquire
 canceling  abort:cancel    abort:cancel    abort:cancel     abort:inquire
 overdue    abort:cancel    abort:cancel    abort:cancel     abort:inquire
 permitted  hold:inquire    hold:inquire    resume:re_lease  hold:inquire
