@@ -69,9 +69,7 @@ class Cell:
     @property
     def expected(self) -> tuple[str, int]:
         """The order's state and the number of charges, as the terminal protocol says (section 2)."""
-        never_sent = self.terminal == "authorizing journalled" or (
-            self.away_seconds and self.terminal in ("authorizing sent", "permit journalled")
-        )
+        never_sent = self.away_seconds and self.terminal in ("authorizing sent", "permit journalled")
         return ("failed/processing_error", 0) if never_sent else ("processed/accredited", 1)
 
     @property

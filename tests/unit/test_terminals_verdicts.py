@@ -60,7 +60,7 @@ def test_a_possibly_charged_order_is_never_resumed(progress: Progress) -> None:
     ("state", "verdict"),
     [
         ("created", ("forget", "none")),
-        ("open", ("abort", "fail")),
+        ("open", ("resume", "re_lease")),
         ("canceling", ("abort", "cancel")),
         ("overdue", ("abort", "cancel")),
         ("permitted", ("resume", "re_lease")),
