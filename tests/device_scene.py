@@ -98,7 +98,7 @@ class Desk:
                 currency="BRL",
                 country="BRA",
                 terminal_id=terminal_id or self.terminal_id,
-                revoked=revoked,
+                revoked_ms=self.clock.now_ms() if revoked else None,
             ),
             now_ms=self.clock.now_ms(),
             request_id="",

@@ -48,8 +48,8 @@ class Caller:
     terminal_id: str = ""
     operator_id: str = ""
     role: str = ""
-    revoked: bool = False
-    """Whether a device token was revoked or replaced: then it may only report results of its own leases."""
+    revoked_ms: int | None = None
+    """When a device token was revoked or replaced: from then on it may only report results of earlier orders."""
     token_digest: bytes = field(default=b"", repr=False)
     """The digest of an access or device token: for rate limits, and for long polls, which check the token again."""
 

@@ -104,6 +104,28 @@ async def test_stolen_device_code_is_refused_after_use(service: Service) -> None
         assert (reply.status, reply.code, token in str(reply.body)) == (400, "expired_token", False), end
 
 
+async def test_revoked_token_reports_no_later_order(database: Database) -> None:
+    """Neither one that waits for the terminal, nor one that the terminal has under its new token."""
+    clock = MovableClock()
+    async with running(database, clock=clock, workers=False) as service:
+        one, terminal = await operator(service), await service.terminal()
+        stolen = await service.device(terminal)
+        await one.did("POST", f"terminals/{terminal.id}/revoke")
+        clock.advance(61_000)
+        waiting = (await service.create(terminal)).body["id"]
+        reply = await stolen.approve(waiting[3:])
+        assert (reply.status, reply.code) == (404, "lease_not_found")
+        assert (await service.cancel(waiting)).status == 200
+        renewed = await service.device(await pair(service, one, terminal.id, replace=True))
+        await one.did("PATCH", f"terminals/{terminal.id}", {"operating_mode": "PDV"})
+        order_id = (await service.create(terminal)).body["id"]
+        assert (await renewed.ack(order_id[3:])).status == 200
+        reply = await stolen.approve(order_id[3:])
+        assert (reply.status, reply.code) == (404, "lease_not_found")
+        assert (await service.get(order_id))["status"] == "at_terminal"
+        assert (await renewed.approve(order_id[3:])).status == 200
+
+
 async def test_address_is_throttled(database: Database) -> None:
     """With `Retry-After`; no row is inserted for what is refused."""
     async with running(database, settings=Settings(pairings_per_minute_address=5), workers=False) as service:

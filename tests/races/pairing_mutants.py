@@ -40,6 +40,15 @@ PAIRING_MUTANTS = (
         "anew and sqlite",
     ),
     Mutant(
+        ONE_TERMINAL,
+        "a revoked token reports results of later orders",
+        "device/results.py",
+        "    _refuse_later_order(call, order)\n",
+        "",
+        ATTACKS,
+        "no_later_order and sqlite",
+    ),
+    Mutant(
         IN_USE,
         "the deletion of a terminal does not lock it",
         "operators/terminal_changes.py",

@@ -183,8 +183,8 @@ RESULT = Operation(
     },
     errors=(LEASE_NOT_FOUND, RESULT_CONFLICT, ORDER_FINISHED, TOO_MANY_REQUESTS),
     description=(
-        "The terminal repeats a result until it gets a 2xx, or a 409 whose body has `recorded`. Earlier sessions and"
-        " revoked device tokens may report too."
+        "The terminal repeats a result until it gets a 2xx, or a 409 whose body has `recorded`. Earlier sessions may"
+        " report too, and for 7 days revoked device tokens, of orders from before the revocation."
     ),
 )
 

@@ -26,7 +26,7 @@ from paydesk.device.decisions import (
     situation_of,
     tip_of,
 )
-from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.device.leases import lock_order, order_body, take
 from paydesk.device.reports import Received, Report, keyed_digest, parse
 from paydesk.device.schemas import UUID_PATTERN, ResultAnswer
@@ -68,6 +68,7 @@ async def report(call: Call) -> Handled:
     change = change_of(call)
     # The lease is checked first: a result for an unknown one is neither parsed nor recorded.
     order = await lock_order(call.tx, call.caller, call.paths[0])
+    _refuse_later_order(call, order)
     received = parse(call.body, call.keys, card_numbers_refused=call.settings.card_numbers_refused_in_references)
     result_id = _result_id(call.paths[1], call.keys)
     stored = await store.find_result(call.tx, order, result_id)
@@ -84,6 +85,16 @@ async def report(call: Call) -> Handled:
         order = await _take_unacknowledged(change, order, offered_ms)
     result = Result(result_id, received, contradicts, call.settings.results_per_lease_max)
     return await _process(change, order, result)
+
+
+def _refuse_later_order(call: Call, order: Order) -> None:
+    """Raise `lease_not_found` if the device token was revoked before the order was created.
+
+    The clocks of two nodes may differ, each from the database's in either direction.
+    """
+    revoked_ms, difference_ms = call.caller.revoked_ms, 2 * call.settings.clock_difference_seconds_max * 1000
+    if revoked_ms is not None and order.created_ms > revoked_ms + difference_ms:
+        raise LEASE_NOT_FOUND.with_reason("the order was created after the device token was revoked")
 
 
 def _result_id(text: str, keys: Keys) -> str:

@@ -35,7 +35,7 @@ async def hello(call: Call) -> Handled:
 
 def refuse_revoked(call: Call) -> None:
     """Raise `unauthorized` for a revoked device token, which is accepted for results only."""
-    if call.caller.revoked:
+    if call.caller.revoked_ms is not None:
         raise UNAUTHORIZED.with_reason("revoked device token")
 
 

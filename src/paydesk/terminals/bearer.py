@@ -42,7 +42,7 @@ class DeviceBearers:
         self._cache.drop_on("device:", lambda topic, bearer: topic == f"device:{bearer.caller.terminal_id}")
 
     async def caller(self, token: str | None, now_ms: int) -> Caller:
-        """Return the calling terminal, `revoked` if its token may only report results. Raises UNAUTHORIZED."""
+        """Return the calling terminal, with `revoked_ms` if its token may only report results. Raises UNAUTHORIZED."""
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         key = digest(token)
@@ -53,7 +53,7 @@ class DeviceBearers:
             refusal = UNAUTHORIZED.with_reason("revoked more than 7 days ago", credential_was_valid=True)
             refusal.facts = {"seller_id": bearer.caller.seller_id, "terminal_id": bearer.caller.terminal_id}
             raise refusal
-        return replace(bearer.caller, revoked=True)
+        return replace(bearer.caller, revoked_ms=bearer.revoked_ms)
 
     async def _look_up(self, token: str, key: bytes) -> Bearer:
         seller_id = ids.seller_of(token) if token.startswith("PDT-") else None
