@@ -41,6 +41,15 @@ PAIRING_MUTANTS = (
     ),
     Mutant(
         ONE_TERMINAL,
+        "a hello does not check again whether its token was revoked",
+        "device/sessions.py",
+        "    if not await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms):\n",
+        "    if await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms) is None:\n",
+        RACES,
+        "begins_no_session and postgres",
+    ),
+    Mutant(
+        ONE_TERMINAL,
         "a revoked token reports results of later orders",
         "device/results.py",
         "    _refuse_later_order(call, order)\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -84,6 +85,20 @@ async def test_terminal_is_paired_with_one_seller(service: Service, owner: Opera
         ]
         polls = [(await poll(service, one)).status for one in codes]
         assert polls == [200 if reply.status == 201 else 400 for reply in replies]
+
+
+async def test_token_about_to_be_revoked_begins_no_session(service: Service) -> None:
+    """A device with the earlier token can't take the session over from the one that is paired anew."""
+    device = await service.device(await service.terminal())
+    terminal_id, hello = device.terminal.id, {"boot_id": str(uuid.uuid4()), "app_version": "1", "journal": []}
+
+    async def revoke(tx: Transaction) -> None:
+        assert await store.lock(tx, service.seller_id, terminal_id)
+        await store.mint_token(tx, service.seller_id, terminal_id, service.clock.now_ms())
+
+    reply = await while_it_is_committed(service, revoke, device.post("/hello", hello))
+    assert (reply.status, reply.code) == (401, "unauthorized")
+    assert await service.scene.value("SELECT session FROM terminals") == 1
 
 
 async def test_terminal_with_an_order_about_to_be_created_is_not_deleted(service: Service, owner: Operator) -> None:

@@ -154,11 +154,11 @@ async def test_a_device_token_authenticates_its_terminal(desk: Desk) -> None:
     bearers = DeviceBearers(desk.database, 5)
     token = await mint(desk)
     caller = await bearers.caller(token, START_MS)
-    assert (caller.seller_id, caller.terminal_id, caller.live, caller.revoked) == (
+    assert (caller.seller_id, caller.terminal_id, caller.live, caller.revoked_ms) == (
         desk.seller_id,
         desk.terminal_id,
         False,
-        False,
+        None,
     )
     assert token not in str([list(row) for row in await desk.rows("SELECT * FROM device_tokens")])
 
@@ -168,8 +168,8 @@ async def test_a_replaced_device_token_is_accepted_for_results_for_7_days(desk: 
     bearers = DeviceBearers(desk.database, 5)
     token = await mint(desk)
     await bearers.caller(token, START_MS)
-    assert not (await bearers.caller(await mint(desk), START_MS)).revoked
-    assert (await bearers.caller(token, START_MS + 7 * DAY_MS - 1)).revoked
+    assert (await bearers.caller(await mint(desk), START_MS)).revoked_ms is None
+    assert (await bearers.caller(token, START_MS + 7 * DAY_MS - 1)).revoked_ms == START_MS
     with pytest.raises(Refusal, match="revoked more than 7 days ago"):
         await bearers.caller(token, START_MS + 7 * DAY_MS)
 

@@ -73,6 +73,9 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
     terminal = await terminals.lock(tx, seller_id, terminal_id)
     if terminal is None:
         raise UNAUTHORIZED.with_reason("the terminal was deleted")
+    # The token may have been revoked since the request was authenticated; the terminal's lock excludes it from here on.
+    if not await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms):
+        raise UNAUTHORIZED.with_reason("revoked device token")
     newest, own = await store.find_sessions(tx, seller_id, terminal_id, request.boot_id)
     if own is not None and own < newest:
         raise stale(call, own, newest)
@@ -81,7 +84,6 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
         await store.begin_session(
             tx, seller_id, terminal_id, request.boot_id, request.app_version, session, call.now_ms
         )
-    await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms)
     change = change_at(tx, call.now_ms, call.settings)
     permit_seconds = call.settings.grant_seconds
     verdicts = [await _judge_entry(change, terminal, entry, session, permit_seconds) for entry in request.journal]

@@ -93,7 +93,8 @@ INSERT_DEVICE = """INSERT INTO device_tokens (seller_id, digest, terminal_id, cr
 
 IS_UNUSED = "SELECT used_ms IS NULL AND revoked_ms IS NULL FROM device_tokens WHERE seller_id = $1 AND digest = $2"
 
-USE_DEVICE = "UPDATE device_tokens SET used_ms = $3 WHERE seller_id = $1 AND digest = $2 AND used_ms IS NULL"
+USE_DEVICE = """UPDATE device_tokens SET used_ms = COALESCE(used_ms, $3) WHERE seller_id = $1 AND digest = $2
+    RETURNING revoked_ms"""
 
 # Revokes all tokens of the terminal. The time of the first revocation is kept.
 REVOKE_DEVICE = """UPDATE device_tokens SET revoked_ms = $3
@@ -245,9 +246,10 @@ async def is_unused(tx: Transaction, seller_id: int, token_digest: bytes) -> boo
     return bool(row[0]) if row else None
 
 
-async def use_token(tx: Transaction, seller_id: int, token_digest: bytes, now_ms: int) -> None:
-    """Record the first use of a device token: from then on its pairing does not return it."""
-    await tx.run(USE_DEVICE, seller_id, token_digest, now_ms)
+async def use_token(tx: Transaction, seller_id: int, token_digest: bytes, now_ms: int) -> bool:
+    """Record the first use of a device token: from then on its pairing does not return it. Return False if revoked."""
+    row = await tx.one(USE_DEVICE, seller_id, token_digest, now_ms)
+    return row is None or row[0] is None
 
 
 async def revoke_tokens(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> bool:
