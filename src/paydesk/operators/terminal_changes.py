@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, places
 from paydesk.operators.errors import IN_USE, POS_TAKEN
 from paydesk.operators.terminal_schemas import TerminalChange
 from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
 from paydesk.storage.database import Transaction
-from paydesk.terminals import registry, store
+from paydesk.terminals import registry, store, stores
 from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
 from paydesk.terminals.store import Terminal
 
@@ -60,8 +60,12 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     owner = await registry.owner_of(tx, terminal_id)
     terminal = None if owner is None else await store.lock(tx, owner, terminal_id)
     if terminal is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+        raise _unknown()
     return terminal
+
+
+def _unknown() -> Refusal:
+    return TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
 
 
 async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalDocument:
@@ -70,7 +74,7 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     `has_script`: it is a virtual terminal that this process runs. Raises `PROPERTY_VALUE` for a script of any other.
     """
     body: TerminalChange = call.body
-    pos_id = await _new_pos_id(tx, call)
+    pos_id = await _lock_pos(tx, call)
     before = await _lock(tx, call.path)
     if body.script is not None and not has_script:
         raise PROPERTY_VALUE.with_reason(
@@ -101,16 +105,18 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     return await document_of(call, tx, after)
 
 
-async def _new_pos_id(tx: Transaction, call: Call) -> int | None:
-    """Return the point of sale that the terminal moves to, locked; None if it stays."""
+async def _lock_pos(tx: Transaction, call: Call) -> int | None:
+    """Lock and return the point of sale that the terminal moves to; if it stays, lock its own and return None."""
     body: TerminalChange = call.body
-    if body.pos_id is None and body.store_id is None:
-        return None
     owner = await registry.owner_of(tx, call.path)
-    if owner is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
-    pos = await places.find(tx, owner, call.path, store_id=body.store_id, pos_id=body.pos_id, now_ms=call.now_ms)
-    return pos.pos_id
+    terminal = None if owner is None else await store.find(tx, owner, call.path)
+    if terminal is None:
+        raise _unknown()
+    if body.pos_id is None and body.store_id is None:
+        await stores.lock_pos(tx, terminal.seller_id, terminal.pos_id)
+        return None
+    place = {"store_id": body.store_id, "pos_id": body.pos_id}
+    return (await places.find(tx, terminal.seller_id, call.path, **place, now_ms=call.now_ms)).pos_id
 
 
 async def _refuse_second_pdv(tx: Transaction, terminal: Terminal, pos_id: int) -> None:
