@@ -11,7 +11,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import audit, places
 from paydesk.operators.errors import IN_USE, SELLER_NOT_FOUND
 from paydesk.operators.terminal_schemas import PairingApproval
-from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
+from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
 from paydesk.storage.database import Transaction
 from paydesk.terminals import pairing_codes, pairing_store, registry, store
 from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
@@ -92,8 +92,8 @@ async def _approve(tx: Transaction, call: Call, user_code: str) -> TerminalDocum
         tx,
         "pairings.approve",
         terminal.terminal_id,
-        before=before,
-        after={"address": pairing.address, "terminal": terminal},
+        before=None if before is None else audited(before),
+        after={"address": pairing.address, "terminal": audited(terminal)},
     )
     return document
 

@@ -7,7 +7,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import audit, places
 from paydesk.operators.errors import IN_USE, POS_TAKEN
 from paydesk.operators.terminal_schemas import TerminalChange
-from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
+from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
 from paydesk.storage.database import Transaction
 from paydesk.terminals import registry, store, stores
 from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
@@ -47,7 +47,7 @@ async def delete(call: Call) -> Answer:
         terminal = await _lock(tx, call.path)
         await refuse_live_order(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
         await registry.delete(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
-        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=terminal)
+        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=audited(terminal))
 
     await call.database.write(work)
     if call.shared.fleet is not None:
@@ -101,7 +101,7 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     after = await store.find(tx, seller_id, terminal_id)
     assert after is not None, "the row is locked until the commit"
     if after != before:
-        await audit.record(call, tx, "terminals.change", terminal_id, before=before, after=after)
+        await audit.record(call, tx, "terminals.change", terminal_id, before=audited(before), after=audited(after))
     return await document_of(call, tx, after)
 
 
