@@ -139,6 +139,32 @@ async def test_operator_sets_a_mode_in_the_order_of_locks(database: Database) ->
         assert asked == [[stores.LOCK_POS, store.LOCK]] * 2
 
 
+async def test_terminal_about_to_change_its_seller_is_not_moved(service: Service, owner: Operator) -> None:
+    """Its former seller's point of sale is not another seller's."""
+    pos, terminal, foreign = await new_pos(owner), await service.terminal(), await other_seller(service)
+    now_ms = service.clock.now_ms()
+
+    async def sell(tx: Transaction) -> None:
+        await stores.lock_pos(tx, service.seller_id, pos["pos_id"])
+        assert await store.lock(tx, service.seller_id, terminal.id)
+        await registry.delete(tx, service.seller_id, terminal.id, now_ms)
+        shop = await stores.create_store(tx, foreign.seller_id, "Shop", now_ms)
+        there = await stores.create_pos(tx, foreign.seller_id, shop.store_id, "T", "T", now_ms)
+        assert there is not None
+        assert await store.create(
+            tx,
+            seller_id=foreign.seller_id,
+            pos_id=there.pos_id,
+            terminal_id=terminal.id,
+            live=False,
+            now_ms=now_ms,
+        )
+
+    request = owner.ask("PATCH", f"terminals/{terminal.id}", {"pos_id": pos["pos_id"]})
+    reply = await while_it_is_committed(service, sell, request)
+    assert reply.status == 404, reply.body
+
+
 async def test_terminal_about_to_be_deleted_takes_no_order(service: Service) -> None:
     """The request waits, and is refused as for an unknown terminal."""
     terminal = await service.terminal()

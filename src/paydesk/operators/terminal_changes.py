@@ -74,8 +74,7 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     `has_script`: it is a virtual terminal that this process runs. Raises `PROPERTY_VALUE` for a script of any other.
     """
     body: TerminalChange = call.body
-    pos_id = await _lock_pos(tx, call)
-    before = await _lock(tx, call.path)
+    before, pos_id = await _lock_place(tx, call)
     if body.script is not None and not has_script:
         raise PROPERTY_VALUE.with_reason(
             "no virtual terminal of this service",
@@ -83,8 +82,6 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
         )
     seller_id, terminal_id = before.seller_id, before.terminal_id
     mode = body.operating_mode or before.operating_mode
-    if pos_id is None:
-        pos_id = before.pos_id
     is_moved = (pos_id, mode) != (before.pos_id, before.operating_mode)
     if is_moved or body.tip_percentages is not None:
         await refuse_live_order(tx, seller_id, terminal_id, TERMINAL_BUSY, "change it")
@@ -105,18 +102,23 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     return await document_of(call, tx, after)
 
 
-async def _lock_pos(tx: Transaction, call: Call) -> int | None:
-    """Lock and return the point of sale that the terminal moves to; if it stays, lock its own and return None."""
+async def _lock_place(tx: Transaction, call: Call) -> tuple[Terminal, int]:
+    """Lock the point of sale where the terminal stays or moves to, then the terminal. Return both, the former by id."""
     body: TerminalChange = call.body
     owner = await registry.owner_of(tx, call.path)
-    terminal = None if owner is None else await store.find(tx, owner, call.path)
+    found = None if owner is None else await store.find(tx, owner, call.path)
+    if found is None:
+        raise _unknown()
+    stays = body.pos_id is None and body.store_id is None
+    if stays:
+        pos = await stores.lock_pos(tx, found.seller_id, found.pos_id)
+    else:
+        seller_id, store_id = found.seller_id, body.store_id
+        pos = await places.find(tx, seller_id, call.path, store_id=store_id, pos_id=body.pos_id, now_ms=call.now_ms)
+    terminal = await store.lock(tx, found.seller_id, call.path)
     if terminal is None:
         raise _unknown()
-    if body.pos_id is None and body.store_id is None:
-        await stores.lock_pos(tx, terminal.seller_id, terminal.pos_id)
-        return None
-    place = {"store_id": body.store_id, "pos_id": body.pos_id}
-    return (await places.find(tx, terminal.seller_id, call.path, **place, now_ms=call.now_ms)).pos_id
+    return terminal, terminal.pos_id if stays or pos is None else pos.pos_id
 
 
 async def _refuse_second_pdv(tx: Transaction, terminal: Terminal, pos_id: int) -> None:
