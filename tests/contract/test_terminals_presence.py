@@ -15,6 +15,7 @@ from nodes import two_nodes
 from operator_calls import operator
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.signals import Signals
+from paydesk.device import gateway
 from paydesk.device.presence import Sightings
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
@@ -264,6 +265,23 @@ async def test_what_a_node_remembers_is_bounded(database: Database) -> None:
         await sightings.write(database)
         monotonic.now += 15
     assert sightings._seen == {}
+
+
+async def test_a_poll_whose_memory_was_evicted_is_counted_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its terminal would be online for ever."""
+    monkeypatch.setattr(gateway, "TERMINALS_MAX", 1)
+    monotonic = Monotonic()
+    terminals = gateway.Gateway(None, monotonic)
+    polls = [terminals.open(1, terminal_id) for terminal_id in ("M__1", "M__2")]
+    for poll in (*polls, polls[0]):
+        terminals.begin(poll)
+    for poll in polls:
+        terminals.close(poll)
+    monotonic.now += 200
+    await terminals.sightings.write(database)
+    assert not terminals.sightings._seen
 
 
 async def test_a_terminal_that_moved_to_another_seller_is_written_at_once(database: Database) -> None:
