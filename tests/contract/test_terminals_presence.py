@@ -256,13 +256,14 @@ async def test_last_seen_never_goes_back(database: Database) -> None:
 
 
 async def test_what_a_node_remembers_is_bounded(database: Database) -> None:
-    """Two minutes after its last poll a terminal is forgotten, a deleted one too."""
+    """Two minutes after its last poll a terminal is forgotten, a deleted one too, which is not written each second."""
     desk, monotonic = await open_desk(database), Monotonic()
     sightings = Sightings(Signals(), monotonic)
     for terminal_id in (desk.terminal_id, "DELETED__1"):
         sightings.ended(sightings.began(desk.seller_id, terminal_id, monotonic()))
     for _ in range(10):
         await sightings.write(database)
+        assert not sightings.is_urgent
         monotonic.now += 15
     assert sightings._seen == {}
 
