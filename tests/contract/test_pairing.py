@@ -69,7 +69,7 @@ async def test_terminal_is_paired_with_a_code(service: Service, owner: Operator)
     (line,) = await audited(service)
     assert (line.action, line.subject, line.after["address"]) == ("pairings.approve", PAIRED, "127.0.0.1")
     place = {name: made[name] for name in ("seller_id", "store_id", "pos_id", "operating_mode", "kind")}
-    assert {"terminal_id": PAIRED, **place}.items() <= line.after["terminal"].items()
+    assert {"id": PAIRED, **place}.items() <= line.after["terminal"].items()
     for secret in (token, codes["device_code"], codes["user_code"]):
         assert secret not in str(line)
 

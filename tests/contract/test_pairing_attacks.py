@@ -52,6 +52,15 @@ async def test_guessed_user_codes_are_refused(database: Database) -> None:
         assert (await other.ask("POST", right, body)).status == 201
 
 
+async def test_codes_guessed_at_once_are_counted(database: Database) -> None:
+    """Five of fifty are looked up."""
+    async with running(database, settings=Settings(pairing_failures_per_minute=5), workers=False) as service:
+        guesser = await operator(service)
+        guessed = [f"BBBB-BB{first}{second}" for first in "BCDFG" for second in "BCDFGHJKLM"]
+        replies = await asyncio.gather(*[guesser.ask("GET", f"pairings/{code}") for code in guessed])
+        assert Counter(reply.status for reply in replies) == {404: 5, 429: 45}
+
+
 async def test_right_codes_are_not_counted(database: Database) -> None:
     """Nor malformed ones, which can't be any terminal's."""
     async with running(database, settings=Settings(pairing_failures_per_minute=5), workers=False) as service:

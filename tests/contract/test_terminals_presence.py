@@ -15,6 +15,7 @@ from nodes import two_nodes
 from operator_calls import operator
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.signals import Signals
+from paydesk.device import gateway
 from paydesk.device.presence import Sightings
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
@@ -255,15 +256,33 @@ async def test_last_seen_never_goes_back(database: Database) -> None:
 
 
 async def test_what_a_node_remembers_is_bounded(database: Database) -> None:
-    """Two minutes after its last poll a terminal is forgotten, a deleted one too."""
+    """Two minutes after its last poll a terminal is forgotten, a deleted one too, which is not written each second."""
     desk, monotonic = await open_desk(database), Monotonic()
     sightings = Sightings(Signals(), monotonic)
     for terminal_id in (desk.terminal_id, "DELETED__1"):
         sightings.ended(sightings.began(desk.seller_id, terminal_id, monotonic()))
     for _ in range(10):
         await sightings.write(database)
+        assert not sightings.is_urgent
         monotonic.now += 15
     assert sightings._seen == {}
+
+
+async def test_a_poll_whose_memory_was_evicted_is_counted_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its terminal would be online for ever."""
+    monkeypatch.setattr(gateway, "TERMINALS_MAX", 1)
+    monotonic = Monotonic()
+    terminals = gateway.Gateway(None, monotonic)
+    polls = [terminals.open(1, terminal_id) for terminal_id in ("M__1", "M__2")]
+    for poll in (*polls, polls[0]):
+        terminals.begin(poll)
+    for poll in polls:
+        terminals.close(poll)
+    monotonic.now += 200
+    await terminals.sightings.write(database)
+    assert not terminals.sightings._seen
 
 
 async def test_a_terminal_that_moved_to_another_seller_is_written_at_once(database: Database) -> None:

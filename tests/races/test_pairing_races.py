@@ -16,6 +16,7 @@ from pairing_scene import ask_to_pair, poll
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import pairing_store, registry, store, stores
+from recording_database import RecordingDatabase
 from service import Service, running
 
 APPROVALS = 8
@@ -118,6 +119,50 @@ async def test_terminal_with_an_order_about_to_be_created_is_not_deleted(service
         ]
     )
     assert await while_it_is_committed(service, create, requests) == [(409, "in_use"), (409, "terminal_busy")]
+
+
+async def test_operator_sets_a_mode_in_the_order_of_locks(database: Database) -> None:
+    """The point of sale, then the terminal, as for an application: otherwise the two could deadlock."""
+    recording = RecordingDatabase(database)
+    async with running(recording, workers=False) as service:
+        owner, terminal = await operator(service), await service.terminal(mode="STANDALONE")
+        asked = []
+        for change in (
+            owner.ask("PATCH", f"terminals/{terminal.id}", {"operating_mode": "PDV"}),
+            service.request(
+                "PATCH", "/terminals/v1/setup", {"terminals": [{"id": terminal.id, "operating_mode": "SELF_SERVICE"}]}
+            ),
+        ):
+            recording.asked.clear()
+            assert (await change).status == 200
+            asked.append([sql for sql in recording.asked if sql in (stores.LOCK_POS, store.LOCK)])
+        assert asked == [[stores.LOCK_POS, store.LOCK]] * 2
+
+
+async def test_terminal_about_to_change_its_seller_is_not_moved(service: Service, owner: Operator) -> None:
+    """Its former seller's point of sale is not another seller's."""
+    pos, terminal, foreign = await new_pos(owner), await service.terminal(), await other_seller(service)
+    now_ms = service.clock.now_ms()
+
+    async def sell(tx: Transaction) -> None:
+        await stores.lock_pos(tx, service.seller_id, pos["pos_id"])
+        assert await store.lock(tx, service.seller_id, terminal.id)
+        await registry.delete(tx, service.seller_id, terminal.id, now_ms)
+        shop = await stores.create_store(tx, foreign.seller_id, "Shop", now_ms)
+        there = await stores.create_pos(tx, foreign.seller_id, shop.store_id, "T", "T", now_ms)
+        assert there is not None
+        assert await store.create(
+            tx,
+            seller_id=foreign.seller_id,
+            pos_id=there.pos_id,
+            terminal_id=terminal.id,
+            live=False,
+            now_ms=now_ms,
+        )
+
+    request = owner.ask("PATCH", f"terminals/{terminal.id}", {"pos_id": pos["pos_id"]})
+    reply = await while_it_is_committed(service, sell, request)
+    assert reply.status == 404, reply.body
 
 
 async def test_terminal_about_to_be_deleted_takes_no_order(service: Service) -> None:

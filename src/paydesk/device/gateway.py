@@ -90,7 +90,9 @@ class Gateway:
             poll.end()
             return False
         memory.poll = poll
-        poll.sighting = self.sightings.began(poll.seller_id, poll.terminal_id, poll.began)
+        # A poll begins twice if the terminal's memory was evicted while it was open.
+        if poll.sighting is None:
+            poll.sighting = self.sightings.began(poll.seller_id, poll.terminal_id, poll.began)
         if newest is not None:
             newest.end()
         return newest is None

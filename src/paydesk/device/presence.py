@@ -93,7 +93,8 @@ class Sightings:
     async def write(self, database: Database, *, is_last: bool = False) -> int:
         """Write what is due, or at the last time everything, in one statement; return how many terminals.
 
-        A terminal whose row is locked is written the next time; at once if it was silent.
+        A terminal whose row is locked is written the next time; at once if it was silent and is polling. One without a
+        row was deleted, and its polls have ended.
         """
         now, self.is_urgent = self._monotonic(), False
         due = {
@@ -106,7 +107,7 @@ class Sightings:
             written = await database.write(partial(presence.record, ages_ms=ages_ms))
             for terminal_id, seen in due.items():
                 if terminal_id not in written:
-                    self.is_urgent = self.is_urgent or seen.was_silent(now)
+                    self.is_urgent = self.is_urgent or (seen.open_polls > 0 and seen.was_silent(now))
                     continue
                 seen.written = now
                 if seen.ended is not None and seen.ended <= now:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
@@ -11,8 +13,8 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import audit, places
 from paydesk.operators.errors import IN_USE, SELLER_NOT_FOUND
 from paydesk.operators.terminal_schemas import PairingApproval
-from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
-from paydesk.storage.database import Transaction
+from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
+from paydesk.storage.database import Transaction, Work
 from paydesk.terminals import pairing_codes, pairing_store, registry, store
 from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
 from paydesk.terminals.pairing import TOKEN_LIFETIME_SECONDS
@@ -37,41 +39,38 @@ class PairingDocument(Closed, frozen=True):
 
 async def get(call: Call) -> Answer:
     """Return the pairing of a user code that an operator can still decide."""
-    user_code = _user_code(call)
 
-    async def work(tx: Transaction) -> PairingDocument | None:
+    async def work(tx: Transaction, user_code: str) -> PairingDocument | None:
         pairing = await pairing_store.pending(tx, user_code, call.now_ms)
         if pairing is None:
             return None
         owner = await registry.owner_of(tx, pairing.terminal_id)
         return PairingDocument.of(pairing, paired=owner is not None)
 
-    return Answer(200, _found(call, await call.database.read(work)))
+    return Answer(200, await _by_code(call, call.database.read, work))
 
 
 async def approve(call: Call) -> Answer:
     """Pair the terminal with a seller. Of two approvals of a code exactly one succeeds."""
     audit.require_change(call)
-    user_code = _user_code(call)
-    return Answer(201, _found(call, await call.database.write(lambda tx: _approve(tx, call, user_code))))
+    return Answer(201, await _by_code(call, call.database.write, partial(_approve, call)))
 
 
 async def deny(call: Call) -> Answer:
     """Deny the pairing: the terminal gets `access_denied`."""
     audit.require_change(call)
-    user_code = _user_code(call)
 
-    async def work(tx: Transaction) -> Pairing | None:
+    async def work(tx: Transaction, user_code: str) -> Pairing | None:
         pairing = await pairing_store.deny(tx, user_code, call.now_ms)
         if pairing is not None:
             await audit.record(call, tx, "pairings.deny", pairing.terminal_id, before={"address": pairing.address})
         return pairing
 
-    _found(call, await call.database.write(work))
+    await _by_code(call, call.database.write, work)
     return Answer(204)
 
 
-async def _approve(tx: Transaction, call: Call, user_code: str) -> TerminalDocument | None:
+async def _approve(call: Call, tx: Transaction, user_code: str) -> TerminalDocument | None:
     """Approve the pairing, and add the terminal or pair it anew; None if the code can't be approved."""
     body: PairingApproval = call.body
     version, now_ms = call.keys.active, call.now_ms
@@ -92,8 +91,8 @@ async def _approve(tx: Transaction, call: Call, user_code: str) -> TerminalDocum
         tx,
         "pairings.approve",
         terminal.terminal_id,
-        before=before,
-        after={"address": pairing.address, "terminal": terminal},
+        before=None if before is None else audited(before),
+        after={"address": pairing.address, "terminal": audited(terminal)},
     )
     return document
 
@@ -169,17 +168,22 @@ def _already_paired(detail: str) -> Refusal:
     return TERMINAL_ALREADY_PAIRED.with_reason("the id has an owner", detail)
 
 
-def _user_code(call: Call) -> str:
-    """Return the user code of the path. Raises `TOO_MANY_REQUESTS` after too many wrong ones."""
-    call.shared.pairing_rates.check_operator(call.caller.operator_id)
+async def _by_code(
+    call: Call,
+    run: Callable[[Work[Found | None]], Awaitable[Found | None]],
+    work: Callable[[Transaction, str], Awaitable[Found | None]],
+) -> Found:
+    """Run the unit of work with the user code of the path, and return what it found.
+
+    An operator tries one code at a time. Raises `PAIRING_NOT_FOUND`, and `TOO_MANY_REQUESTS` after too many wrong ones.
+    """
     user_code = pairing_codes.canonical(call.path)
     assert user_code is not None, "the path has been checked"
-    return user_code
-
-
-def _found(call: Call, found: Found | None) -> Found:
-    """Return what was found by the user code; otherwise count the wrong code and raise `PAIRING_NOT_FOUND`."""
-    if found is None:
-        call.shared.pairing_rates.count_wrong_code(call.caller.operator_id)
-        raise PAIRING_NOT_FOUND.with_reason("no pending pairing has this code")
+    rates, operator_id = call.shared.pairing_rates, call.caller.operator_id
+    async with rates.turn(operator_id):
+        rates.check_operator(operator_id)
+        found = await run(lambda tx: work(tx, user_code))
+        if found is None:
+            rates.count_wrong_code(operator_id)
+            raise PAIRING_NOT_FOUND.with_reason("no pending pairing has this code")
     return found

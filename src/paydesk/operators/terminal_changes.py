@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call
 from paydesk.operators import audit, places
 from paydesk.operators.errors import IN_USE, POS_TAKEN
 from paydesk.operators.terminal_schemas import TerminalChange
-from paydesk.operators.terminals import TerminalDocument, document_of, refuse_live_order
+from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
 from paydesk.storage.database import Transaction
-from paydesk.terminals import registry, store
+from paydesk.terminals import registry, store, stores
 from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
 from paydesk.terminals.store import Terminal
 
@@ -47,7 +47,7 @@ async def delete(call: Call) -> Answer:
         terminal = await _lock(tx, call.path)
         await refuse_live_order(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
         await registry.delete(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
-        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=terminal)
+        await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=audited(terminal))
 
     await call.database.write(work)
     if call.shared.fleet is not None:
@@ -60,8 +60,12 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     owner = await registry.owner_of(tx, terminal_id)
     terminal = None if owner is None else await store.lock(tx, owner, terminal_id)
     if terminal is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+        raise _unknown()
     return terminal
+
+
+def _unknown() -> Refusal:
+    return TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
 
 
 async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalDocument:
@@ -70,8 +74,7 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     `has_script`: it is a virtual terminal that this process runs. Raises `PROPERTY_VALUE` for a script of any other.
     """
     body: TerminalChange = call.body
-    pos_id = await _new_pos_id(tx, call)
-    before = await _lock(tx, call.path)
+    before, pos_id = await _lock_place(tx, call)
     if body.script is not None and not has_script:
         raise PROPERTY_VALUE.with_reason(
             "no virtual terminal of this service",
@@ -79,8 +82,6 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
         )
     seller_id, terminal_id = before.seller_id, before.terminal_id
     mode = body.operating_mode or before.operating_mode
-    if pos_id is None:
-        pos_id = before.pos_id
     is_moved = (pos_id, mode) != (before.pos_id, before.operating_mode)
     if is_moved or body.tip_percentages is not None:
         await refuse_live_order(tx, seller_id, terminal_id, TERMINAL_BUSY, "change it")
@@ -97,20 +98,27 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     after = await store.find(tx, seller_id, terminal_id)
     assert after is not None, "the row is locked until the commit"
     if after != before:
-        await audit.record(call, tx, "terminals.change", terminal_id, before=before, after=after)
+        await audit.record(call, tx, "terminals.change", terminal_id, before=audited(before), after=audited(after))
     return await document_of(call, tx, after)
 
 
-async def _new_pos_id(tx: Transaction, call: Call) -> int | None:
-    """Return the point of sale that the terminal moves to, locked; None if it stays."""
+async def _lock_place(tx: Transaction, call: Call) -> tuple[Terminal, int]:
+    """Lock the point of sale where the terminal stays or moves to, then the terminal. Return both, the former by id."""
     body: TerminalChange = call.body
-    if body.pos_id is None and body.store_id is None:
-        return None
     owner = await registry.owner_of(tx, call.path)
-    if owner is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
-    pos = await places.find(tx, owner, call.path, store_id=body.store_id, pos_id=body.pos_id, now_ms=call.now_ms)
-    return pos.pos_id
+    found = None if owner is None else await store.find(tx, owner, call.path)
+    if found is None:
+        raise _unknown()
+    stays = body.pos_id is None and body.store_id is None
+    if stays:
+        pos = await stores.lock_pos(tx, found.seller_id, found.pos_id)
+    else:
+        seller_id, store_id = found.seller_id, body.store_id
+        pos = await places.find(tx, seller_id, call.path, store_id=store_id, pos_id=body.pos_id, now_ms=call.now_ms)
+    terminal = await store.lock(tx, found.seller_id, call.path)
+    if terminal is None:
+        raise _unknown()
+    return terminal, terminal.pos_id if stays or pos is None else pos.pos_id
 
 
 async def _refuse_second_pdv(tx: Transaction, terminal: Terminal, pos_id: int) -> None:

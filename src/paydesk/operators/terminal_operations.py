@@ -93,7 +93,7 @@ OPERATIONS = (
         terminal_changes.revoke,
         "Revoke a terminal's device token",
         description=(
-            "The terminal may still report results of its own orders for 7 days; pair it anew for another token."
+            "The terminal may still report results of earlier orders for 7 days; pair it anew for another token."
             " Revoking a revoked token has no effect."
         ),
     ),

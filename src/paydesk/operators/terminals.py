@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -99,6 +100,21 @@ async def find_all(call: Call) -> Answer:
     return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
 
 
+def audited(terminal: Terminal) -> dict[str, Any]:
+    """Return what the audit trail shows of a terminal: what operators set, as `TerminalDocument` names it."""
+    return {
+        "id": terminal.terminal_id,
+        "operating_mode": terminal.operating_mode,
+        "seller_id": terminal.seller_id,
+        "store_id": terminal.store_id,
+        "pos_id": terminal.pos_id,
+        "live_mode": bool(terminal.live),
+        "kind": terminal.kind,
+        "script": terminal.script,
+        "tip_percentages": _tips(terminal),
+    }
+
+
 async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> TerminalDocument:
     """Return the terminal as the list shows it."""
     row = await tx.one(FIND, terminal.seller_id, terminal.terminal_id)
@@ -108,14 +124,18 @@ async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> Termin
 
 def _present(label: Callable[[str, str], str], row: Row) -> TerminalDocument:
     terminal = Terminal(*row[: len(_TERMINAL)])
-    tips, seen = terminal.tip_percentages, presence.shown(row[len(_TERMINAL) :], label)
+    seen = presence.shown(row[len(_TERMINAL) :], label)
     return TerminalDocument.of(
         terminal,
         id=terminal.terminal_id,
         live_mode=bool(terminal.live),
-        tip_percentages=None if tips is None else msgspec.json.decode(tips),
+        tip_percentages=_tips(terminal),
         **seen,
     )
+
+
+def _tips(terminal: Terminal) -> list[int] | None:
+    return None if terminal.tip_percentages is None else msgspec.json.decode(terminal.tip_percentages, type=list[int])
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:

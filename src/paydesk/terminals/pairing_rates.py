@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
+from weakref import WeakValueDictionary
 
 from paydesk.core.errors import TOO_MANY_REQUESTS, Refusal
 from paydesk.core.rates import SECOND_NS, Buckets, Monotonic, network
@@ -39,6 +41,7 @@ class PairingRates:
         self._polls = _per_minute(polls_per_minute_address, monotonic)
         self._wrong_codes = _per_minute(failures_per_minute, monotonic)
         self._full_until = 0
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # When the next poll of a pairing is due, and its interval, by the digest of its device code.
         self._due: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
 
@@ -78,6 +81,10 @@ class PairingRates:
             self._due.popitem(last=False)
         self._due[device_digest] = now + interval_ns - TOLERANCE_NS, interval_ns
         return is_early
+
+    def turn(self, operator_id: str) -> asyncio.Lock:
+        """Return the lock that lets an operator try one code at a time, so that wrong ones sent at once are counted."""
+        return self._turns.setdefault(operator_id, asyncio.Lock())
 
     def check_operator(self, operator_id: str) -> None:
         """Refuse an operator who has sent too many wrong codes. Raises `too_many_requests`."""

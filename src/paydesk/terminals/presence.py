@@ -1,4 +1,4 @@
-"""Whether terminals are there, by their last sign of life, and the order that each of them has."""
+"""Whether terminals are online, by their last poll, and the order that each of them has."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SELECT t.seller_id, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The seller of a terminal, and whether it is there."""
+    """The seller of a terminal, and whether it is online."""
 
     seller_id: int
     status: Presence

@@ -91,7 +91,8 @@ class CurrentOrder(Response, frozen=True):
 class ListedTerminal(Response, frozen=True):
     """A terminal in the list; `terminal_id` is another name for `id`.
 
-    `status` follows from `last_seen_date`, the end of its last poll: online for 45 s, degraded for 120 s, then offline.
+    `status` follows from `last_seen_date`, when it last polled: online until 45 s later, degraded until 120 s, then
+    offline.
     """
 
     id: str
