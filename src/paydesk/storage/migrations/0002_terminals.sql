@@ -34,5 +34,6 @@ CREATE TABLE lease_authorizations (
     payment_method     text     NOT NULL,   -- JSON, as responses have it
     card               text     NOT NULL,   -- JSON, as responses have it
     created_ms         bigint   NOT NULL,
+    repeated_ms        bigint,              -- when a further call to the acquirer was first requested
     PRIMARY KEY (seller_id, lease_id)
 );
