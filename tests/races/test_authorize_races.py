@@ -339,8 +339,24 @@ async def test_an_approval_after_the_terminals_decline_is_reversed(shop: Shop, i
     await shop.acquirer.charged.wait()
     shop.acquirer.may_answer.set()
     assert (await request).body["status_detail"] == "high_risk"
+    assert len(await rows(shop.service, "SELECT reversal_id FROM reversals")) == is_answered
     await process_jobs(shop.service, shop.acquirer)
     assert [row[2:] for row in await ledger(shop.service)] == [("approved", True)]
+    await is_consistent(shop.service)
+
+
+async def test_a_charge_is_reversed_though_its_node_was_killed_after_the_terminals_decline(shop: Shop) -> None:
+    """No answer to the call will come: an inquiry finds the charge."""
+    shop.acquirer.may_answer.clear()
+    lease_id, request = await begun(shop)
+    await shop.acquirer.charged.wait()
+    declined = await shop.device.result(lease_id, outcome="declined", status_detail="processing_error")
+    assert declined.status == 200
+    kill(asyncio.all_tasks())
+    assert (await request).status == 503
+    await process_jobs(shop.service, shop.acquirer)
+    assert [row[2:] for row in await ledger(shop.service)] == [("approved", True)]
+    assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]
     await is_consistent(shop.service)
 
 
