@@ -36,14 +36,16 @@ def _set() -> asyncio.Event:
 class WatchedAcquirer:
     """The simulated acquirer, whose charges a test can hold up before or after they take effect.
 
-    `answers` are given instead of a charge. Cleared, `may_charge` and `may_answer` hold the call up;
-    `entered` and `charged` are set when it has come so far.
+    `answers` are given instead of a charge, `reversals` instead of a reversal. Cleared,
+    `may_charge` and `may_answer` hold the call up; `entered` and `charged` are set when it has come so far.
     """
 
     simulator: Simulator
     answers: deque[Outcome] = field(default_factory=deque)
     charges: list[Payment] = field(default_factory=list)
     blobs: list[bytes] = field(default_factory=list)
+    reversals: deque[Outcome] = field(default_factory=deque)
+    reversed_minor: list[int] = field(default_factory=list)
     may_charge: asyncio.Event = field(default_factory=_set)
     may_answer: asyncio.Event = field(default_factory=_set)
     is_answer_lost: bool = False
@@ -70,7 +72,10 @@ class WatchedAcquirer:
         return await self.simulator.refund(payment, key=key, amount_minor=amount_minor)
 
     async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """As the simulator."""
+        """Reverse, or give the next of `reversals`."""
+        self.reversed_minor.append(amount_minor)
+        if self.reversals:
+            return self.reversals.popleft()
         return await self.simulator.reverse(payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
 
 
@@ -139,6 +144,14 @@ async def process_jobs(service: Service, acquirer: WatchedAcquirer, settings: Se
     workers = [JobWorker(context, job, wall=service.clock) for job in (inquiries.JOB, reversals.JOB)]
     while sum([await worker.step() for worker in workers]):
         pass
+
+
+def kill(calls: set[asyncio.Task[Any]]) -> None:
+    """End the calls to the acquirer among the tasks, as if their node were killed: nothing is committed."""
+    killed = [call for call in calls if call.get_name().startswith("authorization of")]
+    assert killed
+    for call in killed:
+        call.cancel()
 
 
 async def is_consistent(service: Service) -> None:

@@ -29,6 +29,7 @@ BY_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[..., ConflictKey]]] = {
     "inquiries": (("order_id",), conflict_keys.order),
     "payment_references": (("order_id",), conflict_keys.order),
     "leases": (("lease_id",), lambda lease_id: conflict_keys.order(f"ORD{lease_id}")),
+    "lease_authorizations": (("lease_id",), lambda lease_id: conflict_keys.order(f"ORD{lease_id}")),
     "terminals": (("terminal_id",), conflict_keys.terminal),
     "idempotency_keys": (
         ("seller_id", "application_id", "live", "operation", "object_id", "idempotency_key"),

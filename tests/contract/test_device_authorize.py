@@ -238,6 +238,17 @@ async def test_a_new_server_key_does_not_make_a_conflict(database: Database) -> 
         assert (await authorize(moved, lease_id)).raw == first.raw
 
 
+async def test_the_terminal_cannot_approve_what_the_service_has_not_requested(shop: Shop) -> None:
+    """Nothing was charged: the order is inquired, and fails."""
+    lease_id = await at_terminal(shop.device)
+    reply = await shop.device.result(lease_id, **approved())
+    assert (reply.status, reply.code, reply.body["recorded"]) == (409, "result_conflict", True)
+    shop.clock.advance(120_000)
+    await process_jobs(shop.service, shop.acquirer)
+    assert (await shop.payment(lease_id))["status_detail"] == "processing_error"
+    await is_consistent(shop.service)
+
+
 async def test_only_terminals_of_kind_service(shop: Shop) -> None:
     """The permit is not taken."""
     device = await service_device(shop.service, kind="terminal")

@@ -192,6 +192,27 @@ async def test_the_service_knows_what_it_sent_for_a_terminal_of_kind_service(
     assert await inquiries(desk) == is_asked
 
 
+@pytest.mark.parametrize("late", ["permit", "cancel", "unknown"])
+async def test_a_delayed_hello_fails_no_order_that_was_sent_since(desk: Desk, late: str) -> None:
+    """The terminal repeated its hello, got the permit again and called the acquirer before the first one arrived."""
+    order, boot_id = await desk.granted(), new_boot()
+    entry = {"lease_id": order.ulid, "last_step": "authorizing", "sent": False}
+    assert answered(await desk.hello(entry, boot_id=boot_id))["leases"][0]["verdict"] == "resume"
+    assert answered(await desk.progress(order, "authorizing"))["go"] is True
+    if late == "cancel":
+        now_ms = desk.clock.now_ms()
+        assert await desk.database.write(lambda tx: orders.record_cancel_request(Change(tx, now_ms, PLAIN), order))
+    desk.clock.advance({"permit": 60_000, "cancel": 0, "unknown": 40_000}[late])
+    if late == "unknown":
+        assert await UNKNOWN_OUTCOME.step(context_of(desk, Acquirers(test=FakeAcquirer()))) == 1
+    assert answered(await desk.hello(entry, boot_id=boot_id))["leases"][0]["verdict"] == "hold"
+    assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
+    assert await inquiries(desk) == 1
+    answered(await desk.report(order, APPROVED))
+    assert (await desk.now(order)).state == status.PROCESSED
+    assert await reversals_of(desk, order) == []
+
+
 async def test_a_request_for_the_permit_that_never_arrived(desk: Desk) -> None:
     """The payment goes on: the terminal requests the permit again."""
     order = await desk.at_terminal()

@@ -41,6 +41,7 @@ class Shop:
     """Of kind `terminal`."""
     served: Device
     """Of kind `service`."""
+    clock: MovableClock
 
     async def payment(self, lease_id: str) -> dict[str, Any]:
         """Return the payment of the lease's order."""
@@ -66,7 +67,7 @@ async def shop(database: Database) -> AsyncIterator[Shop]:
     acquirer = watched(database, clock)
     async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=acquirer)) as service:
         own = await service_device(service, tips=TIPS, kind="terminal")
-        yield Shop(service, acquirer, own, await service_device(service, tips=TIPS))
+        yield Shop(service, acquirer, own, await service_device(service, tips=TIPS), clock)
 
 
 async def granted(shop: Shop, amount: str = "24.90") -> str:
@@ -144,6 +145,20 @@ async def test_an_inquired_approval_above_the_tips_is_reversed(shop: Shop) -> No
     assert (await shop.service.get(f"ORD{lease_id}"))["status"] == "failed"
     assert await ledger(shop.service) == [(f"PAY{lease_id}", 2740, "approved", True)]
     assert await rows(shop.service, "SELECT kind, amount_minor FROM simulator_movements") == [("reversal", 2740)]
+    await is_consistent(shop.service)
+
+
+async def test_a_reversal_is_repeated_with_the_same_amount(shop: Shop) -> None:
+    """By a later attempt too, which does not inquire again: a key at the acquirer has one content."""
+    lease_id = await granted(shop)
+    await shop.own.result(lease_id, outcome="unknown")
+    await shop.charge(lease_id, 250)
+    shop.acquirer.reversals.append(Unknown("no answer"))
+    await process_jobs(shop.service, shop.acquirer)
+    shop.clock.advance(10_000)
+    await process_jobs(shop.service, shop.acquirer)
+    assert shop.acquirer.reversed_minor == [2740, 2740]
+    assert (await shop.service.get(f"ORD{lease_id}"))["status"] == "failed"
     await is_consistent(shop.service)
 
 

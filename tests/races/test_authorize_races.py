@@ -15,6 +15,7 @@ from authorize_scene import (
     at_terminal,
     authorize,
     is_consistent,
+    kill,
     ledger,
     process_jobs,
     request_of,
@@ -26,13 +27,14 @@ from conftest import short_and_long
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
 from paydesk.core.worker import WorkerContext
+from paydesk.device import authorizations
 from paydesk.orders import expiry, status
 from paydesk.orders import store as orders
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import PLAIN
 from paydesk.payments import resolving
-from paydesk.payments.acquirer import Acquirers
+from paydesk.payments.acquirer import Acquirers, NotSent
 from paydesk.sandbox.simulator import rules
 from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.settings import Settings
@@ -207,6 +209,46 @@ async def test_a_node_that_stops_leaves_the_outcome_to_another(database: Databas
         await is_consistent(again)
 
 
+async def test_a_node_without_a_line_does_not_fail_what_another_may_have_sent(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other node was killed after the charge: only an inquiry knows of it."""
+    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 1)
+    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.05)
+    clock = MovableClock()
+    clock.freeze()
+    cut, other = watched(database, clock), watched(database, clock)
+    cut.answers.extend([NotSent("the line is down")] * 100)
+    other.may_answer.clear()
+    async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=cut)) as first:
+        device = await service_device(first)
+        lease_id = await at_terminal(device)
+        request = asyncio.create_task(authorize(device, lease_id))
+        await cut.entered.wait()
+        async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=other)) as second:
+            before = asyncio.all_tasks()
+            repeat = asyncio.create_task(authorize(replace(device, service=second), lease_id))
+            await other.charged.wait()
+            kill(asyncio.all_tasks() - before)
+            assert (await repeat).status == 503
+        assert (await request).body["outcome"] == "unknown"
+        await process_jobs(first, other)
+        assert (await first.get(f"ORD{lease_id}"))["status"] == "processed"
+        assert await ledger(first) == [(f"PAY{lease_id}", 2490, "approved", False)]
+        await is_consistent(first)
+
+
+async def test_a_repeat_that_joins_does_not_delay_the_failure(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call was sent, so the order fails at once for both requests."""
+    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.05)
+    shop.acquirer.answers.extend([NotSent("the line is down")] * 100)
+    lease_id, request = await begun(shop)
+    assert (await authorize(shop.device, lease_id)).raw == (await request).raw
+    assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]
+    assert await rows(shop.service, "SELECT order_id FROM inquiries") == []
+
+
 async def test_an_inquiry_may_end_the_order_first(shop: Shop) -> None:
     """By the same approval: the call then changes nothing."""
     shop.acquirer.may_answer.clear()
@@ -297,8 +339,24 @@ async def test_an_approval_after_the_terminals_decline_is_reversed(shop: Shop, i
     await shop.acquirer.charged.wait()
     shop.acquirer.may_answer.set()
     assert (await request).body["status_detail"] == "high_risk"
+    assert len(await rows(shop.service, "SELECT reversal_id FROM reversals")) == is_answered
     await process_jobs(shop.service, shop.acquirer)
     assert [row[2:] for row in await ledger(shop.service)] == [("approved", True)]
+    await is_consistent(shop.service)
+
+
+async def test_a_charge_is_reversed_though_its_node_was_killed_after_the_terminals_decline(shop: Shop) -> None:
+    """No answer to the call will come: an inquiry finds the charge."""
+    shop.acquirer.may_answer.clear()
+    lease_id, request = await begun(shop)
+    await shop.acquirer.charged.wait()
+    declined = await shop.device.result(lease_id, outcome="declined", status_detail="processing_error")
+    assert declined.status == 200
+    kill(asyncio.all_tasks())
+    assert (await request).status == 503
+    await process_jobs(shop.service, shop.acquirer)
+    assert [row[2:] for row in await ledger(shop.service)] == [("approved", True)]
+    assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]
     await is_consistent(shop.service)
 
 

@@ -21,6 +21,7 @@ from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import Labels
 from paydesk.payments import inquiry_store, outcomes
+from paydesk.payments import terms as payment_terms
 from paydesk.payments.acquirer import Acquirer, Approved, Card, Declined, NotSent, Outcome, Payment, response
 from paydesk.payments.jobs import describe
 from paydesk.payments.lifecycles import REVERSING
@@ -49,6 +50,10 @@ class Authorizations:
             task.add_done_callback(partial(self._end, order_id))
         return task
 
+    def running(self, order_id: str) -> asyncio.Task[Order] | None:
+        """Return the running call for the order, None if there is none on this node."""
+        return self._running.get(order_id)
+
     def _end(self, order_id: str, task: asyncio.Task[Order]) -> None:
         del self._running[order_id]
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -64,8 +69,6 @@ class Authorization:
     payment: Payment
     card: Card
     blob: bytes = field(repr=False)
-    is_first: bool
-    """Whether the acquirer cannot have been asked before."""
     send_seconds_max: float
     """How long the request may be sent: the permit ends then."""
 
@@ -114,7 +117,7 @@ async def _apply(change: Change, order: Order, authorization: Authorization, out
     inquiry = await inquiry_store.status_of(change.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
     situation = situation_of(order, is_being_reversed=inquiry == REVERSING.name, contradicts=False)
     reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
-    if isinstance(outcome, NotSent) and authorization.is_first and situation == "permitted":
+    if isinstance(outcome, NotSent) and situation == "permitted" and not await _is_repeated(change.tx, order):
         return await _decline(change, order, "processing_error", origin="network")
     match TABLE[reported, situation]:
         case "end" if isinstance(outcome, Approved):
@@ -134,6 +137,11 @@ async def _apply(change: Change, order: Order, authorization: Authorization, out
         case "finished" if isinstance(outcome, Approved) and reported == "payment":
             await store.set_reference(change.tx, order, outcome.reference_id)
     return order
+
+
+async def _is_repeated(tx: Transaction, order: Order) -> bool:
+    """Return whether there was another call, perhaps on a node that has ended: it may have reached the acquirer."""
+    return (await payment_terms.find(tx, order)).is_repeated
 
 
 async def _decline(change: Change, order: Order, detail: str, *, origin: str) -> Order:

@@ -42,22 +42,29 @@ from paydesk.storage.database import Transaction
 
 async def authorize(call: Call) -> Handled:
     """Have the acquirer charge the payment, and return the outcome; `unknown` if there is none in time."""
-    begun = await call.database.write(partial(_begin, call=call), conflict_keys=lease_keys(call))
+    authorizations = call.shared.authorizations
+    running = authorizations.running(f"ORD{call.path.upper()}")
+    begin = partial(_begin, call=call, is_running=running is not None)
+    begun = await call.database.write(begin, conflict_keys=lease_keys(call))
     if not isinstance(begun, Authorization):
         return begun
     acquirer = call.shared.acquirers.of(bool(begun.order.live))
     assert acquirer is not None, "an authorization is committed only with an acquirer"
     reached("intent_committed")
     authorizing = Authorizing(call.database, call.clock, call.shared.labels, acquirer)
-    task = call.shared.authorizations.join(begun.order.order_id, lambda: authorizing.run(begun, lease_keys(call)))
+    # A call that has ended meanwhile has left the order as this request would: it is not started again.
+    task = running or authorizations.join(begun.order.order_id, lambda: authorizing.run(begun, lease_keys(call)))
     await asyncio.wait((task,))
     if task.cancelled():
         raise SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
     return _answer(task.result())
 
 
-async def _begin(tx: Transaction, call: Call) -> Authorization | Answer | Refusal:
-    """Commit the permit and the authorization; or return what is known of an earlier one with the same content."""
+async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorization | Answer | Refusal:
+    """Commit the permit and the authorization; or return what is known of an earlier one with the same content.
+
+    `is_running`: this node is asking the acquirer already, so that no further call will be started.
+    """
     call.begin(tx)
     refuse_revoked(call)
     request: AuthorizeRequest = call.body
@@ -82,7 +89,9 @@ async def _begin(tx: Transaction, call: Call) -> Authorization | Answer | Refusa
         return _answer(order)
     if is_first and terms.requested is not None:
         await payment_terms.request(tx, order, terms.requested, call.now_ms)
-    return _authorization(order, terms, request, is_first=is_first, send_seconds_max=send_ms / 1000)
+    elif not is_running:
+        await payment_terms.repeat(tx, order, call.now_ms)
+    return _authorization(order, terms, request, send_seconds_max=send_ms / 1000)
 
 
 async def _permit(change: Change, order: Order, session: int) -> None:
@@ -95,9 +104,7 @@ async def _permit(change: Change, order: Order, session: int) -> None:
         raise permitted_ms
 
 
-def _authorization(
-    order: Order, terms: Terms, request: AuthorizeRequest, *, is_first: bool, send_seconds_max: float
-) -> Authorization:
+def _authorization(order: Order, terms: Terms, request: AuthorizeRequest, *, send_seconds_max: float) -> Authorization:
     method, card = request.payment_method, request.card
     return Authorization(
         order,
@@ -105,7 +112,6 @@ def _authorization(
         payment_of(order, installments=method.installments, tip_minor=terms.requested_tip_minor),
         Card(method.id, method.type, card.first_digits, card.last_digits, request.entry_mode),
         request.blob,
-        is_first,
         send_seconds_max,
     )
 

@@ -124,7 +124,7 @@ def tip_of(order: Order, report: Report) -> int | None:
 def is_as_ordered(order: Order, report: Report, terms: Terms) -> bool:
     """Return whether an approval has the order's amount, a tip that is allowed and, if paid by card, the card.
 
-    Where the service asks the acquirer for the terminal, only the acquirer's answer approves a live order.
+    Where the service asks the acquirer for the terminal, only the acquirer's answer approves an unpaid order.
     """
     paid = minor_units(report.paid_amount or "", CURRENCIES[order.currency].decimals)
     tip = tip_of(order, report)
@@ -133,7 +133,8 @@ def is_as_ordered(order: Order, report: Report, terms: Terms) -> bool:
     if order.paid_minor is not None:
         is_allowed = paid == order.paid_minor
     else:
-        is_allowed = terms.requested is None and terms.tip_of(order, paid) is not None
+        is_by_service = terms.kind == "service" or terms.requested is not None
+        is_allowed = not is_by_service and terms.tip_of(order, paid) is not None
     with_card = report.payment_method is not None and report.payment_method.type.endswith("_card")
     return is_allowed and (report.card is not None or not with_card)
 

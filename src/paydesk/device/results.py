@@ -180,6 +180,9 @@ async def _end(change: Change, order: Order, report: Report) -> Order:
             detail = report.status_detail
             assert detail is not None, "a decline has a detail"
             ended = await outcomes.decline(change, order, by="result", detail=detail, origin=ORIGINS[detail])
+            if order.permitted_ms is not None and (await terms.find(change.tx, order)).requested is not None:
+                # The service asked the acquirer for the terminal, and its answer may be lost with its node.
+                await orders.inquire(change, order, "the terminal declined before the acquirer answered the service")
         case _:
             ended = await orders.end(change, status.CANCEL_ON_TERMINAL, order, "result", origin="customer")
     assert ended is not None, "the row is locked, and the table has the guards of the moves"

@@ -86,7 +86,10 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
         )
     change = change_at(tx, call.now_ms, call.settings)
     permit_seconds = call.settings.grant_seconds
-    verdicts = [await _judge_entry(change, terminal, entry, session, permit_seconds) for entry in request.journal]
+    verdicts = [
+        await _judge_entry(change, terminal, entry, session, permit_seconds, is_repeated=own is not None)
+        for entry in request.journal
+    ]
     journaled = {entry.lease_id.upper() for entry in request.journal}
     verdicts += await _judge_missing(change, terminal, journaled, permit_seconds)
     row = await tx.one(SELLER_NAME, seller_id)
@@ -101,7 +104,7 @@ async def _begin(tx: Transaction, call: Call) -> tuple[int, HelloAnswer]:
 
 
 async def _judge_entry(
-    change: Change, terminal: Terminal, entry: JournalEntry, session: int, permit_seconds: int
+    change: Change, terminal: Terminal, entry: JournalEntry, session: int, permit_seconds: int, *, is_repeated: bool
 ) -> JudgedLease:
     order = await orders.lock(change.tx, terminal.seller_id, f"ORD{entry.lease_id.upper()}")
     if order is not None and order.terminal_id != terminal.terminal_id:
@@ -109,6 +112,9 @@ async def _judge_entry(
     state = state_of(order, change.now_ms, permit_seconds)
     sent = await _is_sent(change.tx, order, entry, terminal.kind)
     verdict, effect = judge(entry.last_step, state, has_result=entry.result is not None, sent=sent)
+    if is_repeated and effect == "fail" and state in AFTER_PERMIT:
+        # A delayed hello may arrive after its repetition: the terminal may have called the acquirer since.
+        verdict, effect = judge(entry.last_step, state, has_result=False, sent=True)
     if order is not None:
         await _apply(change, order, effect, session)
     return JudgedLease(entry.lease_id, verdict)

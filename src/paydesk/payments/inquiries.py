@@ -78,7 +78,7 @@ class InquiryAttempt(Attempt[Inquiry]):
         self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, order: Order, terms: Terms
     ) -> None:
         super().__init__(context, job, row, order, terms)
-        self._charged_minor = self.payment.amount_minor
+        self._charged_minor = self.payment.amount_minor if row.charged_minor is None else row.charged_minor
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
         if order.permitted_ms is not None:
@@ -114,10 +114,11 @@ class InquiryAttempt(Attempt[Inquiry]):
                 await outcomes.decline(change, order, by="inquiry", detail=detail, origin="acquirer")
                 await inquiry_store.end(change, order, "declined")
             case "reverse":
+                # Kept, because every attempt under the same key has the same amount.
                 if isinstance(result, Approved):
                     self._charged_minor = result.amount_minor
                     await _alert_amount_differs(change, order, result)
-                return await inquiry_store.begin_reversing(change, self.row)
+                return await inquiry_store.begin_reversing(change, self.row, self._charged_minor)
             case "retry":
                 await self.retry(change, order, result)
         return False

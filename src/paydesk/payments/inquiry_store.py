@@ -14,11 +14,13 @@ from paydesk.storage.database import Transaction
 class Inquiry(OpenJob, frozen=True):
     """One open row of `inquiries`.
 
-    `reversing_ms`: since then the payment is being reversed at the acquirer, and no approval processes the order.
+    `reversing_ms`: since then the payment is being reversed at the acquirer, with `charged_minor`, and no approval
+    processes the order.
     """
 
     reason: str
     reversing_ms: int | None = None
+    charged_minor: int | None = None
 
 
 class OpenInquiry(msgspec.Struct, frozen=True):
@@ -36,7 +38,7 @@ SELECT {", ".join(OpenInquiry.__struct_fields__)} FROM inquiries
 
 # From the first time on no result can approve the order.
 BEGIN_REVERSING = f"""
-UPDATE inquiries SET reversing_ms = COALESCE(reversing_ms, $3)
+UPDATE inquiries SET reversing_ms = COALESCE(reversing_ms, $3), charged_minor = $4
  WHERE seller_id = $1 AND order_id = $2 AND {INQUIRIES.open}"""
 
 # The acquirer declined the reversal, so the next attempt inquires again.
@@ -56,9 +58,10 @@ SELECT CASE WHEN {ENDED} THEN '{ENDED.name}' WHEN {REVERSING} THEN '{REVERSING.n
   FROM inquiries WHERE seller_id = $1 AND order_id = $2"""
 
 
-async def begin_reversing(change: Change, inquiry: Inquiry) -> bool:
-    """Record the intent to reverse the payment; False if the inquiry has ended."""
-    return bool(await change.tx.run(BEGIN_REVERSING, inquiry.seller_id, inquiry.order_id, change.now_ms))
+async def begin_reversing(change: Change, inquiry: Inquiry, charged_minor: int) -> bool:
+    """Record the intent to reverse the payment, and its amount; False if the inquiry has ended."""
+    key = inquiry.seller_id, inquiry.order_id
+    return bool(await change.tx.run(BEGIN_REVERSING, *key, change.now_ms, charged_minor))
 
 
 async def abandon_reversal(tx: Transaction, inquiry: Inquiry) -> None:

@@ -16,7 +16,8 @@ from paydesk.terminals.schemas import Kind
 
 # An order outlives its terminal, so the terminal may be missing.
 FIND = """
-SELECT t.kind, t.tip_percentages, a.digest, a.key_version, a.tip_minor, a.payment_method, a.card FROM orders o
+SELECT t.kind, t.tip_percentages, a.repeated_ms, a.digest, a.key_version, a.tip_minor, a.payment_method, a.card
+  FROM orders o
   LEFT JOIN terminals t ON t.seller_id = o.seller_id AND t.terminal_id = o.terminal_id
   LEFT JOIN lease_authorizations a ON a.seller_id = o.seller_id AND a.lease_id = $3
  WHERE o.seller_id = $1 AND o.order_id = $2"""
@@ -24,6 +25,9 @@ SELECT t.kind, t.tip_percentages, a.digest, a.key_version, a.tip_minor, a.paymen
 REQUEST = """
 INSERT INTO lease_authorizations (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+
+REPEAT = """
+UPDATE lease_authorizations SET repeated_ms = COALESCE(repeated_ms, $3) WHERE seller_id = $1 AND lease_id = $2"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,15 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of one order's payment. `requested`: None if the service requested no authorization."""
+    """The terms of one order's payment. `requested`: None if the service requested no authorization.
+
+    `is_repeated`: more than one call to the acquirer was started for it, perhaps by several nodes.
+    """
 
     kind: Kind = "terminal"
     tip_percentages: tuple[int, ...] = ()
     requested: Requested | None = None
+    is_repeated: bool = False
 
     @property
     def requested_tip_minor(self) -> int:
@@ -69,17 +77,23 @@ async def find(tx: Transaction, order: Order) -> Terms:
     """Return the terms of the order's payment."""
     row = await tx.one(FIND, order.seller_id, order.order_id, order.ulid)
     assert row is not None, "orders are never deleted"
-    kind, percentages, digest, *requested = row
+    kind, percentages, repeated_ms, digest, *requested = row
     return Terms(
         kind or "terminal",
         tuple(percentages_of(percentages)),
         None if digest is None else Requested(bytes(digest), *requested),
+        repeated_ms is not None,
     )
 
 
 async def request(tx: Transaction, order: Order, requested: Requested, now_ms: int) -> None:
     """Insert the authorization that is about to be requested. The order's row is locked and has none."""
     await tx.run(REQUEST, order.seller_id, order.ulid, *astuple(requested), now_ms)
+
+
+async def repeat(tx: Transaction, order: Order, now_ms: int) -> None:
+    """Record that a further call to the acquirer is about to be started."""
+    await tx.run(REPEAT, order.seller_id, order.ulid, now_ms)
 
 
 def percentages_of(tip_percentages: str | None) -> list[int]:

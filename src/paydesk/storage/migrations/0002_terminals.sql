@@ -6,6 +6,8 @@ ALTER TABLE device_tokens ADD COLUMN used_ms bigint;    -- first hello with the 
 
 ALTER TABLE leases ADD COLUMN offered_ms bigint;        -- when the node that took the acknowledgement first offered the order
 
+ALTER TABLE inquiries ADD COLUMN charged_minor bigint;  -- the amount that is reversed since reversing_ms
+
 -- A terminal that asks to be paired (RFC 8628). It belongs to no seller before an operator has approved it. At most
 -- `pairings_open_max` rows are open; every new one deletes expired rows.
 CREATE TABLE pairings (
@@ -34,5 +36,6 @@ CREATE TABLE lease_authorizations (
     payment_method     text     NOT NULL,   -- JSON, as responses have it
     card               text     NOT NULL,   -- JSON, as responses have it
     created_ms         bigint   NOT NULL,
+    repeated_ms        bigint,              -- when a further call to the acquirer was first requested
     PRIMARY KEY (seller_id, lease_id)
 );
