@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from paydesk.core import card_numbers
@@ -34,3 +34,15 @@ def rule(text: str, holds: Callable[[Any], object]) -> AfterValidator:
 
 
 NO_CARD_NUMBER = rule("must not contain a card number", lambda text: not card_numbers.carries(text))
+REFERENCES_CHECKED = "references_checked"
+"""The key of the validation context that refuses identifiers that look like a card number."""
+
+
+def _identifier(text: str, info: ValidationInfo) -> str:
+    if info.context and info.context.get(REFERENCES_CHECKED) and card_numbers.carried_by_reference(text):
+        raise property_fault("must not contain a card number")
+    return text
+
+
+IDENTIFIER = AfterValidator(_identifier)
+"""Refuses what looks like a card number if the setting `card_numbers_refused_in_references` is on."""

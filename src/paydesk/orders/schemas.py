@@ -9,13 +9,11 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
 
 from paydesk.core import card_numbers, durations
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
-from paydesk.core.model import Model, property_fault
+from paydesk.core.model import IDENTIFIER, Model, property_fault
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 
 # Keys of the validation context: the seller's currency, and the smallest amount in minor units.
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
-# Whether references are checked for card numbers. Descriptions always are.
-REFERENCES_CHECKED = "references_checked"
 
 EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
 _REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
@@ -99,12 +97,6 @@ def _description(text: str) -> str:
     return text
 
 
-def _reference(text: str, info: ValidationInfo) -> str:
-    if info.context and info.context.get(REFERENCES_CHECKED) and card_numbers.carried_by_reference(text):
-        raise property_fault("must not contain a card number")
-    return text
-
-
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     """Return the JSON schema of a text that a validator checks: its pattern appears in OpenAPI, not in faults."""
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
@@ -115,9 +107,9 @@ ScreenTime = Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"],
 ExpirationTime = Annotated[str, AfterValidator(_expiration), text_schema(f"^{durations.PATTERN}$", "PT16M")]
 SellersCurrency = Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
 ExternalReference = Annotated[
-    str, AfterValidator(_external_reference), AfterValidator(_reference), text_schema(EXTERNAL_REFERENCE_PATTERN)
+    str, AfterValidator(_external_reference), IDENTIFIER, text_schema(EXTERNAL_REFERENCE_PATTERN)
 ]
-Short = Annotated[str, Field(max_length=64), AfterValidator(_reference)]
+Short = Annotated[str, Field(max_length=64), IDENTIFIER]
 
 
 class PaymentRequest(Model):
@@ -137,7 +129,7 @@ class PointRequest(Model):
 
     terminal_id: Annotated[str, Field(min_length=1, max_length=80, examples=["NEWLAND_N950__N950NCB801293324"])]
     print_on_terminal: Literal["seller_ticket", "no_ticket"] = "seller_ticket"
-    ticket_number: Annotated[str, Field(max_length=20), AfterValidator(_reference)] | None = None
+    ticket_number: Annotated[str, Field(max_length=20), IDENTIFIER] | None = None
     screen_time: ScreenTime | None = None
 
 

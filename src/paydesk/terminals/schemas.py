@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
-from paydesk.core.model import Model, rule
+from paydesk.core.model import IDENTIFIER, Model, rule
 from paydesk.core.response import Count, Response, Time
 
 ITEMS_MAX = 50
@@ -54,7 +54,7 @@ class PairingRequest(Model):
         Field(max_length=40, json_schema_extra={"pattern": _MODEL.pattern}, examples=["NEWLAND_N950"]),
         rule("must consist of A-Z, 0-9 and single underscores", _MODEL.fullmatch),
     ]
-    serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"])]
+    serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"]), IDENTIFIER]
 
 
 class PairingTokenRequest(Model):
