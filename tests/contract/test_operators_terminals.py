@@ -244,7 +244,7 @@ async def test_store_and_pos_in_use_are_not_deleted(service: Service, owner: Ope
     for path, code in ((pos, "pos_not_found"), (store, "store_not_found")):
         assert await owner.refused("DELETE", path) == (404, code)
         assert await owner.refused("PATCH", path, {"name": "A"}) == (404, code)
-    assert [line.action for line in await audited(service)] == ["terminals.delete", "pos.delete", "stores.delete"]
+    assert sorted(line.action for line in await audited(service)) == ["pos.delete", "stores.delete", "terminals.delete"]
 
 
 async def test_seller_is_needed_where_ids_are_the_same(service: Service, owner: Operator) -> None:

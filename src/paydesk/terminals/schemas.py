@@ -53,6 +53,7 @@ class PairingRequest(Model):
         str,
         Field(max_length=40, json_schema_extra={"pattern": _MODEL.pattern}, examples=["NEWLAND_N950"]),
         rule("must consist of A-Z, 0-9 and single underscores", _MODEL.fullmatch),
+        IDENTIFIER,
     ]
     serial: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,30}$", examples=["N950NCB801293324"]), IDENTIFIER]
 
