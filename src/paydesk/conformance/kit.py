@@ -97,10 +97,15 @@ class Kit:
         return found
 
     async def reported(self, order: Order) -> None:
-        """Wait until a result of the order was answered with success. Raises `Failed`."""
-        results = partial(self.log.find, "result", lease_id=order.lease_id)
-        if not await self.log.until(lambda: any(each.status == 200 for each in results()), self.patience.seconds):
+        """Wait until a result of the order was answered with success. Raises `Failed`, also for a second result id."""
+
+        def is_decided() -> bool:
+            results = self.log.find("result", lease_id=order.lease_id)
+            return any(each.status == 200 for each in results) or len(self.result_ids(order)) > 1
+
+        if not await self.log.until(is_decided, self.patience.seconds):
             raise Failed(f"The terminal did not repeat its result within {self.patience.seconds:g} s.")
+        self.check_once(order)
 
     async def expect(
         self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True, so: str
@@ -149,9 +154,13 @@ class Kit:
 
     def check_once(self, order: Order) -> None:
         """Raise `Failed` if more than one approval was reported for the order."""
-        ids = {each.result_id for each in self.approvals(order)}
+        ids = self.result_ids(order)
         if len(ids) > 1:
-            raise Failed(f"The order's approval was reported under {len(ids)} result ids.")
+            raise Failed(f"The order's approval was reported under {len(ids)} result ids. A repetition keeps the id.")
+
+    def result_ids(self, order: Order) -> set[str]:
+        """Return the ids under which an approval of the order was reported."""
+        return {each.result_id for each in self.approvals(order)}
 
     async def unpaid(self, order: Order, *, since: int = 0) -> None:
         """Watch for a while, and raise `Failed` if the order is charged or an approval is reported."""
