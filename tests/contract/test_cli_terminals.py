@@ -108,7 +108,7 @@ def test_person_is_asked(folder: Path, seller: str, typed: str, code: int, statu
         said = asking.stderr.read()
         assert asking.wait(30) == code, said
     os.close(leader)
-    assert f"Pair it with seller {seller}?" in said
+    assert f"Pair it with seller {seller} for live orders?" in said
     assert ("Nothing was changed." in said) == bool(code)
     assert poll(folder, codes)[0] == status
 
@@ -129,10 +129,12 @@ def test_terminal_is_changed_revoked_and_deleted(folder: Path, seller: str) -> N
     assert tipped == {**made, "operating_mode": "PDV", "tip_percentages": [10, 15]}
     assert tipped in answer("terminals", "list", "--seller", seller, folder=folder)
     assert answer(*change, "--no-tips", folder=folder) == {**made, "operating_mode": "PDV"}
-    assert answer("terminals", "revoke", made["id"], folder=folder)["id"] == made["id"]
+    revoked = command("terminals", "revoke", made["id"], folder=folder)
+    assert made["id"] in revoked.stdout
+    assert f"paydesk terminals pair CODE --seller {seller} --replace" in revoked.stderr
     assert answer("terminals", "delete", made["id"], folder=folder) == {"id": made["id"], "deleted": True}
     code_, message = refused("terminals", "delete", made["id"], folder=folder)
-    assert (code_, "terminal_not_found" in message) == (1, True)
+    assert (code_, message) == (1, "There is no such terminal. (terminal_not_found)\n")
 
 
 def test_virtual_terminal_changes_its_script_and_is_deleted(folder: Path) -> None:
@@ -171,7 +173,8 @@ def test_stores_and_points_of_sale_are_changed_and_deleted(folder: Path, seller:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("terminals", "pair", "nonsense", "--seller", "1", "--yes"), "is not a code of a terminal"),
+        (("terminals", "pair", "nonsense", "--seller", "1", "--yes"), "'nonsense' is not a pairing code"),
+        (("terminals", "pair", "", "--seller", "1", "--yes"), "'' is not a pairing code"),
         (("terminals", "pair", "BCDF-GHJK", "--yes"), "--seller is missing"),
         (("terminals", "pair", "BCDF-GHJK", "--seller", "1"), "Add --yes"),
         (("terminals", "change", "M__1"), "Nothing to change"),

@@ -60,7 +60,7 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     owner = await registry.owner_of(tx, terminal_id)
     terminal = None if owner is None else await store.lock(tx, owner, terminal_id)
     if terminal is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
     return terminal
 
 
@@ -108,7 +108,7 @@ async def _new_pos_id(tx: Transaction, call: Call) -> int | None:
         return None
     owner = await registry.owner_of(tx, call.path)
     if owner is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
     pos = await places.find(tx, owner, call.path, store_id=body.store_id, pos_id=body.pos_id, now_ms=call.now_ms)
     return pos.pos_id
 
