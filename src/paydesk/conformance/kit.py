@@ -177,7 +177,7 @@ class Kit:
         return [each for each in results if each.content.get("outcome") == "approved"]
 
     async def restart(self) -> Exchange:
-        """Restart the terminal and return its hello. Raises `NotShown` if it does not come back."""
+        """Restart the terminal and return its hello. Raises as `restarted`."""
         begun = await self.begin_restart()
         return await self.restarted(begun)
 
@@ -191,7 +191,7 @@ class Kit:
         return begun
 
     async def restarted(self, begun: tuple[int, str], *, answered: bool = True) -> Exchange:
-        """Wait for the hello of the restarted terminal. Raises `NotShown`."""
+        """Wait for the hello of the restarted terminal. Raises `Failed` if its boot id is not new, `NotShown`."""
         since, boot_id = begun
 
         def find() -> Exchange | None:
@@ -199,6 +199,8 @@ class Kit:
             return next((each for each in hellos if not answered or is_welcome(each)), None)
 
         hello = await self.log.until(find, self.patience.seconds)
+        if hello is None and any(each.boot_id == boot_id for each in self.log.find("hello", since=since)):
+            raise Failed("After the restart the terminal sent hello with the boot_id of its previous start.")
         if hello is None:
             raise NotShown(
                 f"The terminal sent no hello with a new boot_id within {self.patience.seconds:g} s of its restart."
