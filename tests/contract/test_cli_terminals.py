@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from command_line import command
+from paydesk.commands.terminals import question
 from paydesk_process import credentials, dev, environment, request
 
 pytestmark = pytest.mark.sqlite_alone
@@ -113,6 +115,13 @@ def test_person_is_asked(folder: Path, seller: str, typed: str, code: int, statu
     assert poll(folder, codes)[0] == status
 
 
+def test_question_names_what_the_pairing_does() -> None:
+    """A terminal that is paired again keeps what is not given."""
+    assert question(1, 2, 3, live=False, is_paired=False) == "Pair it with seller 1, store 2, pos 3 for test orders?"
+    assert question(1, None, None, live=None, is_paired=True) == "Pair it again with seller 1?"
+    assert question(1, None, 3, live=True, is_paired=True) == "Pair it again with seller 1, pos 3 for live orders?"
+
+
 def test_pairing_is_denied(folder: Path) -> None:
     """Without a question."""
     codes = ask_to_pair(folder, "3")
@@ -200,3 +209,13 @@ def test_help_has_examples(tmp_path: Path, line: str) -> None:
     printed = command(*line.split(), "--help", folder=tmp_path)
     assert f"paydesk {line}" in printed.stdout.partition("Examples")[2]
     assert "--json" in printed.stdout
+
+
+def test_too_many_wrong_codes_name_the_seconds_to_wait(folder: Path) -> None:
+    """Each operator has a budget of its own."""
+    create = ("operators", "create", "--name", "guesser", "--role", "operator")
+    token = answer(*create, "--credentials", ".paydesk/credentials.json", folder=folder)["token"]
+    deny = ("terminals", "pair", "BCDF-GHJK", "--deny")
+    messages = [command(*deny, folder=folder, PAYDESK_OPERATOR_TOKEN=token).stderr for _ in range(6)]
+    assert "pairing_not_found" in messages[0]
+    assert re.search(r"too_many_requests\)\n  Wait \d+ s\.\n$", messages[-1])

@@ -203,5 +203,5 @@ def _refused(status: int, document: Answer, retry_after: str) -> Failure:
     if errors[0]["code"] == "not_found":
         details.append("Check the address: it must be the one for operators (`operator_listen`).")
     if retry_after:
-        details.append(f"Try again in {retry_after} s.")
+        details.append(f"Wait {retry_after} s.")
     return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details)

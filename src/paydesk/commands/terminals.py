@@ -115,8 +115,9 @@ def pair(  # noqa: PLR0913  # one parameter per option
     if seller is None:
         raise WrongUsage("The option --seller is missing; see `paydesk sellers list`.")
     refuse_unattended(yes=yes)
-    _check_pairing(service.get(path), replace=replace)
-    confirm(_question(seller, store, pos, live=live, replace=replace), yes=yes)
+    seen = service.get(path)
+    _check_pairing(seen, replace=replace)
+    confirm(question(seller, store, pos, live=live, is_paired=seen["paired"]), yes=yes)
     body = {
         "seller_id": seller,
         "store_id": store,
@@ -129,12 +130,12 @@ def pair(  # noqa: PLR0913  # one parameter per option
     return paired, f"It takes orders once its mode is set: `paydesk terminals change {paired['id']} --mode PDV`."
 
 
-def _question(seller: int, store: int | None, pos: int | None, *, live: bool | None, replace: bool) -> str:
+def question(seller: int, store: int | None, pos: int | None, *, live: bool | None, is_paired: bool) -> str:
     """Return the question that names what the pairing will do."""
     places = "".join(f", {name} {number}" for name, number in (("store", store), ("pos", pos)) if number is not None)
-    kept = "" if replace else " for live orders"
+    kept = "" if is_paired else " for live orders"
     orders = kept if live is None else f" for {'live' if live else 'test'} orders"
-    return f"Pair it{' again' if replace else ''} with seller {seller}{places}{orders}?"
+    return f"Pair it{' again' if is_paired else ''} with seller {seller}{places}{orders}?"
 
 
 def _check_pairing(seen: Answer, *, replace: bool) -> None:
