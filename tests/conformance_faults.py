@@ -134,6 +134,17 @@ async def _charge(device: Device, entry: Entry, script: Script) -> None:
     await payment.conclude(device, msgspec.structs.replace(entry, presented=presented), result)
 
 
+def keeps_its_boot_id(patch: pytest.MonkeyPatch) -> None:
+    """Every start has the same boot id."""
+    begin = DeviceClient.__init__
+
+    def begin_again(self: DeviceClient, *arguments: Any, **options: Any) -> None:
+        begin(self, *arguments, **options)
+        self.boot_id = "11111111-1111-4111-8111-111111111111"
+
+    patch.setattr(DeviceClient, "__init__", begin_again)
+
+
 FAULTS: dict[str, tuple[Plant, str]] = {
     plant.__name__: (plant, found_by)
     for plant, found_by in (
@@ -148,6 +159,7 @@ FAULTS: dict[str, tuple[Plant, str]] = {
         (takes_a_lost_charge_for_none, "charge-answer-lost"),
         (gives_up_on_404, "result-refused"),
         (sends_track_data, "no-card-data"),
+        (keeps_its_boot_id, "restart-idle"),
     )
 }
 """By name: how the fault is planted, and the case or rule that finds it."""

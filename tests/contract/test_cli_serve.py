@@ -75,6 +75,8 @@ def test_listeners(serving: tuple[str, str, str, subprocess.Popen[str]], tmp_pat
             assert request("GET", address + path, token)[0] == 404
         assert request("POST", f"{address}/operator/v1/codes", token, {})[0] == 404
     listed = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL=operators, PAYDESK_OPERATOR_TOKEN=token)
+    wrong = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL=clients, PAYDESK_OPERATOR_TOKEN=token)
+    assert (wrong.returncode, "must be the one for operators (`operator_listen`)" in wrong.stderr) == (1, True)
     assert listed.returncode == 0, listed.stderr
     started = time.monotonic()
     process.terminate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from command_line import command
+from paydesk.commands.terminals import question
 from paydesk_process import credentials, dev, environment, request
 
 pytestmark = pytest.mark.sqlite_alone
@@ -108,9 +110,16 @@ def test_person_is_asked(folder: Path, seller: str, typed: str, code: int, statu
         said = asking.stderr.read()
         assert asking.wait(30) == code, said
     os.close(leader)
-    assert f"Pair it with seller {seller}?" in said
+    assert f"Pair it with seller {seller} for live orders?" in said
     assert ("Nothing was changed." in said) == bool(code)
     assert poll(folder, codes)[0] == status
+
+
+def test_question_names_what_the_pairing_does() -> None:
+    """A terminal that is paired again keeps what is not given."""
+    assert question(1, 2, 3, live=False, is_paired=False) == "Pair it with seller 1, store 2, pos 3 for test orders?"
+    assert question(1, None, None, live=None, is_paired=True) == "Pair it again with seller 1?"
+    assert question(1, None, 3, live=True, is_paired=True) == "Pair it again with seller 1, pos 3 for live orders?"
 
 
 def test_pairing_is_denied(folder: Path) -> None:
@@ -129,10 +138,12 @@ def test_terminal_is_changed_revoked_and_deleted(folder: Path, seller: str) -> N
     assert tipped == {**made, "operating_mode": "PDV", "tip_percentages": [10, 15]}
     assert tipped in answer("terminals", "list", "--seller", seller, folder=folder)
     assert answer(*change, "--no-tips", folder=folder) == {**made, "operating_mode": "PDV"}
-    assert answer("terminals", "revoke", made["id"], folder=folder)["id"] == made["id"]
+    revoked = command("terminals", "revoke", made["id"], folder=folder)
+    assert made["id"] in revoked.stdout
+    assert f"paydesk terminals pair CODE --seller {seller} --replace" in revoked.stderr
     assert answer("terminals", "delete", made["id"], folder=folder) == {"id": made["id"], "deleted": True}
     code_, message = refused("terminals", "delete", made["id"], folder=folder)
-    assert (code_, "terminal_not_found" in message) == (1, True)
+    assert (code_, message) == (1, "There is no such terminal. (terminal_not_found)\n")
 
 
 def test_virtual_terminal_changes_its_script_and_is_deleted(folder: Path) -> None:
@@ -171,7 +182,8 @@ def test_stores_and_points_of_sale_are_changed_and_deleted(folder: Path, seller:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("terminals", "pair", "nonsense", "--seller", "1", "--yes"), "is not a code of a terminal"),
+        (("terminals", "pair", "nonsense", "--seller", "1", "--yes"), "'nonsense' is not a pairing code"),
+        (("terminals", "pair", "", "--seller", "1", "--yes"), "'' is not a pairing code"),
         (("terminals", "pair", "BCDF-GHJK", "--yes"), "--seller is missing"),
         (("terminals", "pair", "BCDF-GHJK", "--seller", "1"), "Add --yes"),
         (("terminals", "change", "M__1"), "Nothing to change"),
@@ -197,3 +209,13 @@ def test_help_has_examples(tmp_path: Path, line: str) -> None:
     printed = command(*line.split(), "--help", folder=tmp_path)
     assert f"paydesk {line}" in printed.stdout.partition("Examples")[2]
     assert "--json" in printed.stdout
+
+
+def test_too_many_wrong_codes_name_the_seconds_to_wait(folder: Path) -> None:
+    """Each operator has a budget of its own."""
+    create = ("operators", "create", "--name", "guesser", "--role", "operator")
+    token = answer(*create, "--credentials", ".paydesk/credentials.json", folder=folder)["token"]
+    deny = ("terminals", "pair", "BCDF-GHJK", "--deny")
+    messages = [command(*deny, folder=folder, PAYDESK_OPERATOR_TOKEN=token).stderr for _ in range(6)]
+    assert "pairing_not_found" in messages[0]
+    assert re.search(r"too_many_requests\)\n  Wait \d+ s\.\n$", messages[-1])

@@ -115,12 +115,12 @@ class Service:
 
     def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`."""
-        status, document = self._exchange(method, path, body, headers or {})
+        status, document, retry_after = self._exchange(method, path, body, headers or {})
         if status >= 400:
-            raise _refused(status, document)
+            raise _refused(status, document, retry_after)
         return document
 
-    def _exchange(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, Answer]:
+    def _exchange(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, Answer, str]:
         address = urllib.parse.urlsplit(self._base_url)
         kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         connection = kind(address.hostname or "", address.port, timeout=TIMEOUT_SECONDS)
@@ -144,7 +144,7 @@ class Service:
             raise Unreachable(f"{failure}: {reason}.", hint) from None
         finally:
             connection.close()
-        return answer.status, _document(raw)
+        return answer.status, _document(raw), answer.headers.get("Retry-After", "")
 
 
 def segment(text: str) -> str:
@@ -193,11 +193,15 @@ def _document(raw: bytes) -> Answer:
     return {"message": "The response is not from Paydesk. Check the address of the service."}
 
 
-def _refused(status: int, document: Answer) -> Failure:
+def _refused(status: int, document: Answer, retry_after: str) -> Failure:
     errors = document.get("errors")
     if not errors:
         return Failure(document.get("message") or f"The service responded with status {status}.")
     details = [detail for error in errors for detail in error.get("details", ())]
     if status == 401:
         details.append(HOW_TO_AUTHENTICATE)
+    if errors[0]["code"] == "not_found":
+        details.append("Check the address: it must be the one for operators (`operator_listen`).")
+    if retry_after:
+        details.append(f"Wait {retry_after} s.")
     return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details)

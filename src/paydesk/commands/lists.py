@@ -94,7 +94,7 @@ LISTS = {
     "terminals": ListCommand(
         "List the terminals.",
         (
-            *("id", "status", "last_seen_date", "order", "operating_mode"),
+            *("id", "status", "order", "operating_mode", "last_seen_date"),
             *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id"),
         ),
         ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),

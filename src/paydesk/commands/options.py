@@ -10,6 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+FOLDED_WIDTH_MIN, WORD_WIDTH_MAX = 16, 40
+"""In a table on a terminal the last column, often a text, may be this narrow; longer words are folded anywhere."""
+CELL_PADDING, TABLE_PADDING = 3, 1
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the response, as JSON.")]
 CredentialsFile = Annotated[
     Path | None,
@@ -69,15 +73,51 @@ def note(message: str) -> None:
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    if not rows:
+        note("The list is empty.")
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, box=box.SIMPLE, header_style="bold")
+    console = Console()
+    shown, hidden = fitting(rows, columns, console.width)
+    table = Table(box=box.SIMPLE, header_style="bold")
+    for column in shown:
+        table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
-    Console().print(table)
+        table.add_row(*(Text(_cell(row.get(column))) for column in shown))
+    console.print(table)
+    if hidden:
+        note(f"Hidden for lack of space: {', '.join(hidden)}. Widen the window, or use --json.")
+
+
+def fitting(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the columns that a table of this width shows without breaking words, and those that it hides.
+
+    If not all fit, empty ones are left out first. Earlier columns take precedence; the first is always shown.
+    """
+    words = {column: min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX) for column in columns}
+    words[columns[-1]] = min(words[columns[-1]], FOLDED_WIDTH_MIN)
+
+    def needed(chosen: Sequence[str]) -> int:
+        return sum(words[column] + CELL_PADDING for column in chosen) + TABLE_PADDING
+
+    if needed(columns) <= width:
+        return columns, ()
+    filled = [column for column in columns if _words(rows, column)]
+    shown = list(columns[:1])
+    for column in filled:
+        if column not in shown and needed([*shown, column]) <= width:
+            shown.append(column)
+    return shown, [column for column in filled if column not in shown]
+
+
+def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:
+    return [word for row in rows for word in _cell(row.get(column)).split()]
 
 
 def _print_json(value: Any) -> None:

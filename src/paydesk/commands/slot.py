@@ -10,7 +10,7 @@ import typer
 from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.options import show
 
-TerminalId = Annotated[str, typer.Argument(metavar="ID", help="The terminal's id.")]
+TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="The terminal, see `paydesk terminals list`.")]
 
 QUEUE_EXAMPLE = "paydesk terminals queue NEWLAND_N950__N950NCB801293324"
 RELEASE_EXAMPLE = "paydesk terminals release NEWLAND_N950__N950NCB801293324 --reason 'The terminal is broken.'"

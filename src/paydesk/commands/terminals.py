@@ -20,7 +20,8 @@ PATH, PAIRINGS = "/operator/v1/terminals", "/operator/v1/pairings"
 
 TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="The terminal, see `paydesk terminals list`.")]
 StoreId = Annotated[
-    int | None, typer.Option("--store", metavar="STORE_ID", help="The store. [default: the seller's first one]")
+    int | None,
+    typer.Option("--store", metavar="STORE_ID", help="The store. [default: the seller's first one, or a new one]"),
 ]
 PosId = Annotated[
     int | None,
@@ -96,7 +97,9 @@ def pair(  # noqa: PLR0913  # one parameter per option
     ] = None,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Pair anew: the earlier token is revoked, what is not given stays."),
+        typer.Option(
+            "--replace", help="Pair again: the earlier token is revoked, the mode is reset, what is not given stays."
+        ),
     ] = False,
     deny: Annotated[bool, typer.Option("--deny", help="Deny the pairing.")] = False,
     yes: Yes = False,
@@ -104,7 +107,7 @@ def pair(  # noqa: PLR0913  # one parameter per option
     """Pair the terminal that shows the code with a seller, after a question; or deny the pairing."""
     user_code = pairing_codes.canonical(code)
     if user_code is None:
-        raise WrongUsage(f"{code} is not a code of a terminal: it has eight consonants, such as BCDF-GHJK.")
+        raise WrongUsage(f"'{code}' is not a pairing code. The terminal shows eight letters, such as BCDF-GHJK.")
     path = f"{PAIRINGS}/{user_code}"
     if deny:
         service.request("DELETE", path)
@@ -112,8 +115,9 @@ def pair(  # noqa: PLR0913  # one parameter per option
     if seller is None:
         raise WrongUsage("The option --seller is missing; see `paydesk sellers list`.")
     refuse_unattended(yes=yes)
-    _check_pairing(service.get(path), replace=replace)
-    confirm(f"Pair it with seller {seller}?", yes=yes)
+    seen = service.get(path)
+    _check_pairing(seen, replace=replace)
+    confirm(question(seller, store, pos, live=live, is_paired=seen["paired"]), yes=yes)
     body = {
         "seller_id": seller,
         "store_id": store,
@@ -126,6 +130,14 @@ def pair(  # noqa: PLR0913  # one parameter per option
     return paired, f"It takes orders once its mode is set: `paydesk terminals change {paired['id']} --mode PDV`."
 
 
+def question(seller: int, store: int | None, pos: int | None, *, live: bool | None, is_paired: bool) -> str:
+    """Return the question that names what the pairing will do."""
+    places = "".join(f", {name} {number}" for name, number in (("store", store), ("pos", pos)) if number is not None)
+    kept = "" if is_paired else " for live orders"
+    orders = kept if live is None else f" for {'live' if live else 'test'} orders"
+    return f"Pair it{' again' if is_paired else ''} with seller {seller}{places}{orders}?"
+
+
 def _check_pairing(seen: Answer, *, replace: bool) -> None:
     """Show what asks to be paired. Raises `Failure` for a terminal that is paired already, unless it is replaced."""
     paired = "yes" if seen["paired"] else "no"
@@ -133,7 +145,7 @@ def _check_pairing(seen: Answer, *, replace: bool) -> None:
     if seen["paired"] and not replace:
         raise Failure(
             f"{seen['terminal_id']} is paired already.",
-            "Add --replace to pair it anew; its earlier device token is then revoked.",
+            "Add --replace to pair it again; its earlier device token is then revoked.",
             "If it belongs to another seller, delete it there first: paydesk terminals delete.",
         )
 
@@ -178,7 +190,8 @@ def change(
 def revoke(service: Service, terminal_id: TerminalId) -> tuple[Answer, str]:
     """Revoke the device token of a lost or stolen terminal. Its orders can still get a result for 7 days."""
     revoked = service.post(f"{PATH}/{segment(terminal_id)}/revoke")
-    return revoked, "Pair it anew for another token: `paydesk terminals pair CODE --replace`."
+    again = f"paydesk terminals pair CODE --seller {revoked['seller_id']} --replace"
+    return revoked, f"The device token is revoked. To pair the terminal again: `{again}`."
 
 
 @command(app, "delete", "paydesk terminals delete NEWLAND_N950__N950NCB801293324")

@@ -27,7 +27,7 @@ class NotApplicable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case. `section`: of the terminal protocol."""
+    """One case. `section`: of docs/build-a-terminal.md."""
 
     name: str
     section: int

@@ -97,10 +97,15 @@ class Kit:
         return found
 
     async def reported(self, order: Order) -> None:
-        """Wait until a result of the order was answered with success. Raises `Failed`."""
-        results = partial(self.log.find, "result", lease_id=order.lease_id)
-        if not await self.log.until(lambda: any(each.status == 200 for each in results()), self.patience.seconds):
+        """Wait until a result of the order was answered with success. Raises `Failed`, also for a second result id."""
+
+        def is_decided() -> bool:
+            results = self.log.find("result", lease_id=order.lease_id)
+            return any(each.status == 200 for each in results) or len(self.result_ids(order)) > 1
+
+        if not await self.log.until(is_decided, self.patience.seconds):
             raise Failed(f"The terminal did not repeat its result within {self.patience.seconds:g} s.")
+        self.check_once(order)
 
     async def expect(
         self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True, so: str
@@ -149,9 +154,13 @@ class Kit:
 
     def check_once(self, order: Order) -> None:
         """Raise `Failed` if more than one approval was reported for the order."""
-        ids = {each.result_id for each in self.approvals(order)}
+        ids = self.result_ids(order)
         if len(ids) > 1:
-            raise Failed(f"The order's approval was reported under {len(ids)} result ids.")
+            raise Failed(f"The order's approval was reported under {len(ids)} result ids. A repetition keeps the id.")
+
+    def result_ids(self, order: Order) -> set[str]:
+        """Return the ids under which an approval of the order was reported."""
+        return {each.result_id for each in self.approvals(order)}
 
     async def unpaid(self, order: Order, *, since: int = 0) -> None:
         """Watch for a while, and raise `Failed` if the order is charged or an approval is reported."""
@@ -168,7 +177,7 @@ class Kit:
         return [each for each in results if each.content.get("outcome") == "approved"]
 
     async def restart(self) -> Exchange:
-        """Restart the terminal and return its hello. Raises `NotShown` if it does not come back."""
+        """Restart the terminal and return its hello. Raises as `restarted`."""
         begun = await self.begin_restart()
         return await self.restarted(begun)
 
@@ -182,7 +191,7 @@ class Kit:
         return begun
 
     async def restarted(self, begun: tuple[int, str], *, answered: bool = True) -> Exchange:
-        """Wait for the hello of the restarted terminal. Raises `NotShown`."""
+        """Wait for the hello of the restarted terminal. Raises `Failed` if its boot id is not new, `NotShown`."""
         since, boot_id = begun
 
         def find() -> Exchange | None:
@@ -190,6 +199,8 @@ class Kit:
             return next((each for each in hellos if not answered or is_welcome(each)), None)
 
         hello = await self.log.until(find, self.patience.seconds)
+        if hello is None and any(each.boot_id == boot_id for each in self.log.find("hello", since=since)):
+            raise Failed("After the restart the terminal sent hello with the boot_id of its previous start.")
         if hello is None:
             raise NotShown(
                 f"The terminal sent no hello with a new boot_id within {self.patience.seconds:g} s of its restart."

@@ -67,7 +67,7 @@ def _one_content(log: Log) -> str:
     for lease_id, found in results.items():
         final = [outcome for outcome in found.values() if outcome != "unknown"]
         if len(final) > 1 or len(found) > 2:
-            return f"The lease {lease_id} has {len(found)} result ids: {', '.join(found.values())}."
+            return f"The lease {lease_id} has {len(found)} results under different ids: {', '.join(found.values())}."
     return ""
 
 
@@ -137,10 +137,10 @@ RULES: dict[str, tuple[int, str, Rule]] = {
     "one-result": (4, "Reports one result under one id, always with the same content.", _one_content),
     "permit-first": (4, "Charges only after `go: true`.", _charges_with_permit),
     "well-formed": (1, "Sends only requests that the service can read.", _well_formed),
-    "request-rate": (3, "Sends at most 20 requests a second, and 40 at once.", _not_too_fast),
-    "no-card-data": (4, "Sends no card number, track data, verification value or PIN.", _no_card_data),
+    "request-rate": (6, "Sends at most 20 requests a second, and 40 at once.", _not_too_fast),
+    "no-card-data": (5, "Sends no card number, track data, verification value or PIN.", _no_card_data),
 }
-"""By name: the section of the protocol, what the terminal must do, and the rule."""
+"""By name: the section of docs/build-a-terminal.md, what the terminal must do, and the rule."""
 
 
 def judge(log: Log) -> Iterator[Outcome]:

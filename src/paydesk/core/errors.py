@@ -97,7 +97,9 @@ GONE = ErrorKind("gone", 410, "This operation is retired.")
 PAYLOAD_TOO_LARGE = ErrorKind("payload_too_large", 413, "The body is larger than 64 KiB.")
 URI_TOO_LONG = ErrorKind("uri_too_long", 414, "The URL is longer than 8 KiB.")
 UNSUPPORTED_MEDIA_TYPE = ErrorKind("unsupported_media_type", 415, "The body must be application/json in UTF-8.")
-MISDIRECTED_REQUEST = ErrorKind("misdirected_request", 421, "This host name is not configured.")
+MISDIRECTED_REQUEST = ErrorKind(
+    "misdirected_request", 421, "This host name is not configured. Use the host of the service's `public_url`."
+)
 RESOURCE_LOCKED = ErrorKind("resource_locked", 423, "A request with this X-Idempotency-Key is still running.")
 TOO_MANY_REQUESTS = ErrorKind("too_many_requests", 429, "Too many requests. Try again later.")
 HEADERS_TOO_LARGE = ErrorKind("headers_too_large", 431, "The request has too many or too large headers.")

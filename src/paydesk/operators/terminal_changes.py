@@ -65,7 +65,7 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
 
 
 def _unknown() -> Refusal:
-    return TERMINAL_NOT_FOUND.with_reason("no seller has this terminal")
+    return TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
 
 
 async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalDocument:

@@ -90,7 +90,7 @@ async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, k
         raise kind.with_reason(
             "a live order",
             f"{terminal_id} has the live order {order.order_id} ({order.status});"
-            f" wait for its end, or cancel it, before you {what}",
+            f" wait for its end, or cancel it (`paydesk terminals release`), before you {what}",
         )
 
 

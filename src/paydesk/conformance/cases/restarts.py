@@ -20,7 +20,7 @@ async def _restart_idle(kit: Kit) -> None:
     await kit.paid(await kit.place())
 
 
-@case("restart-offered", 2, "Pays once after a restart before the acknowledgement.")
+@case("restart-offered", 5, "Pays once after a restart before the acknowledgement.")
 async def _restart_offered(kit: Kit) -> None:
     with kit.hold("ack"):
         order = await kit.place()
@@ -32,7 +32,7 @@ async def _restart_offered(kit: Kit) -> None:
     await kit.paid(order)
 
 
-@case("restart-acknowledged", 2, "Has an acknowledged order in the journal after a restart, and resumes it.")
+@case("restart-acknowledged", 5, "Has an acknowledged order in the journal after a restart, and resumes it.")
 async def _restart_acknowledged(kit: Kit) -> None:
     with kit.hold("progress", *PERMITS):
         order = await kit.place()
@@ -43,7 +43,7 @@ async def _restart_acknowledged(kit: Kit) -> None:
     await _obey(kit, order, hello)
 
 
-@case("restart-authorizing", 2, "Obeys the verdict after a restart before the permit was decided.")
+@case("restart-authorizing", 5, "Obeys the verdict after a restart before the permit was decided.")
 async def _restart_authorizing(kit: Kit) -> None:
     with kit.hold(*PERMITS):
         order = await kit.place()
@@ -53,13 +53,13 @@ async def _restart_authorizing(kit: Kit) -> None:
     await _obey(kit, order, hello)
 
 
-@case("restart-permitted", 2, "Obeys the verdict after a restart when the answer with the permit was lost.")
+@case("restart-permitted", 5, "Obeys the verdict after a restart when the answer with the permit was lost.")
 async def _restart_permitted(kit: Kit) -> None:
     order, hello = await _restart_with_lost_permit(kit)
     await _obey(kit, order, hello)
 
 
-@case("restart-hold", 2, "Charges nothing after the verdict `hold`, and does not ask for the permit again.")
+@case("restart-hold", 5, "Charges nothing after the verdict `hold`, and does not ask for the permit again.")
 async def _restart_hold(kit: Kit) -> None:
     def hold(answer: dict[str, Any]) -> dict[str, Any]:
         return {**answer, "leases": [{**each, "verdict": "hold"} for each in answer.get("leases", [])]}
@@ -69,7 +69,7 @@ async def _restart_hold(kit: Kit) -> None:
         await _obey(kit, order, hello)
 
 
-@case("restart-charging", 2, "Charges no second payment after a restart during the call to the acquirer.")
+@case("restart-charging", 5, "Charges no second payment after a restart during the call to the acquirer.")
 async def _restart_charging(kit: Kit) -> None:
     charge = next((each.kind for each in kit.log.exchanges if each.charges), None)
     if charge is None:
@@ -86,7 +86,7 @@ async def _restart_charging(kit: Kit) -> None:
     kit.check_once(order)
 
 
-@case("restart-result-pending", 4, "Reports a pending result after a restart, under the same id.")
+@case("restart-result-pending", 5, "Reports a pending result after a restart, under the same id.")
 async def _restart_result_pending(kit: Kit) -> None:
     with kit.wire.on("result", do=refuse(429), boot_id=kit.boot_id):
         order = await kit.place()
@@ -102,7 +102,7 @@ async def _restart_result_pending(kit: Kit) -> None:
     await kit.paid(order)
 
 
-@case("restart-abort", 2, "Drops an order after the verdict `abort`: it was canceled during the restart.")
+@case("restart-abort", 5, "Drops an order after the verdict `abort`: it was canceled during the restart.")
 async def _restart_abort(kit: Kit) -> None:
     with kit.hold("progress", *PERMITS):
         order = await kit.place()
@@ -115,7 +115,7 @@ async def _restart_abort(kit: Kit) -> None:
             await _obey(kit, order, await kit.restarted(begun))
 
 
-@case("restart-forget", 2, "Drops an order after the verdict `forget`: it expired during the restart.")
+@case("restart-forget", 5, "Drops an order after the verdict `forget`: it expired during the restart.")
 async def _restart_forget(kit: Kit) -> None:
     with kit.hold("progress", *PERMITS):
         order = await kit.place(expires=SHORTEST)

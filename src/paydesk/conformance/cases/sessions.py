@@ -106,7 +106,7 @@ async def _mode_change(kit: Kit) -> None:
     await kit.paid(await kit.place())
 
 
-@case("service-away", 3, "Pauses longer after each failed call while the service is away, and comes back.")
+@case("service-away", 6, "Pauses longer after each failed call while the service is away, and comes back.")
 async def _service_away(kit: Kit) -> None:
     since = kit.mark
     for fault in (refuse(503), drop):

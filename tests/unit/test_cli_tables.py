@@ -1,0 +1,88 @@
+"""Tables of lists on a terminal: what a narrow one shows, and what it hides."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from paydesk.commands.lists import LISTS
+from paydesk.commands.options import fitting, show_list
+
+TERMINAL: dict[str, Any] = {
+    "id": "PAYDESK_VIRTUAL__726E9F10F99B",
+    "status": "online",
+    "operating_mode": "PDV",
+    "last_seen_date": "2026-01-31T14:26:40.109Z",
+    "kind": "terminal",
+    "live_mode": False,
+    "seller_id": 1160535239,
+}
+COLUMNS = LISTS["terminals"].columns
+
+
+class Tty(io.StringIO):
+    """Output that is a terminal."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+def print_table(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], width: int) -> tuple[str, str]:
+    """Return standard output and standard error of the table of terminals on a terminal of this width."""
+    out, err = Tty(), io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    show_list({"data": rows}, COLUMNS, as_json=False)
+    return out.getvalue(), err.getvalue()
+
+
+def test_wide_terminal_shows_every_column() -> None:
+    """Empty ones too."""
+    assert fitting([TERMINAL], COLUMNS, 200) == (COLUMNS, ())
+
+
+@pytest.mark.parametrize("width", range(40, 200, 10))
+def test_no_value_is_cut_off_at_any_width(width: int) -> None:
+    """A column is shown in full or hidden."""
+    shown, hidden = fitting([TERMINAL], COLUMNS, width)
+    assert shown[0] == "id"
+    assert set(TERMINAL) <= {*shown, *hidden}
+    assert sum(max(len(column), len(str(TERMINAL.get(column, "")))) + 3 for column in shown) < width or not hidden
+
+
+def test_narrow_terminal_leaves_out_empty_columns_without_mention() -> None:
+    """Nothing is lost with them."""
+    shown, hidden = fitting([TERMINAL], COLUMNS, 80)
+    assert list(shown) == ["id", "status", "operating_mode", "kind"]
+    assert "script" not in hidden
+
+
+def test_narrow_terminal_shows_the_order_that_holds_a_terminal() -> None:
+    """Rather than its mode."""
+    held = {**TERMINAL, "order": "ORD01K2M8Q4Z7W3F9T6B1XNCE5RHA at_terminal"}
+    assert list(fitting([held], COLUMNS, 80)[0]) == ["id", "status", "order"]
+
+
+def test_narrow_table_names_the_hidden_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On standard error, with what to do."""
+    out, err = print_table(monkeypatch, [TERMINAL], 80)
+    assert TERMINAL["id"] in out
+    assert "\u2026" not in out
+    assert err == ("Hidden for lack of space: last_seen_date, live_mode, seller_id. Widen the window, or use --json.\n")
+
+
+def test_last_column_of_text_is_folded_rather_than_hidden() -> None:
+    """As the reasons of the conformance kit."""
+    row = {"name": "restart-hold", "must": "Charges nothing after the verdict, and does not ask for the permit again."}
+    assert fitting([row], ("name", "must"), 50) == (("name", "must"), ())
+
+
+def test_empty_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a table without rows."""
+    assert print_table(monkeypatch, [], 80) == ("", "The list is empty.\n")
