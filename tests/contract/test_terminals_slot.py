@@ -185,7 +185,7 @@ async def test_the_command_line_shows_and_releases(service: Service, tmp_path: P
     assert "The terminal is offline, never seen.\n" in shown
     assert f"paydesk terminals release {terminal.id} --reason" in shown
     listed = await typed(person, tmp_path, "terminals", "list")
-    assert listed.split("\t")[:4] == [terminal.id, "offline", "", f"{order_id} created"]
+    assert listed.split("\t")[:4] == [terminal.id, "offline", f"{order_id} created", "PDV"]
     assert await typed(person, tmp_path, *words) == (
         f"{order_id} is canceled.\n{terminal.id} is free: no order holds it.\n"
     )
