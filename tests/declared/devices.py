@@ -154,7 +154,14 @@ async def _unreadable(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "outcome": "a bird"})
 
 
-@TABLE.way("device_result/order_finished", "device_authorize/order_finished")
+@TABLE.way("device_authorize/order_finished")
+async def _declined_at_the_terminal(attempt: Attempt) -> Reply:
+    declined = {"outcome": "declined", "status_detail": "card_disabled"}
+    assert (await _device(attempt).result(attempt.paths["lease_id"], **declined)).status == 200
+    return await attempt.send()
+
+
+@TABLE.way("device_result/order_finished")
 async def _second_result(attempt: Attempt) -> Reply:
     await _approve(attempt)
     return await attempt.send()
