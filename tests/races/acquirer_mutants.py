@@ -57,7 +57,7 @@ ACQUIRER_MUTANTS = (
         "        await _store(device, entry, await _call_acquirer(device, entry))\n",
         "        await _store(device, entry, await _call_acquirer(device, entry))\n",
         TERMINAL,
-        "restart_at_any_point and acquirer",
+        "in_the_journal_before_it_is_made",
     ),
     Mutant(
         "An approved payment is never lost",

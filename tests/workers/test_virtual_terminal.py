@@ -279,6 +279,16 @@ async def test_restart_at_any_point(
     assert len(lease.results) == len(service.charges) == (1 if ends == "processed" else 0)
 
 
+async def test_a_call_to_the_acquirer_is_in_the_journal_before_it_is_made(bench: Bench, service: DeviceService) -> None:
+    """After a crash during the call the terminal must not say that it never made it."""
+    service.faults["acquirer"].append("hang")
+    await bench.start()
+    service.offer("L1")
+    await service.until_received("acquirer", 1)
+    await bench.stop()
+    assert [entry.sent for entry in bench.entries()] == [True]
+
+
 @pytest.mark.parametrize("script", ["approve:0s", "cancel:0s"])
 async def test_permit_expired_during_a_restart(bench: Bench, service: DeviceService, script: str) -> None:
     """An order that is resumed late, or that the script no longer pays, fails without a call to the acquirer."""
