@@ -62,7 +62,7 @@ _EFFECTS: dict[Effect, str] = {
 _STEPS: tuple[tuple[str, str, str, Verdict, str], ...] = (
     ("The offer arrives", "last_step: offered", "POST …/ack", "resume", "or forget, and offered again"),
     ("The order is acknowledged", "last_step: acknowledged", "card, PIN", "resume", "abort if it was canceled"),
-    ("The card was presented", "authorizing, sent: false", "POST …/progress", "abort", "nothing was charged"),
+    ("The card was presented", "authorizing, sent: false", "POST …/progress", "resume", "abort if it was canceled"),
     ("go: true arrives", "", "", "resume", "within the permit, else abort"),
     ("The permit is in time", "sent: true", "call the acquirer", "hold", "the acquirer has the outcome"),
     ("The acquirer has answered", "result, result_id", "PUT …/results", "report", "until it is recorded"),
