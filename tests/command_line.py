@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from kept_logging import kept_logging
 from paydesk import cli
 
 
 def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `paydesk …` in `folder`; of the PAYDESK_* environment only `variables` are set."""
     out, err = io.StringIO(), io.StringIO()
-    with kept_logging(), pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name in filter(lambda name: name.startswith("PAYDESK_"), tuple(os.environ)):
             patch.delenv(name)
         for name, value in {"NO_COLOR": "1", "COLUMNS": "120", **variables}.items():
